@@ -4,21 +4,30 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
 COMPILED := hatch_build.py $(wildcard src/tensortriage/compare/metrics/_*.[ch])
+# Order and random numbers of tests are the same in every run, those of `make fuzz` apart.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal --randomly-seed=1
 FUZZ_TIMES ?= 400
+ifndef FUZZ_SEED
+FUZZ_SEED := $(shell $(PYTHON) -c 'import random; print(random.SystemRandom().randrange(1, 2**32))')
+endif
 
-.PHONY: demo test quick lint unit coverage fuzz clean
+.PHONY: demo test quick unhurried lint unit skipped torch coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
 
 test: lint unit
 
-# Less than a minute: style, imports, and the tests of packages that everything rests on.
+# A minute: style, imports, and the quick tests of every package.
 quick: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist worksteal tests/unit/values tests/unit/compare tests/unit/search tests/unit/test_layout.py
+	$(PYTEST) --quick -m "not slow" tests/unit
+
+# Which tests of modules take too long for that, on a machine that does nothing else.
+unhurried: $(STAMP)
+	$(PYTEST) -m "not slow" --unhurried-to tests/unhurried.txt tests/unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -27,19 +36,29 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(RTX)
-	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) --skipped-to $(VENV)/skipped $(PYTEST_ARGS)
 
-# The fuzzers of tests/fuzz with 400 times as many inputs as in CI: hours. It tells every finding at once and goes on.
-# Which lines and branches no test reaches, processes that tests start included; no gate, a page to read.
+# What the last `make test` skipped for want of a program that has been installed since.
+skipped:
+	! [ -s $(VENV)/skipped ] || $(PYTEST) --again $(VENV)/skipped
+
+torch: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+
+# Which lines and branches no test reaches, processes that tests start included, the least covered modules first; no gate.
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	TRIAGE_FRESH_COMMANDS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	TRIAGE_FRESH_COMMANDS=1 $(BIN)/coverage run -m pytest $(wordlist 2,99,$(PYTEST)) $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report | tail -n 60
 	$(BIN)/coverage html --quiet
+	$(BIN)/coverage report --sort=cover | cut -c -110 > $(VENV)/coverage
+	head -n 42 $(VENV)/coverage; tail -n 4 $(VENV)/coverage
 
+# The fuzzers with 400 times as many inputs as in CI, of a seed of this run (FUZZ_SEED repeats one), and the property tests
+# with 20 times as many: hours. It tells every finding at once and goes on.
 fuzz: $(STAMP)
-	FUZZ_TIMES=$(FUZZ_TIMES) $(BIN)/pytest -q -s -p no:cacheprovider tests/fuzz
+	FUZZ_TIMES=$(FUZZ_TIMES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/pytest -q -s -p no:cacheprovider --randomly-seed=$(FUZZ_SEED) \
+	  --hypothesis-seed=$(FUZZ_SEED) tests/fuzz tests/property
 
 $(STAMP): pyproject.toml constraints.txt $(COMPILED)
 	$(PYTHON) -m venv $(VENV)

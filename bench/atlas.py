@@ -28,13 +28,14 @@ from backend_nodes import FLOAT64, REFERENCE, Arrays, answer, cases, off, over
 
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineCrashed, EngineError, EngineHung, TriageError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 NEARER = 10.0
 """The reference is with ONNX's expected data where the target is so many times farther from them. So many times the
@@ -201,7 +202,7 @@ def judged(label: str, spec: str, case: Case, truth: Truth, budget: float, folde
 
 def rounding(spec: str, model: Model, feed: Arrays, right: Arrays, name: str) -> float:
     """Return what rounding every result to the target's format costs; 0 for fp32, and where it cannot be had."""
-    precision = precision_of(EngineSpec.parse(spec))
+    precision = resolve(EngineSpec.parse(spec)).precision
     if precision is Precision.FP32:
         return 0.0
     try:

@@ -32,10 +32,11 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 REFERENCE = EngineSpec.parse("onnxruntime:optimization=none")
-FLOAT64 = EngineSpec.parse("reference")
+FLOAT64 = EngineSpec.parse("float64")
 TARGETS = ("onnxruntime:optimization=basic", "onnxruntime:optimization=extended", "onnxruntime",
            "openvino:precision=fp32")  # fmt: skip
 Arrays = Mapping[str, np.ndarray]

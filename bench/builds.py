@@ -14,7 +14,8 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from tensortriage.builds.study import BuildGoal, Studying
+from tensortriage.builds.goal import BuildGoal
+from tensortriage.builds.study import Studying
 from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice

@@ -15,11 +15,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from planted_suite import FAMILIES, Planted, makers, planted_cases
+
 from tensortriage.engines.base import Limits
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing.planted import FAMILIES, Planted
-from tensortriage.testing.planted_kinds import makers, planted_cases
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.testing.quantized_models import quantized
-from tensortriage.workflows.consistency import ConsistencyReport, ConsistencyRequest, check_consistency
+from tensortriage.workflows.consistency import ConsistencyReport, check_consistency
+from tensortriage.workflows.requests import ConsistencyRequest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {

@@ -34,7 +34,8 @@ from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 Edit = Callable[[onnx.GraphProto], None]

@@ -1,6 +1,6 @@
 """How accurately engines of this machine compute functions in float32.
 
-The source of the class ``cpu`` of `tensortriage.engines.reference.function_accuracy`. Per operator and engine
+The source of the class ``cpu`` of `tensortriage.engines.float64.function_accuracy`. Per operator and engine
 the largest relative error against float64, in units of 2**-23, over a million float32 numbers of the range in which
 networks use the function, and the largest absolute error. Run: python bench/function_accuracy.py
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, save
 
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.openvino import OpenVinoEngine
-from tensortriage.engines.reference.engine import ReferenceEngine
 
 COUNT = 1 << 20
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -67,7 +67,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for op_type in RANGES:
             path, arrays = model(op_type, Path(folder)), feed(op_type)
-            exact = run(ReferenceEngine(), path, {}, arrays)
+            exact = run(Float64Engine(), path, {}, arrays)
             for name, (engine, options) in ENGINES.items():
                 try:
                     found = run(engine(), path, options, arrays)

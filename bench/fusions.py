@@ -23,7 +23,8 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 MODELS: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "encoder": lambda: encoder(layers=2, width=64, heads=4, tokens=16, batch=2),

@@ -25,7 +25,8 @@ from onnx import numpy_helper
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -41,7 +42,7 @@ TARGETS = (
     "emulate:precision=bf16",
     "emulate:precision=fp8e4m3",
     "emulate:precision=fp8e5m2",
-    "reference",
+    "float64",
 )
 HEALTHY = ("match", "rounding")
 ABSENT = ("error[precision-unsupported]", "error[engine-missing]")

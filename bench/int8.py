@@ -17,7 +17,7 @@ from tensortriage.precision.quantization.calibration_search import usable_ways
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.edits.edit_pipeline import Source, Target
+from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage.workflows.quantization.quantize import QuantizeRequest, QuantizeResult, quantize
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

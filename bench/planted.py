@@ -23,12 +23,13 @@ import numpy as np
 import onnx
 
 from tensortriage.compare.judgement.within import format_limit
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 KINDS = (
@@ -84,7 +85,7 @@ class Bench:
         np.savez(self.folder / "feed.npz", **self.feed)
         (self.folder / "faulty.py").write_text(ENGINE)
         self.right = OnnxRuntimeEngine().compile(self.path, {"optimization": "none"}).run(self.feed)
-        exact = ReferenceEngine().compile(self.path, {}).run(self.feed)
+        exact = Float64Engine().compile(self.path, {}).run(self.feed)
         rounded = FaultyEngine().compile(self.path, self.base).run(self.feed)
         self.healthy = self.error(rounded) if self.precision else self.error(exact)
 

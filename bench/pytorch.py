@@ -17,8 +17,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.diagnosis.export_network import EXPORTERS, export_network
+from tensortriage.workflows.requests import DiagnoseRequest
 
 NETWORKS = Path(__file__).resolve().parent / "pytorch_networks.py"
 QUESTION = "does the exported model compute what the network does?"

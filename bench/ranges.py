@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.ranges import range_scan
@@ -33,7 +33,7 @@ def main() -> None:
             found = OnnxRuntimeEngine().compile(marked, {"optimization": "none"}).run(feed)
             golden = MemoryStore({key: np.array(array) for key, array in found.items()})
             started, cpu = time.perf_counter(), time.process_time()
-            ReferenceEngine().compile(path, {}).run(feed)
+            Float64Engine().compile(path, {}).run(feed)
             exact, exact_cpu = time.perf_counter() - started, time.process_time() - cpu
             started, cpu = time.perf_counter(), time.process_time()
             rows = range_scan(model, golden, feed)

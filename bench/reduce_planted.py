@@ -31,7 +31,6 @@ from unittest import mock
 import numpy as np
 import onnx
 
-from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.engines import registry
 from tensortriage.engines.base import Limits, Session
 from tensortriage.reduce.engines import by_engine as reduce_engines
@@ -241,7 +240,7 @@ def by_engine(case: Planted) -> Reduction:
 
 def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
     """Ask about the written result in this process, where the engine is known."""
-    oracle = ReproOracle(folder, target, limits, local, error_of)
+    oracle = ReproOracle(folder, target, limits, local)
     return any(oracle(("repro",), attempt).same for attempt in range(attempts))
 
 

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.search.dialogue import Minimality, Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
-from tensortriage.search.passes.deletion import delta_debug
-from tensortriage.search.passes.minimality import one_minimal
+from tensortriage.search.passes.deletion import delta_debug, one_minimal
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Repeats

@@ -30,7 +30,7 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage.testing import feed_for, residual_dag, save_model
 
 NODES, MOST_GROWTH = 12, 1.05
-ENGINES = ("onnxruntime", "emulate:precision=fp16", "script:plain.py", "reference")
+ENGINES = ("onnxruntime", "emulate:precision=fp16", "script:plain.py", "float64")
 SCRIPT = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 
 

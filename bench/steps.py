@@ -18,7 +18,8 @@ import numpy as np
 
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
-from tensortriage.workflows.steps.steps_request import StepsReport, StepsRequest
+from tensortriage.workflows.requests import StepsRequest
+from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import walk
 
 STEPS, PROMPT = 32, 6

@@ -20,7 +20,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from transformers.cache_utils import DynamicCache
 
-from tensortriage.workflows.steps.steps_request import StepsReport, StepsRequest
+from tensortriage.workflows.requests import StepsRequest
+from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import walk
 
 LAYERS, WIDTH, HEADS, WORDS, STEPS = 3, 64, 4, 199, 8

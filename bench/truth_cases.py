@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from planted_suite import NUMERIC, verdicts_on
 from truth_models import HOME, Subject, names, subject
 
 from tensortriage.api import TriageError
 from tensortriage.testing import SimulatedAccelerator
-from tensortriage.testing.planted_kinds import NUMERIC, verdicts_on
 
 ENGINE = HOME / "accelerator.py"
 ENGINE_TEXT = "from tensortriage.testing import SimulatedAccelerator as Engine\n"

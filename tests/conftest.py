@@ -1,7 +1,10 @@
-"""What holds for every test: signals reach what they start, and no test depends on how busy the machine is.
+"""What holds for every test: signals reach what they start; neither luck nor a busy machine decides what passes.
 
 Whoever starts the tests may ignore signals (nohup, a job in the background), and all that they start inherits it.
 Containers like to forbid Python to keep what it compiles, and a quarter of all processes' time would be compiling.
+
+Hypothesis tries the same examples in every run, unless ``FUZZ_SEED`` is set (`make fuzz`): then those of that seed, and
+more of them.
 """
 
 import os
@@ -10,11 +13,20 @@ import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
+
+from hostile.tally import IS_FREE, TIMES
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-hypothesis.settings.register_profile("any-load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile(
+    "any-load",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=not IS_FREE,
+    max_examples=round(100 * max(1.0, TIMES**0.5)),
+)
 hypothesis.settings.load_profile("any-load")
 
 for _number, _default in (
@@ -26,8 +38,30 @@ for _number, _default in (
         signal.signal(_number, _default)
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Tell the seed of the fuzzers, and what became of their inputs."""
+@pytest.fixture(autouse=True)
+def _no_engine_is_known_from_another_test():
+    """Engines are resolved once per process, and tests replace them."""
+    from tensortriage.engines import registry
+
+    registry._resolved.clear()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--skipped-to", type=Path, metavar="FILE", help="write what was skipped, for --again")
+    parser.addoption("--again", type=Path, metavar="FILE", help="run only what is listed in a file")
+    parser.addoption("--quick", action="store_true", help="leave out what unhurried.txt lists")
+    parser.addoption("--unhurried-to", type=Path, metavar="FILE", help="write which tests took long, for --quick")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Tell the seed of the fuzzers and what became of their inputs; write down what was skipped, or took long."""
+    if (path := config.getoption("--skipped-to")) is not None:
+        skipped = dict.fromkeys(report.nodeid for report in terminalreporter.stats.get("skipped", ()))
+        path.write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
+    if (path := config.getoption("--unhurried-to")) is not None:
+        passed = terminalreporter.stats.get("passed", ())
+        found = {report.nodeid.partition("[")[0] for report in passed if report.duration >= UNHURRIED_SECONDS}
+        path.write_text("".join(f"{name}\n" for name in sorted(found)), encoding="utf-8")
     from hostile.tally import summary
 
     for line in summary(
@@ -39,12 +73,27 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(line)
 
 
+UNHURRIED = Path(__file__).with_name("unhurried.txt")
+UNHURRIED_SECONDS = 0.2
+"""What takes longer is left out by ``--quick``: 5 % of the tests of modules, which take 80 % of the time."""
 MARKERS_OF_FOLDERS = {"e2e": "subprocess", "engines": "engine", "fuzz": "subprocess"}
 
 
-def pytest_collection_modifyitems(items):
-    """Mark tests by their place: what starts processes, and what compiles models in engines."""
+def pytest_collection_modifyitems(config, items):
+    """Mark tests by their place: what starts processes, what compiles models in engines; leave out the unhurried."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKERS_OF_FOLDERS:
             item.add_marker(MARKERS_OF_FOLDERS[folder])
+    if config.getoption("--quick"):
+        unhurried = set(UNHURRIED.read_text(encoding="utf-8").splitlines())
+        _keep(items, config, lambda name: name.partition("[")[0] not in unhurried)
+    if (again := config.getoption("--again")) is not None:
+        listed = set(again.read_text(encoding="utf-8").splitlines())
+        _keep(items, config, lambda name: name in listed or name.partition("::")[0] in listed)
+
+
+def _keep(items, config, wanted):
+    """Leave out the tests whose names are not wanted."""
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item.nodeid)])
+    items[:] = [item for item in items if wanted(item.nodeid)]

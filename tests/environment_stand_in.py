@@ -12,7 +12,7 @@ case "$*" in
     cp "$0" "$folder/bin/python" ;;
   *"-m pip "*"==0.1 "*) printf '\377\033[31m no' >&2; exit 1 ;;
   *"-m pip "*"==0 "*) echo "no such version" >&2; exit 1 ;;
-  *"-m pip "*"==9 "*) echo $$ > {calls}.pid; sleep 600 & wait ;;
+  *"-m pip "*"==9 "*) sleep 600 & echo $$ > {calls}.part; mv {calls}.part {calls}.pid; wait ;;
   *"-c "*) echo 2026.4.1 ;;
 esac
 """

@@ -10,54 +10,59 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import Tolerance
     from tensortriage.compare.metrics.tensor_metrics import measure
-    from tensortriage.compare.run_result import CompareResult
     from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-    from tensortriage.engines.base import Availability, Engine, Limits, Plan, Session
+    from tensortriage.engines.base import Availability, Engine, Limits, Plan, Region, Session
     from tensortriage.engines.spec import EngineSpec
-    from tensortriage.errors import TriageError
+    from tensortriage.errors import BuildFailed, EngineError, TriageError
     from tensortriage.inputs.feed import Feed
     from tensortriage.model.model import Model
     from tensortriage.precision.search.request import PrecisionRequest
+    from tensortriage.reduce.request import ReduceRequest
     from tensortriage.report.document import Report
+    from tensortriage.report.run_result import CompareResult
     from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.comparison.compare import compare
     from tensortriage.workflows.comparison.compare_request import CompareRequest
-    from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
-    from tensortriage.workflows.edits.convert import ConvertRequest, convert
-    from tensortriage.workflows.edits.edit_pipeline import Source, Target
-    from tensortriage.workflows.edits.extract import ExtractRequest, extract
-    from tensortriage.workflows.edits.sanitize import SanitizeRequest, sanitize
+    from tensortriage.workflows.diagnosis.diagnose import diagnose
+    from tensortriage.workflows.edits.convert import convert
+    from tensortriage.workflows.edits.extract import extract
+    from tensortriage.workflows.edits.requests import ConvertRequest, ExtractRequest, SanitizeRequest, Source, Target
+    from tensortriage.workflows.edits.sanitize import sanitize
     from tensortriage.workflows.find_precision import find_precision
-    from tensortriage.workflows.lint import LintRequest, lint_model
+    from tensortriage.workflows.lint import lint_model
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
-    from tensortriage.workflows.reduce import ReduceRequest, reduce
-    from tensortriage.workflows.study_builds import BuildRequest, study_builds
+    from tensortriage.workflows.reduce import reduce
+    from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest, LintRequest
+    from tensortriage.workflows.study_builds import study_builds
 
 _HOMES = {
     "Availability": "engines.base",
-    "BuildRequest": "workflows.study_builds",
-    "CompareRequest": "workflows.comparison.compare",
-    "CompareResult": "compare.run_result",
-    "ConvertRequest": "workflows.edits.convert",
+    "BuildFailed": "errors",
+    "BuildRequest": "workflows.requests",
+    "CompareRequest": "workflows.comparison.compare_request",
+    "CompareResult": "report.run_result",
+    "ConvertRequest": "workflows.edits.requests",
     "Culprit": "diagnose.state.verdict",
-    "DiagnoseRequest": "workflows.diagnosis.diagnose",
+    "DiagnoseRequest": "workflows.requests",
     "Engine": "engines.base",
+    "EngineError": "errors",
     "EngineSpec": "engines.spec",
-    "ExtractRequest": "workflows.edits.extract",
+    "ExtractRequest": "workflows.edits.requests",
     "Feed": "inputs.feed",
     "FeedRequest": "runs.feeds.feed_request",
     "Limits": "engines.base",
-    "LintRequest": "workflows.lint",
+    "LintRequest": "workflows.requests",
     "Model": "model.model",
     "Plan": "engines.base",
     "PrecisionRequest": "precision.search.request",
     "QuantizeRequest": "workflows.quantization.quantize",
-    "ReduceRequest": "workflows.reduce",
+    "ReduceRequest": "reduce.request",
+    "Region": "engines.base",
     "Report": "report.document",
-    "SanitizeRequest": "workflows.edits.sanitize",
+    "SanitizeRequest": "workflows.edits.requests",
     "Session": "engines.base",
-    "Source": "workflows.edits.edit_pipeline",
-    "Target": "workflows.edits.edit_pipeline",
+    "Source": "workflows.edits.requests",
+    "Target": "workflows.edits.requests",
     "Tolerance": "compare.judgement.tolerance",
     "TriageError": "errors",
     "Verdict": "diagnose.state.verdict",
@@ -76,6 +81,7 @@ _HOMES = {
 }
 __all__ = [
     "Availability",
+    "BuildFailed",
     "BuildRequest",
     "CompareRequest",
     "CompareResult",
@@ -83,6 +89,7 @@ __all__ = [
     "Culprit",
     "DiagnoseRequest",
     "Engine",
+    "EngineError",
     "EngineSpec",
     "ExtractRequest",
     "Feed",
@@ -94,6 +101,7 @@ __all__ = [
     "PrecisionRequest",
     "QuantizeRequest",
     "ReduceRequest",
+    "Region",
     "Report",
     "SanitizeRequest",
     "Session",

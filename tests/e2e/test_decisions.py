@@ -47,7 +47,7 @@ def test_what_bf16_swaps_is_a_tie_and_no_fault(tmp_path: Path, name: str, engine
 def test_ties_are_told_in_words(tmp_path: Path) -> None:
     verdict, report = diagnosed(tmp_path, nets.ranking(), 16, f"emulate:{BF16}")
     assert "of 320 ranks differ, all ties within bf16's rounding of the scores" in verdict.summary
-    assert any("share of ranks beyond a tie" in told for told in report.told_outputs)
+    assert any("share of ranks beyond a tie" in told for told in report.output_sentences)
 
 
 def test_boxes_whose_selection_no_output_shows(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_onnx_runtime_in_fp32_matches(tmp_path: Path, name: str) -> None:
 
 
 UNSEEN = """
-from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.model.model import Model
 
 class Session:
     def __init__(self, model, options):
-        self.session = ReferenceEngine().compile(model, options)
+        self.session = Float64Engine().compile(model, options)
 
     def run(self, feed):
         found = self.session.run(feed)

@@ -33,13 +33,13 @@ from tensortriage.cli.lazy import LazyGroup
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.diagnose.state.layer_rows import LayerRow, OutputRow
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Region, Session
 from tensortriage.engines.registry import BUILT_IN, create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.report.document import Report
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.case import CaseFacts, FeedFacts, ModelFacts
 from tensortriage.testing import FaultKind, FaultyEngine
 from tensortriage.values.dtype import Precision

@@ -73,7 +73,7 @@ def test_golden_values_of_the_outputs_alone_fail_with_a_sentence_of_their_own(tm
 
 
 @pytest.mark.parametrize(
-    "engine", ["onnxruntime", "onnxruntime:optimization=none", "openvino:precision=fp32", "reference"]
+    "engine", ["onnxruntime", "onnxruntime:optimization=none", "openvino:precision=fp32", "float64"]
 )
 def test_golden_values_of_the_same_model_from_any_healthy_engine_pass(engine, tmp_path):
     if engine.startswith("openvino"):

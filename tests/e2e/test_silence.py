@@ -61,7 +61,7 @@ def target(name, folder):
     return "emulate:precision=fp16" if name == "emulate" else name
 
 
-@pytest.mark.parametrize("name", ["reference", "emulate", "onnxruntime", "openvino", "tensorrt", "script"])
+@pytest.mark.parametrize("name", ["float64", "emulate", "onnxruntime", "openvino", "tensorrt", "script"])
 def test_an_engine_keeps_to_itself(name, home, tmp_path):
     needs_socket_filter()
     env, left = home

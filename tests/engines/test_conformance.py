@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.capabilities import RunsOnHardware
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.registry import create
 from tensortriage.engines.script import ScriptEngine
@@ -18,7 +19,7 @@ CONFORMING = {
     "onnxruntime:precision=fp16": {"model bfloat16"},
     "emulate:precision=fp16": {"model bfloat16"},
     "emulate:precision=fp8e5m2": {"model bfloat16"},
-    "reference": set(),
+    "float64": set(),
 }
 """Engine specs with the optional models that they refuse."""
 
@@ -150,3 +151,18 @@ def test_options_reach_every_compile():
     with pytest.raises(AssertionError) as caught:
         check_engine_conformance(OnnxRuntimeEngine(), {"threads": "none"})
     assert str(caught.value).count(UsageError.__name__) > 10
+
+
+@pytest.mark.parametrize(
+    ("method", "bases", "complaint"),
+    [
+        ("precision", (), "does not inherit from ReportsPrecision"),
+        ("hardware", (), "does not inherit from RunsOnHardware"),
+        ("hardware", (RunsOnHardware,), "hardware() is 'abacus', not one of cpu, gpu, npu, any"),
+    ],
+)
+def test_suite_checks_what_is_declared(method, bases, complaint):
+    engine = type("Mine", (Wrapped, *bases), {method: lambda self, options: "abacus"})
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(engine())
+    assert complaint in str(caught.value)

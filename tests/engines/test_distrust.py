@@ -14,8 +14,8 @@ from onnx import parser
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.onnxruntime.optimizer_passes import passes_of
-from tensortriage.engines.process import workers
-from tensortriage.engines.process.workers import check_interpreter
+from tensortriage.engines.process import interpreters, workers
+from tensortriage.engines.process.interpreters import check_interpreter
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, RunFailed, UsageError
 
@@ -143,7 +143,7 @@ def test_an_address_is_no_option_of_ssh(address, tmp_path, monkeypatch):
     ],
 )
 def test_hosts_come_behind_the_end_of_options(address, words):
-    arguments, _ = workers._behind_ssh(address)
+    arguments, _ = interpreters._behind_ssh(address)
     assert arguments.split(" ")[-len(words) :] == words
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import models
 from engines.onnx_models import parsed
-from tensortriage.engines.base import ReportsPrecision
+from tensortriage.engines.capabilities import ReportsPrecision
 from tensortriage.engines.emulate import FORMATS, EmulateEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import UsageError

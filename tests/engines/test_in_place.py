@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import models
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.in_place import EmbeddedOnnxRuntime
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cutting.extract import extract
@@ -87,5 +87,5 @@ def test_a_file_that_changed_is_an_error(tmp_path):
 def test_a_precision_that_rewrites_the_model_is_refused(tmp_path):
     message = in_place(Model.load(saved(tmp_path, ExternalData.ALWAYS)[0]))
     with pytest.raises(UsageError) as caught:
-        OnnxRuntimeEngine().compile_in_place(message, {"precision": "fp16"})
+        EmbeddedOnnxRuntime().compile_in_place(message, {"precision": "fp16"})
     assert caught.value.slug == "engine-option-value"

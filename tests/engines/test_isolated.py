@@ -19,7 +19,7 @@ from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.process import workers
 from tensortriage.engines.process.isolated import IsolatedEngine
 from tensortriage.engines.script import ScriptEngine
-from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
+from tensortriage.errors import BuildFailed, EngineCrashed, EngineMissing, StoreError
 from tensortriage.values.dtype import DType
 from tensortriage_worker import exchange
 
@@ -355,7 +355,7 @@ def test_strings_travel(model, script):
 
 
 def test_an_adapter_that_does_not_exist_is_a_build_failure(model):
-    with pytest.raises(Exception, match="KeyError"):
+    with pytest.raises(BuildFailed, match="No module named 'nothing'"):
         IsolatedEngine("nothing", title="nothing", limits=LIMITS).compile(model, {})
 
 

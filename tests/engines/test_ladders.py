@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import models
-from tensortriage.engines.base import NamesPasses, OffersLadder
+from tensortriage.engines.capabilities import NamesPasses, OffersLadder
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine

@@ -14,12 +14,12 @@ from onnx import parser
 import tensortriage_worker
 from converted_engines import IMAGES, MODEL, check_inner_values
 from diagnosing import ask, step
-from tensortriage.engines.litert import LiteRtEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.litert.engine import LiteRtEngine
 
 MADE = [environment for environment in environments() if environment.engine == "litert"]
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install litert")
@@ -28,7 +28,7 @@ OPTIONS = {"worker": MADE[0].python} if MADE else {}
 EDIT = """
 import sys, tempfile, numpy as np
 from pathlib import Path
-from tensortriage_worker.litert_adapter import _converted
+from tensortriage_engines.litert.worker.adapter import _converted
 from ai_edge_litert import schema_py_generated as schema
 inputs = [{"name": "image", "dtype": "float32", "shape": [4, 1, 8, 8]}]
 content = bytearray(_converted(Path(sys.argv[1]), Path(tempfile.mkdtemp(dir=".")), "fp32", inputs)[0])

@@ -9,11 +9,11 @@ from onnx import numpy_helper, parser
 
 from converted_engines import EXAMPLES, IMAGES, MODEL, check_inner_values
 from diagnosing import ask, step
-from tensortriage.engines.mnn import MnnEngine
-from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.errors import BuildFailed
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.mnn.engine import MnnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "mnn"]
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install mnn")
@@ -44,8 +44,8 @@ def test_large_convolutions_are_computed_by_winograd_in_large_tiles(tmp_path):
         with closing(engine.compile(tmp_path / "m.onnx", options)) as session:
             return session.run(feed)["y"]
 
-    exact = made(ReferenceEngine(), {})
-    off = {tile: rms(made(ReferenceEngine(), {"rounding": "results", "winograd": tile}) - exact) for tile in "46"}
+    exact = made(Float64Engine(), {})
+    off = {tile: rms(made(Float64Engine(), {"rounding": "results", "winograd": tile}) - exact) for tile in "46"}
     found = rms(made(ENGINE, OPTIONS) - exact)
     assert 10 * off["4"] < found < 1.4 * off["6"]  # 1.8e-6, 1.6e-4 and 1.8e-4 with MNN 3.6.1
 

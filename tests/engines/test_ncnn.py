@@ -10,12 +10,12 @@ from onnx import numpy_helper, parser
 
 from converted_engines import IMAGES, MODEL, check_inner_values
 from diagnosing import ask
-from tensortriage.engines.ncnn import NcnnEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.ncnn.engine import NcnnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "ncnn"]
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install ncnn")

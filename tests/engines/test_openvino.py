@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import parser
 
-from tensortriage.engines.base import Limits, ReportsPrecision
+from tensortriage.engines.base import Limits
+from tensortriage.engines.capabilities import ReportsPrecision
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.errors import BuildFailed, DataError, EngineMissing, UsageError
 from tensortriage.testing import check_engine_conformance

@@ -11,7 +11,7 @@ from onnx import parser
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.openvino import OpenVinoEngine
-from tensortriage.engines.process import transport, workers
+from tensortriage.engines.process import interpreters, transport, workers
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage_worker import exchange, supervisor
@@ -47,7 +47,7 @@ def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ssh.write_text(FAKE_SSH.format(log=tmp_path / "ssh.log", there=there))
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
-    workers.check_interpreter.cache_clear()
+    interpreters.check_interpreter.cache_clear()
     yield tmp_path
     workers.close_idle()
 
@@ -155,18 +155,17 @@ def test_a_host_that_cannot_be_reached(remote, model):
 
 
 def test_a_full_machine_over_there(remote, model, python, monkeypatch):
-    monkeypatch.setattr(workers, "_package_texts", full_machine(workers._package_texts()))
+    monkeypatch.setattr(workers, "_texts", full_machine(workers._texts("tensortriage_worker")))
     with pytest.raises(StoreError, match="no room for") as caught:
         OpenVinoEngine(limits=LIMITS).compile(model, {"worker": python})
     assert caught.value.slug == "exchange-full"
 
 
 def full_machine(texts):
-    changed = texts["supervisor.py"].replace(
-        "FAST_FOLDER_MINIMUM_BYTES = 32 << 20", "FAST_FOLDER_MINIMUM_BYTES = 1 << 60"
-    )
-    assert changed != texts["supervisor.py"]
-    return lambda: {**texts, "supervisor.py": changed}
+    supervisor = "tensortriage_worker/supervisor.py"
+    changed = texts[supervisor].replace("FAST_FOLDER_MINIMUM_BYTES = 32 << 20", "FAST_FOLDER_MINIMUM_BYTES = 1 << 60")
+    assert changed != texts[supervisor]
+    return lambda package: {**texts, supervisor: changed}
 
 
 def gone(folder: Path, seconds: float = 5) -> bool:

@@ -11,12 +11,12 @@ from onnx import numpy_helper, parser
 
 from diagnosing import ask, step
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.rknn.engine import RknnEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.rknn.engine import RknnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "rknn"]
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install rknn")
@@ -82,7 +82,7 @@ def test_a_weight_edited_in_what_the_toolkit_saved_is_found(tmp_path):
     np.save(tmp_path / "images.npy", IMAGES[:4])
     (tmp_path / "dataset.txt").write_text("images.npy\n")
     saving = (
-        "import sys; from tensortriage_worker.rknn.toolkit import toolkit\n"
+        "import sys; from tensortriage_engines.rknn.worker.toolkit import toolkit\n"
         "network = toolkit()(); network.config(target_platform='rk3588')\n"
         "network.load_onnx(sys.argv[1], inputs=['image'], input_size_list=[[4, 1, 8, 8]])\n"
         "network.hybrid_quantization_step1(dataset='dataset.txt')\n"

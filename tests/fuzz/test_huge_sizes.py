@@ -16,7 +16,7 @@ COMMANDS = {
     "inspect": ["inspect", "model", "m.onnx", "--show", "layers", "weights"],
     "lint": ["check", "lint", "m.onnx"],
     "run": ["run", "m.onnx", "--target", "onnxruntime", "--onnx-outputs", "mark", "all"],
-    "reference": ["run", "m.onnx", "--target", "reference"],
+    "float64": ["run", "m.onnx", "--target", "float64"],
     "sanitize": ["surgeon", "sanitize", "m.onnx", "--fold-constants", "-o", "o.onnx"],
     "extract": ["surgeon", "extract", "m.onnx", "--op-types", "Add", "--with-inputs", "random", "-o", "o.onnx"],
     "convert": ["convert", "m.onnx", "--precision", "fp16", "-o", "o.onnx"],

@@ -21,7 +21,7 @@ LIGHT = (
     ["convert", "m.onnx", "--precision", "fp16", "-o", "o.onnx", "--no-verify"],
     ["convert", "m.onnx", "--opset", "21", "-o", "o.onnx", "--no-verify"],
     ["run", "m.onnx", "--target", "onnxruntime", *RANDOM],
-    ["run", "m.onnx", "--target", "reference", *RANDOM],
+    ["run", "m.onnx", "--target", "float64", *RANDOM],
 )
 HEAVY = (
     ["surgeon", "sanitize", "m.onnx", "--fold-constants", "--cleanup", "-o", "o.onnx"],
@@ -69,7 +69,7 @@ COMPATIBLE = tuple(
 VALUES = (
     "m.onnx", "f.npz", "x:[1,4]", "x", "y:auto", "-1", "0", "1e999", "nan", "3", "onnxruntime", "script:none.py:X",
     "emulate:precision=fp16", "tensorrt:worker=ssh://-x", "mark", "all", "fp16", "[", "x:", ":", "=", "--", "-", "@",
-    ".", "/",
+    ".", "/", "²", "9" * 5000, "1e999G", "x:²", "x=" + "9" * 5000,
 )  # fmt: skip
 
 

@@ -20,7 +20,8 @@ from tensortriage.model.transforms.mark_outputs import freeze, markable
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.convert import format_proof
-from tensortriage.workflows.edits.verify_edit import EditStage, ProofRequest, prove
+from tensortriage.workflows.edits.requests import ProofRequest
+from tensortriage.workflows.edits.verify_edit import EditStage, prove
 
 QUICK = settings(max_examples=15, deadline=None)
 # The folder computes with numpy what ONNX Runtime computes with its own kernels: a few steps of float32 apart, which

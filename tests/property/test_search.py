@@ -7,8 +7,7 @@ from search_oracles import Memory, chain, fault, problem_of
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.execution.executors import InProcess
-from tensortriage.search.passes.deletion import delta_debug
-from tensortriage.search.passes.minimality import one_minimal
+from tensortriage.search.passes.deletion import delta_debug, one_minimal
 from tensortriage.search.search_result import SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 

@@ -1,11 +1,17 @@
 """The public surface is a list, every name of it can be had, and having one does not load the others."""
 
+import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 
+import pytest
+
 from running_cli import EXAMPLES
 from tensortriage import api
+from tensortriage.builds.goal import BuildGoal
+from tensortriage.runs.commands.check import CheckSpec
 
 
 def test_the_list_is_sorted_and_complete():
@@ -51,3 +57,43 @@ def test_a_diagnosis_from_python(tmp_path):
         )
     )
     assert verdict.kind is api.VerdictKind.MATCH
+
+
+def written(folder):
+    return api.Target(folder / "o.onnx")
+
+
+CALLS = {
+    "compare": lambda model, folder: api.CompareRequest(model=model, targets=[api.EngineSpec.parse("onnxruntime")]),
+    "reduce": lambda model, folder: api.ReduceRequest(
+        model=model, output=folder / "piece.onnx", case=folder / "case", artifact=folder / "now.onnx",
+        check=CheckSpec(words=("sh", "-c", f"! grep -q Relu {folder / 'now.onnx'}")),
+    ),
+    "find_precision": lambda model, folder: api.PrecisionRequest(
+        model=model, target="emulate:precision=fp16", case=folder / "case"
+    ),
+    "study_builds": lambda model, folder: api.BuildRequest(
+        model=model, target="onnxruntime", goal=BuildGoal(until=1), case=folder / "case"
+    ),
+    "sanitize": lambda model, folder: api.SanitizeRequest(source=api.Source(model), target=written(folder)),
+    "extract": lambda model, folder: api.ExtractRequest(source=api.Source(model), target=written(folder)),
+    "convert": lambda model, folder: api.ConvertRequest(source=api.Source(model), target=written(folder)),
+    "quantize": lambda model, folder: api.QuantizeRequest(
+        source=api.Source(model), target=written(folder),
+        feeding=api.FeedRequest(paths=[str(EXAMPLES / "digits.npz")], most=4),
+    ),
+    "lint_model": lambda model, folder: api.LintRequest(model=model),
+}  # fmt: skip
+"""The other calls that the documentation lists, with the least that each needs."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_documented_call_runs_with_a_request_alone(name, tmp_path):
+    request = CALLS[name](EXAMPLES / "digits_cnn.onnx", tmp_path)
+    assert dataclasses.is_dataclass(getattr(api, name)(request))
+
+
+def test_the_documentation_lists_no_other_calls():
+    page = (EXAMPLES.parent / "docs/machines.md").read_text()
+    listed = set(re.findall(r"`(\w+)\(\w+Request\)`", page))
+    assert listed == {*CALLS, "diagnose"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (ROOT / "src/tensortriage", ROOT / "worker/tensortriage_worker")
+PACKAGES = (ROOT / "src/tensortriage", ROOT / "src/tensortriage_engines", ROOT / "worker/tensortriage_worker")
 MOST_MODULES = 16
 MOST_LINES = 400
 FILES = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
@@ -50,3 +50,23 @@ def test_a_contract_about_libraries_covers_every_package(contract, free):
     names = {entry.stem for entry in package.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()}
     covered = {name.removeprefix("tensortriage.").split(".")[0] for name in found["source_modules"]}
     assert names - {"__init__"} - free <= covered
+
+
+ASKED_BY_THE_LAB = {
+    ("tensortriage.runs.runner", "Runner"),
+    ("tensortriage.runs.observation.capture", "capture"),
+    ("tensortriage.engines.registry", "create"),
+}
+ABOUT_ENGINES = "workflows/engines"
+"""What asks an engine about itself: its parser, and whether it keeps to the protocol."""
+
+
+def test_engines_are_asked_by_the_lab_alone():
+    asking = []
+    for name in ("diagnose", "reduce", "precision", "builds", "envelope", "workflows"):
+        for module in sorted((PACKAGES[0] / name).rglob("*.py")):
+            place = module.relative_to(PACKAGES[0]).as_posix()
+            for node in ast.walk(ast.parse(module.read_text())):
+                if isinstance(node, ast.ImportFrom) and not place.startswith(ABOUT_ENGINES):
+                    asking += [place for each in node.names if (node.module, each.name) in ASKED_BY_THE_LAB]
+    assert asking == []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import re
 import subprocess
+import time
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
@@ -26,12 +27,14 @@ class Library(NamedTuple):
         title: What messages call the package.
         slug: Slug of the error for one that cannot be imported.
         modules: Their whole names.
+        cure: What to do when it cannot be imported, where that is not making an environment.
     """
 
     engine: str
     title: str
     slug: str
     modules: Tuple[str, ...]
+    cure: str = ""
 
 
 def imported(library: Library) -> Tuple[Any, ...]:
@@ -44,12 +47,30 @@ def imported(library: Library) -> Tuple[Any, ...]:
         return tuple(importlib.import_module(name) for name in library.modules)
     except ImportError as error:
         message = "{} cannot be imported: {}".format(library.title, one_line(error))
-        raise missing(library.engine, message, slug=library.slug) from error
+        raise missing(library.engine, message, slug=library.slug, cure=library.cure) from error
 
 
-def missing(engine: str, message: str, *, slug: str) -> AdapterError:
+def missing(engine: str, message: str, *, slug: str, cure: str = "") -> AdapterError:
     """Return the error for a package or program that an environment of the engine would have."""
-    return AdapterError(AdapterFailure.MISSING, message, slug, "triage engines install " + engine)
+    return AdapterError(AdapterFailure.MISSING, message, slug, cure or "triage engines install " + engine)
+
+
+def content_of(
+    options: Mapping[str, str], convert_it: Callable[[], bytes], given: Iterable[str] = ("converted",)
+) -> Tuple[bytes, Dict[str, Any]]:
+    """Return what is to run, and what is told of it: a file that an option names, or what is converted now.
+
+    Args:
+        options: Of the build.
+        convert_it: Converts the model.
+        given: Options that name a file of the kind that this returns.
+    """
+    for key in given:
+        if options.get(key):
+            return Path(options[key]).read_bytes(), {}
+    started = time.perf_counter()
+    content = convert_it()
+    return content, {"conversion_seconds": time.perf_counter() - started}
 
 
 def convert(

@@ -21,10 +21,12 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
+from tensortriage_worker.converters import Library, imported
 from tensortriage_worker.encoding import pack, unpack
 from tensortriage_worker.exchange import Item
 
 RESULT_SUFFIX = "/sink_port_"
+_LIBRARY = Library("openvino", "openvino", slug="openvino-missing", modules=("openvino",), cure="pip install openvino")
 _PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "dynamic": "dynamic"}
 _WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "dynamic": "dynamic"}
 _NEEDS = {"bf16": "BF16", "fp16": "FP16"}
@@ -47,7 +49,7 @@ _LABELS = {
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return version, name of the device, and the precision word that these options make it compute in."""
-    openvino = _import()
+    (openvino,) = imported(_LIBRARY)
     core = openvino.Core()
     device = _device(core, options)
     config = _config(core, device, options)
@@ -66,7 +68,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "OpenVinoSession":
     Raises:
         AdapterError: When OpenVINO is not installed, has no such device, or does not read or build the model.
     """
-    openvino = _import()
+    (openvino,) = imported(_LIBRARY)
     core = openvino.Core()
     device = _device(core, options)
     config = _config(core, device, options)
@@ -165,19 +167,6 @@ def plain_words(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     kept = [line for line in lines if line and not re.match(r"Exception from |Check '.*' failed at ", line)]
     return " ".join(kept or lines).strip().rstrip(".")
-
-
-def _import() -> Any:
-    try:
-        import openvino
-    except ImportError as error:
-        raise AdapterError(
-            AdapterFailure.MISSING,
-            "openvino cannot be imported: {}".format(error),
-            "openvino-missing",
-            "pip install openvino",
-        ) from error
-    return openvino
 
 
 def _precision_word(element_type: Any) -> str:

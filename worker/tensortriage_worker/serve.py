@@ -28,15 +28,9 @@ from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
-    "iree": "tensortriage_worker.iree.adapter",
-    "litert": "tensortriage_worker.litert_adapter",
-    "mnn": "tensortriage_worker.mnn_adapter",
-    "ncnn": "tensortriage_worker.ncnn_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
-    "rknn": "tensortriage_worker.rknn.adapter",
     "script": "tensortriage_worker.script_adapter",
-    "tvm": "tensortriage_worker.tvm.adapter",
     "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
@@ -160,8 +154,8 @@ def _raised_by_hand(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Return `` (FILE:LINE)`` of the innermost frame outside this package and installed ones."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    """Return `` (FILE:LINE)`` of the innermost frame outside what came from the host and what is installed."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not f.filename.startswith((here, "<")) and "site-packages" not in f.filename]
     own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
@@ -169,7 +163,7 @@ def _place(error: BaseException) -> str:
 
 
 def _adapter(request: Dict[str, Any]) -> Any:
-    return importlib.import_module(ADAPTERS[request["adapter"]])
+    return importlib.import_module(ADAPTERS.get(request["adapter"], request["adapter"]))
 
 
 def _answer(answers: IO[bytes], answer: Dict[str, Any]) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import glob
 import json
 import os
@@ -78,10 +77,9 @@ class Supervisor:
             self.folders.insert(0, self._new_folder(FAST_FOLDER))
 
     def unpack(self, files: dict[str, str]) -> None:
-        """Write the engine's side of the package, by path in it, to where the engine's process imports it from."""
-        package = os.path.join(self._home, "tensortriage_worker")
+        """Write the modules of the engine's side, by path, to where the engine's process imports them from."""
         for name, text in files.items():
-            path = os.path.join(package, *name.split("/"))
+            path = os.path.join(self._home, *name.split("/"))
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -262,6 +260,8 @@ class Supervisor:
             return log.read().decode("utf-8", "replace")
 
     def _new_folder(self, parent: str) -> str:
+        import fcntl  # which Windows lacks; the host imports this module there, and no supervisor runs
+
         sweep_stale_folders(parent)
         folder = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
         lock = open(os.path.join(folder, "lock"), "wb")  # noqa: SIM115 - held until this process ends
@@ -354,6 +354,8 @@ def has_room(folder: str, minimum_bytes: int) -> bool:
 
 def sweep_stale_folders(parent: str) -> None:
     """Remove folders whose supervisor ended without removing them: nobody holds their lock."""
+    import fcntl
+
     for folder in glob.glob(os.path.join(parent, PREFIX + "*")):
         with contextlib.suppress(OSError):
             if time.time() - os.path.getmtime(folder) < STALE_SECONDS:

@@ -9,27 +9,26 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
-from tensortriage.compare.judgement.compared import Compared
-from tensortriage.compare.judgement.output_judge import OutputJudge
+from tensortriage.compare.judgement.output_judge import Compared, OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.reference_checks import mismatched
-from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Choice
+from tensortriage.engines.capabilities import PinsTactics, SavesEngines
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
-from tensortriage.inputs.feed import Feed
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.golden_source import GoldenSource
-from tensortriage.runs.runner import feed_digest
-from tensortriage.runs.single_build import Built, build_once
+from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
+from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
 
@@ -48,20 +47,8 @@ class Judged:
     error: float | None = None
 
 
-class BuildJudge(Protocol):
-    """Says whether a build is good."""
-
-    feeds: Sequence[Feed]
-    """What builds are to be run on; none where running is the judge's own business."""
-
-    @property
-    def identity(self) -> str:
-        """Digest of what its judgements depend on besides the build."""
-        ...
-
-    def judge(self, built: Built, name: str) -> Judged:
-        """Judge a build that succeeded; its files are where they were asked for."""
-        ...
+Outputs = Mapping[str, Mapping[str, np.ndarray]]
+"""Of a build, by feed and output."""
 
 
 @dataclasses.dataclass
@@ -70,29 +57,29 @@ class NumbersJudge:
 
     Attributes:
         inv: Holds the golden outputs.
-        outputs: Decides for one output.
+        decides: Says which outputs fail.
         feeds: What builds are run on.
-        identity: See `BuildJudge`.
+        identity: Digest of what its judgements depend on besides the build.
     """
 
     inv: GoldenSource
-    outputs: OutputJudge
+    decides: OutputJudge
     feeds: Sequence[Feed]
     identity: str
 
-    def judge(self, built: Built, name: str) -> Judged:
+    def judge(self, outputs: Outputs, name: str) -> Judged:
         """Compare every output on every feed with the reference's."""
         worst: tuple[bool, float, str, str] = (False, 0.0, "", "")
         for feed in self.feeds:
             golden = self.inv.golden_outputs(feed)
             expected = {spec.name: golden[spec.name] for spec in self.inv.model.outputs if spec.name in golden}
-            if problem := mismatched(expected, built.outputs[feed.name]):
+            made = outputs[feed.name]
+            if problem := mismatched(expected, made):
                 return Judged(BuildJudgement.BAD, "other outputs", problem)
-            made = built.outputs[feed.name]
             pairs = {output: Compared.of(right, made[output]) for output, right in expected.items()}
-            failing = self.outputs.failing(pairs)
+            failing = self.decides.failing(pairs)
             rows = [
-                (name in failing, self.outputs.error(pair.metrics), name, _kind(pair.metrics))
+                (name in failing, self.decides.error(pair.metrics), name, _kind(pair.metrics))
                 for name, pair in pairs.items()
             ]
             worst = max(worst, *rows)
@@ -117,10 +104,10 @@ class CommandJudge:
 
     @property
     def identity(self) -> str:
-        """See `BuildJudge`; settled by the first judgement."""
+        """Digest of what its judgements depend on besides the build; settled by the first of them."""
         return self.reads.digest
 
-    def judge(self, built: Built, name: str) -> Judged:
+    def judge(self, outputs: Outputs, name: str) -> Judged:
         """Run the command once and sort its artifacts."""
         iteration = self.checker.next_iteration()
         ruling = self.checker.check(iteration)
@@ -128,6 +115,10 @@ class CommandJudge:
         self.checker.sort(verdict_word(ruling.failed), iteration, label=name)
         words = {True: BuildJudgement.BAD, False: BuildJudgement.GOOD, None: BuildJudgement.OTHER}
         return Judged(words[ruling.failed], ruling.signature if ruling.failed else "", ruling.reason)
+
+
+BuildJudge = NumbersJudge | CommandJudge
+"""Says whether a build is good, of which its files are where they were asked for."""
 
 
 def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None:
@@ -141,7 +132,7 @@ def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None
     Raises:
         UsageError: When the engine takes no tactics (``tactics-not-taken``) or writes no file (``engine-not-saved``).
     """
-    engine = create(spec)
+    engine = resolve(spec).engine
     if takes_tactics and not isinstance(engine, PinsTactics):
         raise UsageError(f"{spec} takes no tactics", slug="tactics-not-taken", cure="leave out --load-tactics")
     if saves and not isinstance(engine, SavesEngines):
@@ -149,17 +140,16 @@ def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None
 
 
 class EngineBench:
-    """Makes builds on an engine; see `tensortriage.builds.trial.BuildMaker`.
+    """Makes builds on an engine, each once in a case.
 
     Args:
-        inv: Model, case, limits and accounts.
+        inv: The model, and the lab that builds it.
         spec: Engine and options.
         judge: Says whether a build is good.
         base: Choices that every build is given.
         engine_file: Where the judge finds the engine of a build; None when it does not look.
         tactics_file: Where it finds the tactics.
         record: Whether builds tell their tactics, where the engine can.
-        identity: Digest of what a build depends on: engine, model, limits.
     """
 
     def __init__(
@@ -172,19 +162,19 @@ class EngineBench:
         engine_file: Path | None = None,
         tactics_file: Path | None = None,
         record: bool = True,
-        identity: str = "",
     ) -> None:
-        self._inv = inv
+        self._lab = inv.lab
+        self._model = inv.model
         self._spec = spec
         self._judge = judge
         self._base = {choice.layer: choice for choice in base}
-        self._engine = create(spec)
+        self._engine = resolve(spec).engine
         self._engine_file = engine_file
         self._tactics_file = tactics_file
         self._record = record
         self._keyed = False
         self._cache: Path | None = None
-        self._identity = identity
+        self._identity = self._lab.key(spec, self._model, None, dataclasses.asdict(self._lab.limits))
 
     @property
     def pins(self) -> bool:
@@ -214,23 +204,22 @@ class EngineBench:
         def key() -> str:
             return digest("build", self.identity, name, told, record)
 
-        known = self._inv.case.checks.get(key(), BuildTrial)
-        if known is not None:
-            self._remember(known)
-            return known
-        self._inv.progress(f"build {name} of {self._spec}")
-        started = time.perf_counter()
-        trial = self._made(name, key(), given, record=record)
-        trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
-        question = f"build {name} of {self._spec}"
-        self._inv.case.checks.put(key(), question, trial, seconds=trial.seconds)  # the first judgement settles the key
+        checks, question = self._lab.case.checks, f"build {name} of {self._spec}"
+        trial = checks.get(key(), BuildTrial)
+        if trial is None:
+            self._lab.progress(question)
+            started = time.perf_counter()
+            trial = self._made(name, key(), given, record=record)
+            trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
+            checks.put(key(), question, trial, seconds=trial.seconds)  # the first judgement settles the key
+        self._remember(trial)
         return trial
 
     def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:
         """Compare the outputs of two builds; None when one was not run."""
         if not one.values or not other.values:
             return None
-        left, right = (MappedStore(self._inv.case.folder / trial.values) for trial in (one, other))
+        left, right = (MappedStore(self._lab.case.folder / trial.values) for trial in (one, other))
         found = []
         for name in left.names():
             metrics = measure(left[name], right[name])
@@ -239,45 +228,40 @@ class EngineBench:
         return max(found, key=lambda difference: (difference.relative, difference.max_abs), default=None)
 
     def _remember(self, trial: BuildTrial) -> None:
-        """Take up what a build of an earlier session tells about caches."""
+        """Take up what a build tells about caches."""
         self._keyed = self._keyed or any(choice.key for choice in trial.choices)
         if "timing.cache" in trial.files and (trial.good or self._cache is None):
-            self._cache = self._inv.case.folder / trial.files["timing.cache"]
+            self._cache = self._lab.case.folder / trial.files["timing.cache"]
 
     def _made(self, name: str, key: str, given: tuple[Choice, ...], *, record: bool) -> BuildTrial:
-        engine_file = self._engine_file or self._inv.workspace.folder / "candidate.engine"
+        engine_file = self._engine_file or self._lab.workspace.folder / "candidate.engine"
         cache = self._fresh_cache(given)
-        built = build_once(
-            self._with(given, engine_file, cache, record=record),
-            self._inv.model,
-            self._judge.feeds,
-            workspace=self._inv.workspace,
-            limits=self._inv.question.limits,
-            tally=self._inv.tally,
-        )
-        if not built.outcome.ok:
+        spec = self._with(given, engine_file, cache, record=record)
+        anew = Experiment(engine=spec, model=self._model, feed=None, observed=ObservedPlan(), build=1, repetition=None)
+        try:
+            with self._lab.session(spec, self._model, build=anew.build) as outputs_of:
+                outputs = {feed.name: outputs_of(feed, repetition=None) for feed in self._judge.feeds}
+                told = self._lab.answer(anew)
+        except EngineError as error:
+            outcome = Outcome.of(error)
             return BuildTrial(
-                name=name,
-                judgement=BuildJudgement.OTHER,
-                signature=built.outcome.kind.value,
-                reason=built.outcome.message,
+                name=name, judgement=BuildJudgement.OTHER, signature=outcome.kind.value, reason=outcome.message
             )
-        tactics = TacticRecord(str(self._spec), built.choices)
-        if self._tactics_file is not None and built.choices:
+        tactics = TacticRecord(str(self._spec), told.choices)
+        if self._tactics_file is not None and told.choices:
             save_record(tactics, self._tactics_file)
-        judged = self._judge.judge(built, name)
+        judged = self._judge.judge(outputs, name)
         trial = BuildTrial(
             name=name,
             judgement=judged.judgement,
             signature=judged.signature,
             reason=judged.reason,
             error=judged.error,
-            choices=built.choices,
-            features=features(built.choices, built.plan),
+            choices=told.choices,
+            features=features(told.choices, told.plan),
             files=self._sorted(name, judged.judgement, tactics, {"engine": engine_file, "timing.cache": cache}),
         )
-        self._remember(trial)
-        return self._with_outputs(trial, key, built)
+        return self._with_outputs(trial, key, outputs)
 
     def _fresh_cache(self, given: tuple[Choice, ...]) -> Path | None:
         """Return the file of a build's timing cache, for engines whose tactics are entries of one; else None.
@@ -286,7 +270,7 @@ class EngineBench:
         """
         if not self._keyed or CACHE_OPTION not in self._engine.options or CACHE_OPTION in self._spec.options:
             return None
-        path = self._inv.workspace.folder / f"candidate{CACHE_SUFFIX}"
+        path = self._lab.workspace.folder / f"candidate{CACHE_SUFFIX}"
         path.unlink(missing_ok=True)
         if given and self._cache is not None:
             shutil.copyfile(self._cache, path)
@@ -297,7 +281,7 @@ class EngineBench:
         if isinstance(self._engine, PinsTactics):
             options = self._engine.recording(options) if record else options
             if given:
-                path = self._inv.workspace.folder / f"given{TACTICS_SUFFIX}"
+                path = self._lab.workspace.folder / f"given{TACTICS_SUFFIX}"
                 save_record(TacticRecord(str(self._spec), given), path)
                 options = self._engine.pinning(options, path)
         if isinstance(self._engine, SavesEngines):
@@ -310,7 +294,7 @@ class EngineBench:
         self, name: str, judgement: BuildJudgement, record: TacticRecord, made: Mapping[str, Path | None]
     ) -> dict[str, str]:
         """Keep a build's files in the case, in the folder of its judgement."""
-        folder = self._inv.case.folder / judgement.value
+        folder = self._lab.case.folder / judgement.value
         files: dict[str, str] = {}
         if record.choices:
             save_record(record, folder / f"{name}{TACTICS_SUFFIX}")
@@ -324,15 +308,15 @@ class EngineBench:
             files[kind] = f"{judgement.value}/{name}.{kind}"
         return files
 
-    def _with_outputs(self, trial: BuildTrial, key: str, built: Built) -> BuildTrial:
-        arrays = {f"{feed}/{name}": array for feed, row in built.outputs.items() for name, array in row.items()}
+    def _with_outputs(self, trial: BuildTrial, key: str, outputs: Outputs) -> BuildTrial:
+        arrays = {f"{feed}/{name}": array for feed, row in outputs.items() for name, array in row.items()}
         if not arrays:
             return trial
-        folder = self._inv.case.runs / f"build-{key}"
+        folder = self._lab.case.runs / f"build-{key}"
         with ShardWriter(folder) as writer:
             for name, array in arrays.items():
                 writer.write(name, np.ascontiguousarray(array))
-        values = str(folder.relative_to(self._inv.case.folder))
+        values = str(folder.relative_to(self._lab.case.folder))
         return dataclasses.replace(trial, outputs=feed_digest(arrays)[:16], values=values)
 
 

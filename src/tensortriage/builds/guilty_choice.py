@@ -10,8 +10,9 @@ n = 3.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tensortriage.builds.build_maker import EngineBench
 from tensortriage.builds.study_result import GuiltyChoice, TacticBlame
-from tensortriage.builds.trial import BuildJudgement, BuildMaker, BuildTrial
+from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import digest
@@ -38,7 +39,7 @@ _OUTCOMES = {
 
 
 def blame(
-    bench: BuildMaker,
+    bench: EngineBench,
     trials: Sequence[BuildTrial],
     suspicion: Mapping[str, float],
     *,
@@ -111,7 +112,7 @@ def closest(trials: Sequence[BuildTrial]) -> tuple[BuildTrial, BuildTrial]:
 
 
 def _unsteady(
-    bench: BuildMaker,
+    bench: EngineBench,
     oracle: Callable[[tuple[str, ...], int], OracleVerdict],
     differing: tuple[str, ...],
     good: tuple[Choice, ...],

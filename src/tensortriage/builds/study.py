@@ -11,52 +11,34 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 
+from tensortriage.builds.build_maker import EngineBench
+from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.guilty_choice import blame, closest
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
-from tensortriage.builds.trial import BuildJudgement, BuildMaker, BuildTrial, Difference
+from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
+from tensortriage.compare.judgement.thresholds import LEAST_BUILDS
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.search.statistics.association import Trial, rank
-from tensortriage.search.statistics.stop_rule import CONFIDENCE, RepeatStop, Until, runs_to_exclude, wilson
+from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, runs_needed, wilson
 
-LEAST_BUILDS = 2
 MOST_SUSPECTS = 50
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BuildGoal:
-    """What to build for.
-
-    Attributes:
-        until: When to stop.
-        most: Most free builds; for `Until.COUNT` their number.
-        rate: When all builds are alike: the rate above which the other kind is to be excluded.
-        width: When both kinds were seen and nothing tells them apart: width of the rate's interval at which to stop.
-        seconds: Time after which no new build begins; None for no limit.
-        pin: Whether to look for the guilty choice, and to make a good build again, by giving tactics.
-    """
-
-    until: Until = Until.SURE
-    most: int = 50
-    rate: float = 0.2
-    width: float = 0.3
-    seconds: float | None = None
-    pin: bool = True
-
-    def reached(self, trials: Sequence[BuildTrial], *, pins: bool) -> bool:
-        """Whether enough builds have been made."""
-        good, bad = _count(trials, BuildJudgement.GOOD), _count(trials, BuildJudgement.BAD)
-        if self.until is Until.COUNT:
-            return len(trials) >= self.most
-        if self.until is not Until.SURE:
-            return (good if self.until is Until.GOOD else bad) > 0
-        if good + bad < LEAST_BUILDS:
-            return False
-        if not good or not bad:
-            return good + bad >= runs_to_exclude(self.rate)
-        low, high = wilson(bad, good + bad)
-        return (pins and self.pin) or high - low <= self.width or _best(trials) >= CONFIDENCE
+def enough(goal: BuildGoal, trials: Sequence[BuildTrial], *, pins: bool) -> bool:
+    """Whether enough builds have been made."""
+    good, bad = _count(trials, BuildJudgement.GOOD), _count(trials, BuildJudgement.BAD)
+    if isinstance(goal.until, int):
+        return len(trials) >= goal.until
+    if goal.until is not Until.SURE:
+        return (good if goal.until is Until.GOOD else bad) > 0
+    if good + bad < LEAST_BUILDS:
+        return False
+    if not good or not bad:
+        return good + bad >= runs_needed(goal.rate, 1.0 - CONFIDENCE)
+    low, high = wilson(bad, good + bad)
+    return (pins and goal.pin) or high - low <= goal.width or _best(trials) >= CONFIDENCE
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -72,7 +54,7 @@ class Studying:
         searched: Told of every build with given tactics.
     """
 
-    bench: BuildMaker
+    bench: EngineBench
     goal: BuildGoal
     engine: str
     cache: Cache | None = None
@@ -99,8 +81,8 @@ class Studying:
         return self._result(trials, stop, found, pinned, deployed, time.monotonic() - started)
 
     def _build(self, trials: list[BuildTrial], started: float) -> RepeatStop:
-        while not self.goal.reached(trials, pins=self.bench.pins):
-            if len(trials) >= self.goal.most:
+        while not enough(self.goal, trials, pins=self.bench.pins):
+            if len(trials) >= self.goal.ends_at:
                 return RepeatStop.MOST_RUNS
             if self.goal.seconds is not None and time.monotonic() - started >= self.goal.seconds:
                 return RepeatStop.BUDGET

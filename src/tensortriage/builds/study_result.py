@@ -4,7 +4,7 @@ import dataclasses
 
 from tensortriage.builds.trial import BuildTrial, Difference
 from tensortriage.engines.base import Choice
-from tensortriage.search.statistics.stop_rule import CONFIDENCE
+from tensortriage.search.statistics.repeats import CONFIDENCE
 
 BUILDS_FORMAT = "tensortriage.builds/1"
 DIFF_FORMAT = "tensortriage.tactic-diff/1"

@@ -3,7 +3,6 @@
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Protocol
 
 from tensortriage.engines.base import Choice
 
@@ -75,29 +74,3 @@ class Difference:
     max_abs: float
     relative: float
     builds: tuple[str, str]
-
-
-class BuildMaker(Protocol):
-    """Makes builds."""
-
-    @property
-    def pins(self) -> bool:
-        """Whether tactics can be given to a build."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """Digest of all that a judgement depends on."""
-        ...
-
-    def build(self, name: str, choices: tuple[Choice, ...] = ()) -> BuildTrial:
-        """Build once, with the given choices where there are any, and judge it."""
-        ...
-
-    def deployed(self) -> BuildTrial | None:
-        """Build once as the user does, tactics not recorded; None when recording changes nothing for the engine."""
-        ...
-
-    def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:
-        """Compare the outputs of two builds; None when one was not run."""
-        ...

@@ -226,7 +226,7 @@ def exit_code_of(words: list[str]) -> int:
 
 def own_words(words: Sequence[str]) -> Sequence[str]:
     """Return the words that are neither those of a check nor behind a lone ``--``."""
-    from tensortriage.cli.debug.check_options import split_check
+    from tensortriage.cli.options import split_check
 
     ours, _ = split_check(words)
     return ours[: ours.index("--")] if "--" in ours else ours

@@ -3,13 +3,15 @@
 import copy
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.lazy import CommandGroup
-from tensortriage.cli.options import READ, WRITTEN, GuideCommand, common, option
+from tensortriage.values.options import argument, flag, option
+from tensortriage.values.output_files import Place
 from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
@@ -20,19 +22,22 @@ FORMATS = ("json", "npz", "npy", "test-data-set", "safetensors", "store")
 RESULT = "Result"
 
 
-def output_options(function: "click.decorators.FC") -> "click.decorators.FC":
-    """Add -o and --to."""
-    function = option("--to", "format_name", type=click.Choice(FORMATS), heading=RESULT,
-                      help="Format  [default: by the ending of -o: .json, .npz, .safetensors, .store, or "
-                           "no suffix for a directory of JSON].")(function)  # fmt: skip
-    return option("--output", "-o", type=WRITTEN, required=True, metavar="OUT", heading=RESULT,
-                  help="File (replaced) or directory (new or empty) to write.")(function)  # fmt: skip
+def output_field() -> Any:
+    """Declare what is written."""
+    return option("--output -o", "OUT", "File (replaced) or directory (new or empty) to write.",
+                  writes=Place.EITHER, group=RESULT)  # fmt: skip
 
 
-def runner_option(function: "click.decorators.FC") -> "click.decorators.FC":
-    """Add --runner."""
-    return option("--runner", metavar="NAME", heading="Input",
-                  help="Which runner's outputs to take from files that hold several.")(function)  # fmt: skip
+def format_field() -> str | None:
+    """Declare the format."""
+    return option("--to", "", "Format  [default: by the ending of -o: .json, .npz, .safetensors, .store, or no suffix "
+                  "for a directory of JSON].", default=None, choices=FORMATS)  # fmt: skip
+
+
+def runner_field() -> str | None:
+    """Declare whose outputs are taken."""
+    return option("--runner", "NAME", "Which runner's outputs to take from files that hold several.",
+                  default=None, group="Input")  # fmt: skip
 
 
 @click.group(cls=CommandGroup)
@@ -40,16 +45,19 @@ def data() -> None:
     """Merge, concatenate and convert feeds and saved outputs."""
 
 
-@data.command(cls=GuideCommand, short_help="Side by side: all tensors, as inputs.", epilog="""\b
+@command(short_help="Side by side: all tensors, as inputs.", epilog="""\b
 Examples:
   triage data merge inputs.json layers.json -o layer_inputs.json
   triage data merge golden.json --runner onnxruntime -o golden.npz
 """)  # fmt: skip
-@click.argument("paths", nargs=-1, required=True, type=READ)
-@output_options
-@runner_option
-@common
-def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner: str | None, as_json: bool) -> None:
+def merge(
+    paths: tuple[Path, ...] = argument("PATHS..."),
+    output: Path = output_field(),
+    format_name: str | None = format_field(),
+    runner: str | None = runner_field(),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Merge PATHS side by side: each iteration gets all their tensors, as inputs for --inputs."""
     from tensortriage.inputs.combine import merge as merged
     from tensortriage.inputs.files.open_data import open_data
@@ -57,20 +65,18 @@ def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
 
 
-_old_name = copy.copy(merge)
-_old_name.hidden = True
-data.add_command(_old_name, "to-input")  # as Polygraphy called it before 0.50
-
-
-@data.command(cls=GuideCommand, short_help="One after the other: all iterations.", epilog="""\b
+@command(short_help="One after the other: all iterations.", epilog="""\b
 Examples:
   triage data concat monday.json tuesday.json -o both.json
   triage data concat run_0 run_1 -o all_outputs
 """)  # fmt: skip
-@click.argument("paths", nargs=-1, required=True, type=READ)
-@output_options
-@common
-def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_json: bool) -> None:
+def concat(
+    paths: tuple[Path, ...] = argument("PATHS..."),
+    output: Path = output_field(),
+    format_name: str | None = format_field(),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Append the iterations of PATHS, all inputs or all outputs (runner by runner)."""
     from tensortriage.inputs.combine import concat as concatenated
     from tensortriage.inputs.files.open_data import open_data
@@ -78,32 +84,27 @@ def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_js
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
 
-@data.command(cls=GuideCommand, short_help="Into another format.", epilog="""\b
+@command(short_help="Into another format.", epilog="""\b
 Examples:
   triage data convert inputs.json -o inputs.npz
   triage data convert digits.npz -o test_data_set_0 --model model.onnx
   triage data convert doubles.npz -o floats.npz --model model.onnx --cast
   triage data convert golden.json --runner onnxruntime --as inputs -o golden.safetensors
 """)  # fmt: skip
-@click.argument("path", type=READ)
-@output_options
-@option("--as", "kind_name", type=click.Choice(("inputs", "outputs")), heading=RESULT,
-        help="Kind of the result  [default: that of PATH].")  # fmt: skip
-@runner_option
-@option("--model", type=READ, metavar="MODEL", heading="Input",
-        help="ONNX file whose inputs PATH must fit; it shows whether the first axis is one of samples.")  # fmt: skip
-@option("--cast", is_flag=True, heading="Input", help="Round values to MODEL's element types where they differ.")
-@common
 def convert(
-    path: Path,
-    output: Path,
-    format_name: str | None,
-    kind_name: str | None,
-    runner: str | None,
-    model: Path | None,
-    cast: bool,
+    path: Path = argument("PATH"),
+    output: Path = output_field(),
+    format_name: str | None = format_field(),
+    kind_name: str | None = option(
+        "--as", "", "Kind of the result  [default: that of PATH].", default=None, choices=("inputs", "outputs")),
+    runner: str | None = runner_field(),
+    model: Path | None = option(
+        "--model", "MODEL", "ONNX file whose inputs PATH must fit; it shows whether the first axis is one of "
+        "samples.", default=None),
+    cast: bool = flag("--cast", "Round values to MODEL's element types where they differ."),
+    *,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Write PATH in another format: npz, npy, test_data_set, Polygraphy JSON, safetensors or our tensor store."""
     from tensortriage.inputs.combine import Combined, selected
     from tensortriage.inputs.files.data_file import Kind
@@ -122,6 +123,13 @@ def convert(
     elif len(series) == 1:
         series = (("", series[0][1]),)
     _write(Combined(kind, series, ()), output, format_name, as_json=as_json)
+
+
+for _command in (merge, concat, convert):
+    data.add_command(_command)
+_old_name = copy.copy(merge)
+_old_name.hidden = True
+data.add_command(_old_name, "to-input")  # as Polygraphy called it before 0.50
 
 
 def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":

@@ -4,8 +4,13 @@ Standard output takes one document, and all of it: once it is begun nobody inter
 """
 
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tensortriage.cli import guard
+
+if TYPE_CHECKING:
+    from tensortriage.report.terminal.lines import Line
 
 _begun: list[str] = []
 
@@ -26,6 +31,18 @@ def print_document(text: str, *, err: bool = False) -> None:
     while rest:  # without a buffer (PYTHONUNBUFFERED) a write that a signal disturbs is a part of one
         rest = rest[stream.buffer.write(rest) :]
     stream.flush()
+
+
+def answer(found: object, lines: "Iterable[Line]", *, as_json: bool) -> None:
+    """Show what was found: as one document, else in lines for people."""
+    if as_json:
+        from tensortriage.values.serial import to_json
+
+        print_document(to_json(found))
+    else:
+        from tensortriage.report.terminal.lines import show
+
+        show(lines)
 
 
 def begin() -> None:

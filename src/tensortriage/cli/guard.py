@@ -9,7 +9,6 @@ crashes is started once more with the engines that live in this process moved to
 import contextlib
 import ctypes
 import dataclasses
-import fcntl
 import gc
 import mmap
 import os
@@ -35,7 +34,7 @@ _TELLING, _ANSWERING, _CODE, _CLUSTER = range(4)
 """Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
-_CRASHES = frozenset({signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT})
+_CRASHES = frozenset(getattr(signal, name, -1) for name in ("SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGABRT"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,6 +183,8 @@ class _Scratch:
             folder.mkdir(mode=0o700)
             self.folder = str(folder)
             self._lock = open(folder / ".lock", "wb")  # noqa: SIM115 - held until the process ends
+            import fcntl  # which Windows lacks; nothing is guarded there
+
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
@@ -203,6 +204,8 @@ def _sweep(parent: Path) -> None:
 
 
 def _is_held(folder: str) -> bool:
+    import fcntl
+
     try:
         with open(os.path.join(folder, ".lock"), "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

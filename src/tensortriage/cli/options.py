@@ -7,9 +7,9 @@ value list becomes a repeated option, a runner flag becomes ``--runner NAME``.
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -18,18 +18,7 @@ from tensortriage.cli.logs.options import LOG_LISTS, begin, given_to, log_parame
 from tensortriage.errors import UsageError
 from tensortriage.values.output_files import Place, check_output
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Adds(Protocol):
-    """What adds options to a function."""
-
-    def __call__(self, function: F, /) -> F:
-        """Return the function with more options."""
-        ...
-
-
-RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt", "--pluginref": "reference"}
+RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt", "--pluginref": "float64"}
 """Polygraphy-style shorthands, in the order of the command line."""
 
 OTHER = "Other"
@@ -38,19 +27,17 @@ OTHER = "Other"
 EMPTY_LISTS = ("--tactic-sources", "--preview-features", "--quantization-flags")
 """Lists of TensorRT's that may be empty, which is written ``none``."""
 
+CHECK_FLAGS = ("--check", "--check-inference")
 _NUMBER = re.compile(r"-[\d.]")
 
 
 class GuideCommand(click.Command):
-    """A command that understands the guide's value lists, runner flags and rare options.
+    """A command that understands the guide's value lists, runner flags, rare options and ``--check``."""
 
-    Args:
-        value_lists: Long options that take one or more values up to the next option.
-    """
-
-    def __init__(self, *args: Any, value_lists: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._value_lists = frozenset(value_lists)
+        lists = [one for one in self.params if one.multiple and (one.metavar or "").endswith("...")]
+        self._value_lists = frozenset(name for one in lists for name in one.opts)
         self.params += log_parameters(GroupedOption, heading=OTHER, rare=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,8 +48,15 @@ class GuideCommand(click.Command):
             click.UsageError: For what click does not understand.
         """
         ctx.meta["words"] = list(args)
+        if self._value_lists & {*CHECK_FLAGS}:
+            args, ctx.meta["check"] = split_check(args)
+        check = ctx.meta.get("check")
         try:
-            rest = super().parse_args(ctx, rewrite(args, self._value_lists))
+            if check == []:
+                raise click.UsageError("--check needs a command", ctx)
+            rest = super().parse_args(
+                ctx, [*(f"{CHECK_FLAGS[0]}={word}" for word in check or ()), *rewrite(args, self._value_lists)]
+            )
             check_written(ctx, self.get_params(ctx))
             check_output(given_to(ctx)["file"], *read_places(ctx, self.get_params(ctx)))
             begin(ctx, args)
@@ -123,6 +117,24 @@ class GroupedOption(click.Option):
         return found
 
 
+def split_check(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Return the words without the check, and the words of the check (None when there is none)."""
+    for position, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if flag not in CHECK_FLAGS:
+            continue
+        rest = list(words[position + 1 :])
+        if equals:
+            return [*words[:position], *rest], [value]
+        if rest and any(character.isspace() for character in rest[0]) and not Path(rest[0]).exists():
+            return [*words[:position], *rest[1:]], rest[:1]
+        end = rest.index("--") if "--" in rest else len(rest)
+        return [*words[:position], *rest[end + 1 :]], rest[:end]
+    return list(words), None
+
+
 def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
     """Return words in which value lists are repeated options and runner flags are ``--runner`` options."""
     done: list[str] = []
@@ -159,12 +171,6 @@ def is_option(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not _NUMBER.match(word)
 
 
-def option(*names: str, heading: str, rare: bool = False, **kwargs: Any) -> Adds:
-    """Declare an option under a heading of the help."""
-    add: Adds = click.option(*names, cls=GroupedOption, heading=heading, rare=rare, **kwargs)
-    return add
-
-
 class Written(click.Path):
     """A place that a command writes; it is looked at before the command begins.
 
@@ -181,8 +187,6 @@ class Written(click.Path):
         self.always = always
 
 
-WRITTEN_FILE, WRITTEN_FOLDER, WRITTEN = Written(), Written(Place.FOLDER), Written(Place.EITHER)
-WRITTEN_CASE = Written(Place.FOLDER, always=True)
 READ, READ_WORD = click.Path(path_type=Path), click.Path()
 """Places that are read, as paths or as the words they were given as."""
 
@@ -231,21 +235,10 @@ def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]
     return () if value in (None, "") else (value,)
 
 
-def accepted(*names: str, heading: str, text: str, **kwargs: Any) -> Adds:
-    """Declare an option of Polygraphy that changes nothing here; the text says why."""
+def accepted_option(*names: str, heading: str, text: str, **kwargs: Any) -> GroupedOption:
+    """Return an option of Polygraphy that changes nothing here; the text says why."""
     given = kwargs if kwargs else {"is_flag": True}
-    return option(*names, expose_value=False, heading=heading, rare=True, help=f"Accepted; {text}", **given)
-
-
-def together(*options: Adds) -> Adds:
-    """Return what adds several options, listed in this order."""
-
-    def add(function: F, /) -> F:
-        for one in reversed(options):
-            function = one(function)
-        return function
-
-    return add
+    return GroupedOption([*names], expose_value=False, heading=heading, rare=True, help=f"Accepted; {text}", **given)
 
 
 def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -256,63 +249,12 @@ def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
         context.exit()
 
 
-common = together(
-    option("--json", "as_json", is_flag=True, heading=OTHER,
-           help="Print one JSON document on stdout, text on stderr."),
-    option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=show_all, heading=OTHER,
-           help="Show the rare options too and exit."),
+COMMON = (
+    GroupedOption(["--json", "as_json"], is_flag=True, help="Print one JSON document on stdout, text on stderr."),
+    GroupedOption(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_all,
+                  help="Show the rare options too and exit."),
 )  # fmt: skip
 """What every command has."""
-
-limit_options = together(
-    option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading="Limits",
-           help="Time limit of each build or run of an engine in its own process."),
-    option("--memory-limit", default="", metavar="BYTES", heading="Limits",
-           help="Memory limit of an engine in its own process, e.g. 8G."),
-)  # fmt: skip
-"""What bounds engines."""
-
-TOLERANCE_LISTS = ("--atol", "--abs-tol", "--rtol", "--rel-tol")
-
-
-def reference_option(heading: str, text: str = "Engine taken as right.") -> Adds:
-    """Declare the engine that is taken as right."""
-    return option("--reference", "-r", default="onnxruntime:optimization=none", show_default=True, metavar="ENGINE",
-                  heading=heading, help=text)  # fmt: skip
-
-
-def tolerance_options(heading: str, text: str) -> Adds:
-    """Declare the tolerances of outputs.
-
-    Args:
-        heading: Heading in the help.
-        text: What the absolute one is, and what holds without any.
-    """
-    return together(
-        option("--atol", "--abs-tol", "atol", multiple=True, metavar="[OUT:]NUMBER...", heading=heading, help=text),
-        option("--rtol", "--rel-tol", "rtol", multiple=True, metavar="[OUT:]NUMBER...", heading=heading,
-               help="Relative tolerance, of |reference|."),
-    )  # fmt: skip
-
-
-def samples_option(heading: str, default: int, text: str = "Largest number of feeds to run.") -> Adds:
-    """Declare how many feeds are used."""
-    return option("--samples", type=click.IntRange(1), default=default, show_default=True, metavar="N", heading=heading,
-                  help=text)  # fmt: skip
-
-
-def case_option(*names: str) -> Adds:
-    """Declare the directory of the case."""
-    return option("--case", *names, "case", type=WRITTEN_CASE, default="triage-case", show_default=True,
-                  metavar="DIR", heading="Result",
-                  help="Directory of the case; a case that is already there is resumed.")  # fmt: skip
-
-
-def external_data_option(heading: str, *, rare: bool = True) -> Adds:
-    """Declare where the weights outside the model file are."""
-    return option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
-                  type=READ, metavar="DIR", heading=heading, rare=rare,
-                  help="Directory of the external data, if they do not lie beside the model.")  # fmt: skip
 
 
 MODEL_TYPES = ("frozen", "keras", "ckpt", "onnx", "engine", "uff", "trt-network-script", "caffe")
@@ -336,58 +278,20 @@ def only_onnx(_: click.Context, parameter: click.Parameter, value: str | None) -
         )
 
 
-def model_type_option(heading: str) -> Adds:
-    """Declare the kind of the model file."""
-    return option("--model-type", type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
-                  callback=only_onnx, heading=heading, rare=True,
-                  help="Accepted: onnx; other kinds of model are not read.")  # fmt: skip
+def model_type_option(heading: str) -> GroupedOption:
+    """Return the choice of the kind of the model file."""
+    return GroupedOption(["--model-type"], type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
+                         callback=only_onnx, heading=heading, rare=True,
+                         help="Accepted: onnx; other kinds of model are not read.")  # fmt: skip
 
 
-def own_inference(heading: str) -> Adds:
-    """Declare the choice of another shape inference."""
-    return accepted("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.")
+def own_inference(heading: str) -> GroupedOption:
+    """Return the choice of another shape inference."""
+    return accepted_option("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.")
 
 
-def inference_accepted(heading: str) -> Adds:
-    """Declare options of shape inference for commands in which shapes are inferred when they are needed."""
-    return together(
-        accepted("--shape-inference", "--do-shape-inference", heading=heading,
-                 text="shapes are inferred where they are needed."),
-        own_inference(heading),
-    )  # fmt: skip
-
-
-DATA_LISTS = ("--inputs", "--load-inputs", "--load-input-data", "--val-range", "--input-shapes")
-FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
-
-
-def shapes_option(*names: str, heading: str, rare: bool = False) -> Adds:
-    """Declare the shapes of dynamic inputs."""
-    return option(*names, "input_shapes", multiple=True, metavar="NAME:SHAPE...", heading=heading, rare=rare,
-                  help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].")  # fmt: skip
-
-
-def made_up_options(heading: str) -> Adds:
-    """Declare how data are made when no file holds them."""
-    return together(
-        option("--seed", type=int, metavar="N", heading=heading, rare=True,
-               help="Seed of random data; the values are those that Polygraphy generates."),
-        option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
-               help="Range of random data; the values are those that Polygraphy generates."),
-        accepted("--data-loader-backend-module", heading=heading, text="numpy only; torch's random numbers differ.",
-                 type=click.Choice(["numpy"]), metavar="NAME"),
-        option("--iterations", "--iters", "iterations", type=click.IntRange(0), metavar="N", heading=heading, rare=True,
-               help="Number of random feeds; the values are those that Polygraphy generates."),
-        option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
-               help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),
-    )  # fmt: skip
-
-
-data_options = together(
-    option("--inputs", "--load-inputs", "--load-input-data", "inputs", multiple=True, metavar="PATH...",
-           type=READ_WORD,
-           heading="Inputs", help=f"Feeds: {FEED_FORMATS}"),
-    shapes_option("--input-shapes", heading="Inputs"),
-    made_up_options("Inputs"),
-)  # fmt: skip
-"""What says where feeds come from."""
+def inference_accepted(heading: str) -> list[click.Option]:
+    """Return options of shape inference for commands in which shapes are inferred when they are needed."""
+    text = "shapes are inferred where they are needed."
+    inferred = accepted_option("--shape-inference", "--do-shape-inference", heading=heading, text=text)
+    return [inferred, own_inference(heading)]

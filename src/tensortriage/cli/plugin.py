@@ -3,25 +3,17 @@
 import json
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import (
-    READ,
-    WRITTEN_FILE,
-    GuideCommand,
-    accepted,
-    common,
-    external_data_option,
-    model_type_option,
-    option,
-    own_inference,
-    together,
-)
-from tensortriage.cli.surgeon.edit_values import PluginChoiceValues, PluginMatchValues, PluginReplaceValues
+from tensortriage.cli.options import accepted_option, model_type_option, own_inference
+from tensortriage.runs.request_fields import external_data_field
+from tensortriage.values.options import argument, flag, option, request
+from tensortriage.values.output_files import Place
 from tensortriage.values.printable import printable
 from tensortriage.values.text import count
 
@@ -29,106 +21,114 @@ if TYPE_CHECKING:
     from tensortriage.model.plugin_patterns import PluginMatch
 
 PLUGINS, FILES, DATA = "Plugins", "Files", "Data"
-_DATA_LISTS = ("--input-shapes", "--inputs", "--load-inputs", "--load-input-data", "--val-range")
-LISTS = ("--include", "--exclude", *_DATA_LISTS)
 _logger = logging.getLogger(__name__)
-
-
-model_options = together(
-    option("--plugin-dir", type=READ, required=True, metavar="DIR", heading=PLUGINS,
-           help="Directory that holds a directory for each plugin, with its pattern.py."),
-    external_data_option(FILES),
+ACCEPTED = [
     model_type_option(FILES),
-    option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=FILES, rare=True,
-           help="Let patterns see inferred shapes."),
     own_inference(FILES),
-    *(accepted(*names, heading=DATA, text="nothing is run here.", multiple=True, metavar="WORD") for names in (
-        ("--input-shapes", "--inputs"), ("--load-inputs", "--load-input-data"), ("--val-range",), ("--seed",),
-        ("--iterations", "--iters"), ("--data-loader-backend-module",), ("--data-loader-script",),
-    )),
-)  # fmt: skip
-"""What is said of the model and of the plugins."""
-choice_options = together(
-    option("--include", multiple=True, metavar="NAME...", heading=PLUGINS, help="Use only these plugins."),
-    option("--exclude", multiple=True, metavar="NAME...", heading=PLUGINS, help="Plugins to leave out."),
-)
-"""Which plugins are asked."""
+    *(accepted_option(*names, heading=DATA, text="nothing is run here.", multiple=True, metavar=metavar)
+      for *names, metavar in (
+          ("--input-shapes", "--inputs", "WORD..."), ("--load-inputs", "--load-input-data", "WORD..."),
+          ("--val-range", "WORD..."), ("--seed", "WORD"), ("--iterations", "--iters", "WORD"),
+          ("--data-loader-backend-module", "WORD"), ("--data-loader-script", "WORD"),
+      )),
+]  # fmt: skip
 
 
-@click.command("list", cls=GuideCommand, value_lists=LISTS, epilog="""\b
+@request
+class PluginOptions:
+    """The model and the plugins."""
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    plugin_dir: Path = option(
+        "--plugin-dir", "DIR", "Directory that holds a directory for each plugin, with its pattern.py.", group=PLUGINS)
+    external_data_dir: Path | None = external_data_field(group=FILES)
+    infer_shapes: bool = flag("--shape-inference --do-shape-inference", "Let patterns see inferred shapes.", rare=True)
+    # fmt: on
+
+
+@request
+class PluginChoice(PluginOptions):
+    """Which plugins are asked."""
+
+    include: tuple[str, ...] = option("--include", "NAME...", "Use only these plugins.", default=(), group=PLUGINS)
+    exclude: tuple[str, ...] = option("--exclude", "NAME...", "Plugins to leave out.", default=(), group=PLUGINS)
+
+
+@command("list", accepted=ACCEPTED, epilog="""\b
 Examples:
   triage plugin list model.onnx --plugin-dir plugins
 """)  # fmt: skip
-@click.argument("model", type=READ)
-@model_options
-@choice_options
-@common
-def list_plugins(model: Path, as_json: bool, **given: Unpack[PluginChoiceValues]) -> None:
+def list_plugins(choice: PluginChoice, as_json: bool) -> None:
     """Count the places in MODEL that each plugin can replace."""
-    tell(found_in(model, given), as_json=as_json)
+    tell(found_in(choice), as_json=as_json)
 
 
-@click.command("match", cls=GuideCommand, value_lists=LISTS, epilog="""\b
+@command("match", accepted=ACCEPTED, epilog="""\b
 Examples:
   triage plugin match model.onnx --plugin-dir plugins -o matches.yaml
 """)  # fmt: skip
-@click.argument("model", type=READ)
-@model_options
-@choice_options
-@option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=FILES,
-        help="File for the places  [default: config.yaml beside MODEL].")  # fmt: skip
-@common
-def match(model: Path, as_json: bool, **given: Unpack[PluginMatchValues]) -> None:
+def match(
+    choice: PluginChoice,
+    output: Path | None = option(
+        "--output -o", "FILE", "File for the places  [default: config.yaml beside MODEL].", default=None,
+        writes=Place.FILE, group=FILES),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write down the places in MODEL that each plugin can replace, to be reviewed or edited."""
     from tensortriage.workflows.edits.plugins import write_matches
 
-    found = found_in(model, given)
-    path = given["output"] or model.with_name("config.yaml")
+    found = found_in(choice)
+    path = output or choice.model.with_name("config.yaml")
     write_matches(path, [match for match in found.values() if match is not None])
     tell(found, as_json=as_json, path=path)
 
 
-@click.command("replace", cls=GuideCommand, value_lists=LISTS, epilog="""\b
+@command("replace", accepted=ACCEPTED, epilog="""\b
 Examples:
   triage plugin replace model.onnx --plugin-dir plugins --config matches.yaml -o replaced.onnx
 """)  # fmt: skip
-@click.argument("model", type=READ)
-@model_options
-@option("--config", type=READ, metavar="FILE", heading=FILES,
-        help="File with the places, from 'plugin match'  [default: config.yaml beside MODEL].")  # fmt: skip
-@option("--output", "-o", type=WRITTEN_FILE, metavar="OUT", heading=FILES,
-        help="ONNX file to write  [default: replaced.onnx beside MODEL].")  # fmt: skip
-@common
-def replace(model: Path, as_json: bool, **given: Unpack[PluginReplaceValues]) -> None:
+def replace(
+    plugins: PluginOptions,
+    config: Path | None = option(
+        "--config", "FILE", "File with the places, from 'plugin match'  [default: config.yaml beside MODEL].",
+        default=None, group=FILES),
+    output: Path | None = option(
+        "--output -o", "OUT", "ONNX file to write  [default: replaced.onnx beside MODEL].", default=None,
+        writes=Place.FILE, group=FILES),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write MODEL with nodes of plugins in the places that plugin match wrote down."""
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.workflows.edits.edit_pipeline import Source, Target
     from tensortriage.workflows.edits.plugins import read_matches, replace_matches
+    from tensortriage.workflows.edits.requests import Source, Target
 
-    found = read_matches(given["config"] or model.with_name("config.yaml"))
-    target = Target(given["output"] or model.with_name("replaced.onnx"))
-    source = Source(model, given["external_data_dir"])
-    result = replace_matches(source, target, given["plugin_dir"], found, infer_shapes=given["infer_shapes"])
+    found = read_matches(config or plugins.model.with_name("config.yaml"))
+    target = Target(output or plugins.model.with_name("replaced.onnx"))
+    source = Source(plugins.model, plugins.external_data_dir)
+    result = replace_matches(source, target, plugins.plugin_dir, found, infer_shapes=plugins.infer_shapes)
     show(result, as_json=as_json)
 
 
-def found_in(model: Path, given: PluginChoiceValues) -> "dict[str, PluginMatch | None]":
+def found_in(choice: PluginChoice) -> "dict[str, PluginMatch | None]":
     """Return what each plugin matches.
 
     Raises:
         click.UsageError: When plugins are named both ways.
     """
-    from tensortriage.workflows.edits.edit_pipeline import Source
     from tensortriage.workflows.edits.plugins import find_matches
+    from tensortriage.workflows.edits.requests import Source
 
-    if given["include"] and given["exclude"]:
+    if choice.include and choice.exclude:
         raise click.UsageError("--include and --exclude contradict each other")
     return find_matches(
-        Source(model, given["external_data_dir"]),
-        given["plugin_dir"],
-        include=given["include"],
-        exclude=given["exclude"],
-        infer_shapes=given["infer_shapes"],
+        Source(choice.model, choice.external_data_dir),
+        choice.plugin_dir,
+        include=choice.include,
+        exclude=choice.exclude,
+        infer_shapes=choice.infer_shapes,
     )
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option
+from tensortriage.values.options import argument, option
+from tensortriage.values.output_files import Place
 from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
@@ -23,16 +25,18 @@ Examples:
 """
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("case", type=READ, default="triage-case")
-@option("--format", "-f", "format_name", metavar="FORMAT", heading="Result",
-        help="console, html, json, markdown or model-explorer  [default: by the ending of -o, else "
-             "console].")  # fmt: skip
-@option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading="Result",
-        help="File to write, - for stdout  [default: html and model-explorer go into CASE, others to "
-             "stdout].")  # fmt: skip
-@common
-def report(case: Path, format_name: str | None, output: Path | None, as_json: bool) -> None:
+@command(epilog=EPILOG)
+def report(
+    case: Path = argument("CASE", default=Path("triage-case")),
+    format_name: str | None = option(
+        "--format -f", "FORMAT", "console, html, json, markdown or model-explorer  [default: by the ending of -o, "
+        "else console].", default=None, group="Result"),
+    output: Path | None = option(
+        "--output -o", "FILE", "File to write, - for stdout  [default: html and model-explorer go into CASE, others "
+        "to stdout].", default=None, writes=Place.FILE),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Render CASE, a directory that 'triage diagnose' or 'triage steps' wrote, once more.
 
     Exits with 0 whatever the verdict: the exit code of the verdict is that of the command. With --json, stdout

@@ -6,26 +6,19 @@ What they define has the names and signatures that Polygraphy's scripts have (``
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import click
 
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import TemplateValues
-from tensortriage.cli.options import (
-    DATA_LISTS,
-    READ,
-    WRITTEN_FILE,
-    Adds,
-    GuideCommand,
-    common,
-    data_options,
-    model_type_option,
-    option,
-)
-from tensortriage.cli.tensorrt_options import LISTS, tensorrt_flags, tensorrt_words
+from tensortriage.cli.options import model_type_option
+from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.files import write_text
+from tensortriage.values.options import argument, flag, option, part
+from tensortriage.values.output_files import Place
 from tensortriage.values.printable import printable
 
 RESULT = "Result"
@@ -108,38 +101,35 @@ _ENUMS = {
 }  # fmt: skip
 
 
-def output_option() -> Adds:
+def output_field() -> Any:
     """Declare where the file is written."""
-    return option("--output", "-o", type=WRITTEN_FILE, required=True, metavar="FILE.py", heading=RESULT,
-                  help="File to write; an existing one is replaced.")  # fmt: skip
+    return option("--output -o", "FILE.py", "File to write; an existing one is replaced.", writes=Place.FILE,
+                  group=RESULT)  # fmt: skip
 
 
-@click.command("onnx-gs", cls=GuideCommand, epilog="""\b
+@command("onnx-gs", epilog="""\b
 Examples:
   triage template onnx-gs model.onnx -o edit.py
 """)  # fmt: skip
-@click.argument("model", type=READ)
-@output_option()
-@common
-def onnx_gs(model: Path, output: Path, as_json: bool) -> None:
+def onnx_gs(model: Path = argument("MODEL"), output: Path = output_field(), *, as_json: bool) -> None:
     """Write a script that reads MODEL, edits its graph and writes it to ..._updated.onnx beside it."""
     source = _existing(model)
     result = source.with_name(f"{source.stem}_updated{source.suffix}")
     _write(output, EDIT.format(source=str(source), result=str(result)), as_json=as_json)
 
 
-@click.command("trt-network", cls=GuideCommand, epilog="""\b
+@command("trt-network", accepted=[model_type_option(RESULT)], epilog="""\b
 Examples:
   triage template trt-network model.onnx -o network.py
 """)  # fmt: skip
-@click.argument("model", type=READ, required=False, metavar="[MODEL]")
-@option(
-    "--strongly-typed", is_flag=True, heading=RESULT, help="Every layer computes in the type that the model declares."
-)
-@model_type_option(RESULT)
-@output_option()
-@common
-def trt_network(model: Path | None, output: Path, strongly_typed: bool, as_json: bool) -> None:
+def trt_network(
+    model: Path | None = argument("MODEL", default=None),
+    strongly_typed: bool = flag(
+        "--strongly-typed", "Every layer computes in the type that the model declares.", group=RESULT),
+    output: Path = output_field(),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write a script whose load_network() makes the network of MODEL, or an empty one."""
     flags = ["EXPLICIT_BATCH"] + ["STRONGLY_TYPED"] * strongly_typed
     title, returned, body = "Make a TensorRT network.", "builder and network", EMPTY
@@ -150,19 +140,20 @@ def trt_network(model: Path | None, output: Path, strongly_typed: bool, as_json:
     _write(output, NETWORK.format(title=title, returned=returned, flags=flags, body=body), as_json=as_json)
 
 
-@click.command("trt-config", cls=GuideCommand, value_lists=(*LISTS, *DATA_LISTS), epilog="""\b
+@command("trt-config", accepted=[model_type_option(RESULT)], epilog="""\b
 Examples:
   triage template trt-config --fp16 --builder-optimization-level 2 -o config.py
 """)  # fmt: skip
-@click.argument("model", type=READ, required=False, metavar="[MODEL]")
-@tensorrt_flags
-@model_type_option(RESULT)
-@data_options
-@output_option()
-@common
-def trt_config(model: Path | None, output: Path, as_json: bool, **given: Unpack[TemplateValues]) -> None:
+def trt_config(
+    tensorrt: TensorrtOptions,
+    model: Path | None = argument("MODEL", default=None),
+    feeding: FeedRequest = part(factory=FeedRequest, limits=None),
+    output: Path = output_field(),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write a script whose load_config(builder, network) makes a configuration with the flags that are given."""
-    body = "\n".join(f"    {line}" for line in config_lines(tensorrt_words(given)))
+    body = "\n".join(f"    {line}" for line in config_lines(tensorrt.words()))
     _write(output, CONFIG.format(body=body), as_json=as_json)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortriage.errors import UsageError
 
-_TOP_K = re.compile(r"(?:(?P<name>.+):)?top-(?P<k>\d+)(?:,axis=(?P<axis>-?\d+))?", re.DOTALL)
+_TOP_K = re.compile(r"(?:(?P<name>.+):)?top-(?P<k>\d{1,18})(?:,axis=(?P<axis>-?\d{1,18}))?", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-CONFIDENCE = 0.95
+from tensortriage.search.statistics.repeats import NORMAL, wilson
+
 RESAMPLES = 10_000
 """Draws of the bootstrap: the ends of a 95 % interval then vary by less than a tenth of its width."""
 AT_ONCE = 1 << 20
 """Numbers drawn at once, which bounds memory."""
-_NORMAL = 1.959964
-"""Quantile of the normal distribution for `CONFIDENCE`, two-sided."""
 MOST_WORST = 8
 """Samples that are listed."""
 
@@ -103,7 +102,7 @@ def compare_scores(target: str, samples: Sequence[SampleScore]) -> TaskCompariso
         float(differences.mean()),
         low,
         high,
-        None if differs else none_of(len(samples)),
+        None if differs else wilson(0, len(samples))[1],
         int((differences < 0).sum()),
         int((differences > 0).sum()),
         sum(sample.flips for sample in samples) if any(sample.label for sample in samples) else None,
@@ -137,7 +136,7 @@ def expanded_tail(count: int) -> float:
     Args:
         count: How many samples there are, two at least.
     """
-    free, z = count - 1, _NORMAL
+    free, z = count - 1, NORMAL
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
@@ -145,11 +144,6 @@ def expanded_tail(count: int) -> float:
     )
     student = z + sum(term / free**power for power, term in enumerate(terms, 1))
     return 0.5 * math.erfc(student * math.sqrt(count / free / 2.0))
-
-
-def none_of(count: int) -> float:
-    """Return the upper end of Wilson's 95 % interval for a share that was seen in none of so many samples."""
-    return _NORMAL**2 / (count + _NORMAL**2)
 
 
 def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: what a MatMul, Gemm or Conv multiplies, weights
 and activations alike, is rounded in blocks along the axis that it sums over, sums are exact and results float32. That
-is computed by the arithmetic of the engine ``reference``; for all others:
+is computed by the arithmetic of the engine ``float64``; for all others:
 
 The model is rewritten so that after every float result a pair of Casts goes to the format and back, and runs in ONNX
 Runtime with all optimizations off, where such pairs survive. No fusion, no other kernels, no accumulation in the
@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits, Session
+from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware, VariesBuilds
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, open_rewritten
 from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.engines.options import read_options
-from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import UsageError
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import Precision
@@ -27,7 +28,7 @@ FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2,
 EVERY_FORMAT = (*FORMATS, *BLOCK_FORMATS)
 
 
-class EmulateEngine:
+class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
     """The engine ``emulate``: the model with every result rounded, on the CPU, in this process."""
 
     name: ClassVar[str] = "emulate"
@@ -47,6 +48,10 @@ class EmulateEngine:
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the format of the results."""
         return read_options(options, self.options).precision("precision", EVERY_FORMAT).value
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return ``cpu``."""
+        return "cpu"
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say that two builds are the same: everything is computed by rule."""
@@ -71,7 +76,7 @@ class EmulateEngine:
                     slug="engine-option-value",
                     cure="leave out kept=",
                 )
-            return ReferenceEngine().compile(model, {"rounding": "results", "operands": precision.value})
+            return Float64Engine().compile(model, {"rounding": "results", "operands": precision.value})
         return open_rewritten(
             model,
             UNOPTIMIZED,

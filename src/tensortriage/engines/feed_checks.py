@@ -1,6 +1,5 @@
 """What the in-process engines share around a run: checking a feed, naming failures."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,8 +10,6 @@ from tensortriage.values.spec import ValueSpec
 
 MAX_REASON = 600
 """Longest engine message passed on, in characters."""
-_SOURCE_PLACE = re.compile(r"(?<!\S)/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]{0,400}\([^()]{0,2000}\)+(?: const)? )?")
-"""Bounded everywhere: messages hold names of models, and those are as long as somebody likes."""
 
 
 def checked_feed(feed: Mapping[str, np.ndarray], inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
@@ -62,18 +59,13 @@ def closed(engine: str) -> RunFailed:
     return RunFailed(f"the {engine} session is closed", slug="session-closed", cure="compile the model again")
 
 
-def without_source_place(text: str) -> str:
-    """Return a C++ library's message without source file, line and function signature."""
-    return _SOURCE_PLACE.sub("", text)
-
-
 def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
     found = DType.from_numpy(array.dtype)
     if spec.dtype is not None and found is not spec.dtype:
         raise _mismatch(
             f"input '{spec.name}' wants {spec.dtype.label}, the feed has {found.label}", "convert the array first"
         )
-    if spec.shape is not None and not _fits(array.shape, spec.shape):
+    if spec.shape is not None and not fits(array.shape, spec.shape):
         wanted = ", ".join("?" if d is None else str(d) for d in spec.shape)
         raise _mismatch(
             f"input '{spec.name}' wants shape ({wanted}), the feed has {array.shape}", "feed an array of that shape"
@@ -81,10 +73,12 @@ def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
     return np.asarray(array, dtype=None if found is DType.STRING else found.numpy, order="C")
 
 
-def _fits(shape: tuple[int, ...], wanted: Sequence[int | str | None]) -> bool:
-    if len(shape) != len(wanted):
-        return False
-    return all(not isinstance(want, int) or want < 0 or want == have for have, want in zip(shape, wanted, strict=True))
+def fits(shape: Sequence[int], declared: Sequence[int | str | None] | None) -> bool:
+    """Say whether a shape is a declared one; words, None and what is below 0 fit any size, and None any shape."""
+    return declared is None or (
+        len(shape) == len(declared)
+        and all(not isinstance(d, int) or d < 0 or d == size for size, d in zip(shape, declared, strict=True))
+    )
 
 
 def _mismatch(message: str, cure: str) -> DataError:

@@ -6,16 +6,24 @@ model, so a mixed-precision model runs as typed.
 """
 
 import dataclasses
-import importlib.metadata
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.capabilities import (
+    ChecksOptions,
+    OffersLadder,
+    QuantizesActivations,
+    ReportsPrecision,
+    RunsOnHardware,
+    TellsPlan,
+    VariesBuilds,
+)
 from tensortriage.engines.options import Options, read_options
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
+from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
@@ -32,7 +40,9 @@ _EXECUTION, _ACCURACY = "hint.execution", "accuracy"
 _HINTS = ("performance", "execution", "requests")
 
 
-class OpenVinoEngine:
+class OpenVinoEngine(
+    ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, QuantizesActivations
+):
     """The engine ``openvino``."""
 
     name: ClassVar[str] = "openvino"
@@ -51,12 +61,7 @@ class OpenVinoEngine:
 
     def availability(self) -> Availability:
         """Say whether OpenVINO is installed for this interpreter; nothing is imported or started."""
-        try:
-            if importlib.util.find_spec("openvino") is not None:
-                return Availability(usable=True, version=importlib.metadata.version("openvino"), device="CPU")
-        except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
-            pass
-        return Availability(usable=False, reason="OpenVINO is not installed", cure="pip install openvino")
+        return installed("openvino", "OpenVINO", "pip install openvino")
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word these options make the device compute in; asks OpenVINO when they leave it open.
@@ -72,6 +77,11 @@ class OpenVinoEngine:
         if word == AUTO:
             word = str(self._isolated.probe(settings)["precision"])
         return Precision.FP32.value if word == DYNAMIC else word
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return the class of the device; ``any`` for those that choose among several, as AUTO does."""
+        device = options.get("device", "CPU").partition(".")[0].lower()
+        return device if device in HARDWARE else "any"
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask OpenVINO whether the device has what the options ask for; see `ChecksOptions`."""

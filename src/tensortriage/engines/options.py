@@ -4,7 +4,7 @@ The table of known words is the engine's own `Engine.options`, so help text and 
 that ends in ``.KEY`` stands for a family (``config.KEY`` accepts ``config.anything``).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from tensortriage.errors import UsageError, did_you_mean
@@ -40,6 +40,10 @@ class Options:
         if word not in choices:
             raise _bad_value(key, self._given[key], "one of " + ", ".join(choices))
         return choices[word]
+
+    def word(self, key: str, words: Sequence[str], default: str = "") -> str:
+        """Return the given one of some words, in any case, or the default: the first unless another is named."""
+        return self.choice(key, {word.lower(): word for word in words}, default or words[0])
 
     def integer(self, key: str, default: int, *, minimum: int = 0) -> int:
         """Return a whole number of at least `minimum`.

@@ -5,16 +5,23 @@ imported only when asked for, so that naming one engine never costs the import o
 only for names the table does not know. A built-in name cannot be taken over by an installed package.
 """
 
+import contextlib
+import dataclasses
+import functools
+import hashlib
 import importlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
 from tensortriage.engines.base import Availability, Engine, Limits
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware
+from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
+from tensortriage.values.dtype import Precision
 from tensortriage_worker.silence import APART
 
 GROUP = "tensortriage.engines"
@@ -22,17 +29,17 @@ GROUP = "tensortriage.engines"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "onnxruntime": "tensortriage.engines.onnxruntime.engine:OnnxRuntimeEngine",
-        "reference": "tensortriage.engines.reference.engine:ReferenceEngine",
+        "onnxruntime": "tensortriage.engines.onnxruntime.in_place:EmbeddedOnnxRuntime",
+        "float64": "tensortriage.engines.float64.engine:Float64Engine",
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
-        "litert": "tensortriage.engines.litert:LiteRtEngine",
-        "mnn": "tensortriage.engines.mnn:MnnEngine",
-        "ncnn": "tensortriage.engines.ncnn:NcnnEngine",
-        "rknn": "tensortriage.engines.rknn.engine:RknnEngine",
-        "iree": "tensortriage.engines.iree:IreeEngine",
-        "tvm": "tensortriage.engines.tvm:TvmEngine",
+        "litert": "tensortriage_engines.litert.engine:LiteRtEngine",
+        "mnn": "tensortriage_engines.mnn.engine:MnnEngine",
+        "ncnn": "tensortriage_engines.ncnn.engine:NcnnEngine",
+        "rknn": "tensortriage_engines.rknn.engine:RknnEngine",
+        "iree": "tensortriage_engines.iree.engine:IreeEngine",
+        "tvm": "tensortriage_engines.tvm.engine:TvmEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
@@ -66,6 +73,68 @@ def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
         raise _broken(spec.name, error) from error
 
 
+@dataclasses.dataclass(frozen=True)
+class ResolvedEngine:
+    """What an engine spec stands for in this process, asked once.
+
+    Attributes:
+        spec: As named.
+        engine: Made of it, without bounds on builds and runs; for questions about options.
+    """
+
+    spec: EngineSpec
+    engine: Engine
+
+    @functools.cached_property
+    def precision(self) -> Precision:
+        """The number format it computes in with these options; fp32 when the engine does not say."""
+        if isinstance(self.engine, ReportsPrecision):
+            return Precision.parse(self.engine.precision(self.spec.options))
+        return Precision.parse(self.spec.options.get("precision", "fp32"))
+
+    @functools.cached_property
+    def hardware(self) -> Hardware:
+        """The class of hardware: what the spec says, else what the engine does; `Hardware.ANY` where neither does."""
+        if self.spec.hardware or not isinstance(self.engine, RunsOnHardware):
+            return Hardware(self.spec.hardware or Hardware.ANY)
+        return Hardware(self.engine.hardware(self.spec.options))
+
+    @property
+    def identity(self) -> str:
+        """What identifies the engine for caching: its spec, its version, the packages of its worker, its file as it is.
+
+        A worker that cannot be asked has no packages: where it is needed, its absence is told then.
+        """
+        from tensortriage.engines.process.interpreters import packages_digest
+
+        available, options = self.engine.availability(), self.spec.options
+        identity = f"{self.spec} {available.version} {available.device}"
+        if "worker" in options:
+            with contextlib.suppress(EngineMissing):
+                identity += f" {packages_digest(options['worker'])}"
+        if "file" in options:
+            try:
+                identity += " " + hashlib.sha256(Path(options["file"]).read_bytes()).hexdigest()
+            except OSError:
+                identity += " unreadable"
+        return identity
+
+
+_resolved: dict[str, ResolvedEngine] = {}
+
+
+def resolve(spec: EngineSpec) -> ResolvedEngine:
+    """Return what a spec stands for.
+
+    Raises:
+        TriageError: As `create`.
+    """
+    key = str(spec)
+    if key not in _resolved:
+        _resolved[key] = ResolvedEngine(spec, create(spec))
+    return _resolved[key]
+
+
 def known() -> tuple[str, ...]:
     """Return every engine name that a spec may use: built-in ones first, then registered ones by name."""
     return (*BUILT_IN, *sorted(_registered()))
@@ -78,7 +147,7 @@ def availabilities() -> Mapping[str, Availability]:
 
 def _availability(name: str) -> Availability:
     try:
-        return create(EngineSpec(name)).availability()
+        return resolve(EngineSpec(name)).engine.availability()
     except TriageError as error:
         return Availability(usable=False, reason=error.message, cure=error.cure)
     except Exception as error:  # "never raises" is a promise that third-party engines may break

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.capabilities import Calibrates, OffersLadder, PinsTactics, ReportsPrecision
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
 
-class ScriptEngine:
+class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
     """The engine ``script``; options it does not know are the script's own and are passed on as they are."""
 
     name: ClassVar[str] = "script"

@@ -1,12 +1,27 @@
 """Engine specs: how users name an engine and its options, ``NAME[:key=value,...]``."""
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 
 from tensortriage.errors import UsageError
 
-HARDWARE = ("cpu", "gpu", "npu", "any")
-"""Classes of hardware that the word ``hardware`` of a spec may name; see `tensortriage.envelope.hardware`."""
+
+class Hardware(enum.Enum):
+    """Classes of hardware by what they are free to choose; the value is the word ``hardware`` of an engine's spec."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    NPU = "npu"
+    ANY = "any"
+
+    @property
+    def hides_fusions(self) -> bool:
+        """Whether its compilers fuse on behind the plans that they tell, so that functions are looked into."""
+        return self is Hardware.NPU
+
+
+HARDWARE = tuple(hardware.value for hardware in Hardware)
 
 FILE_ENGINES = frozenset({"script", "torch"})
 """Engines whose spec begins with a file of the user's, and a name in it."""

@@ -3,7 +3,7 @@
 A tensor's radius is an RMS: an element of 1e-20 among elements of size 1 may be anything up to 1e-7, although the
 logarithm, the quotient or the root of it is then another number. An element-wise operator can be right at every
 element, so there the radius is the rounding of the element itself, and what lies below the normal numbers of the type.
-Sums, and what cancels inside, are as accurate as their largest terms: there the largest error that the noisy healthy
+Sums, and what cancels inside, are as accurate as their largest terms: there the largest error that the amplified
 evaluation makes anywhere in the tensor counts everywhere.
 """
 
@@ -26,7 +26,7 @@ def radii(
     op_type: str,
     centre: np.ndarray,
     *,
-    loud: np.ndarray,
+    amplified: np.ndarray,
     rounded: np.ndarray | None,
     dtype: DType,
     precision: Precision,
@@ -36,7 +36,7 @@ def radii(
     Args:
         op_type: ONNX operator.
         centre: Its result, correctly rounded, of any shape, in float64.
-        loud: What the noisy healthy evaluation makes of it, of the same shape; counts where elements have no own scale.
+        amplified: What the amplified evaluation makes of it; counts where elements have no own scale.
         rounded: The result with everything rounded to the engine's format; None where that is the model's own.
         dtype: Type of the result.
         precision: Format that the engine computes in.
@@ -46,7 +46,7 @@ def radii(
         if rounded is not None:
             radius = np.maximum(radius, np.nan_to_num(np.abs(rounded - centre), nan=np.inf))
         if op_type not in OWN_SCALE:
-            radius = np.maximum(radius, np.nan_to_num(np.abs(loud - centre), nan=np.inf).max(initial=0.0))
+            radius = np.maximum(radius, np.nan_to_num(np.abs(amplified - centre), nan=np.inf).max(initial=0.0))
     return np.asarray(radius)
 
 

@@ -1,69 +1,19 @@
-"""Noise floors: the relative error that a healthy engine must be allowed at every tensor.
-
-The floor of fp32 is measured by one *loud* evaluation, whose every operator is ten times as wrong as a healthy kernel's
-result: sums in float32 in another order, functions as inaccurate as CPUs compute them. What ten times the usual noise
-does at a tensor is what an engine may do there. Where noise grows smoothly that is ten times the floor; where it only
-flips decisions (a rounding to int8, a comparison) it is what flips cost, and no more. What they cost depends on which
-ones they are, so that models which round to integers have the floor of the loudest of three evaluations.
-
-For a narrower format the floor is the error that remains when every operator is exact and its result is rounded to the
-format. Models that cut values to whole numbers (positions to the buckets of relative attention) are also evaluated with
-results passed on unrounded where engines fuse: a value on the edge falls to one side with one rounding more, and to the
-other with one less.
-"""
+"""Noise floors: the relative error that a healthy engine must be allowed at every tensor, by fp32 and by its format."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import fp32_floor_of, loud_limit
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.freedoms import Freedom
-from tensortriage.envelope.member_errors import MemberError
-from tensortriage.envelope.members import CENTRE, WITNESS, member, spread
+from tensortriage.compare.judgement.within import Limit, healthy_limit
+from tensortriage.envelope.distances import EXTERNAL, Distance, distances
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import Explanation
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.folded_norms import has_foldable_norms
-from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.runs.lab import Lab
-from tensortriage.values.block_format import BLOCK_FORMATS
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
-
-ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
-"""Formats whose rounding can be emulated result by result."""
-
-PREDICTED = (*ROUNDED, Precision.TF32, *BLOCK_FORMATS)
-"""Formats whose error can be predicted; TF32 and formats of blocks shorten operands of products, not results."""
-
-LOUD = member({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
-"""A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
-
-LOUD_AGAIN = {
-    f"loud {number}": member({"accumulator": "fp32", "functions": "cpu", **options})
-    for number, options in enumerate(
-        (
-            {"amplify": f"{MATCH_FACTOR - 1:g}", "block": "8", "seed": "1"},
-            {"amplify": f"{MATCH_FACTOR + 1:g}", "block": "16", "seed": "2"},
-        ),
-        2,
-    )
-}
-"""Two more, for models that round to integers: what a flipped rounding costs depends on which one it is. Over seven
-feeds of a quantized mixer one evaluation was up to 2.9 times quieter than OpenVINO, the loudest of three 1.2 times."""
-
-UNROUNDED = EngineSpec("reference")
-"""Nothing rounded between operators: what engines make of narrow types that compute in float32 and fuse."""
-
-FOLDED = EngineSpec("reference", {"norms": "folded"})
-"""Nor that, and weights that took their BatchNormalization in before the first run are kept in the model's narrow type,
-as is every factor on the way: over thirty small networks ONNX Runtime was 1.1 to 2.8 times as far off as unrounded."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,10 +32,21 @@ class Floors:
 
     fp32: Mapping[str, float]
     target: Mapping[str, float]
-    emulated: Mapping[str, MemberError]
+    emulated: Mapping[str, Distance]
     source: str
-    reference: Mapping[str, MemberError] = dataclasses.field(default_factory=dict)
-    taken: Mapping[str, Freedom] = dataclasses.field(default_factory=dict)
+    reference: Mapping[str, Distance] = dataclasses.field(default_factory=dict)
+    taken: Mapping[str, Explanation] = dataclasses.field(default_factory=dict)
+
+    def limit(self, value: str, count: int, chosen: float | None = None) -> Limit:
+        """Return the largest error of a healthy engine at a value of so many elements.
+
+        Args:
+            value: Its name.
+            count: Its elements.
+            chosen: What the freedoms of the target's hardware cost there; None where that is not known.
+        """
+        predicted = self.target.get(value) if self.emulated else None
+        return healthy_limit(count, self.fp32.get(value, 0.0), predicted, chosen)
 
 
 def envelope_floors(
@@ -121,105 +82,65 @@ def envelope_floors(
         EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
         UsageError: Likewise.
     """
-    members = fp32_members(model)
-    loud = tuple(members)
-    formats = format_members(model, precision, kept)
-    members |= formats
-    found = spread(
+    healthy = Healthy.of(model, precision, kept=kept)
+    found = distances(
         lab,
         model,
         feed,
         values,
-        members,
-        witness=reference,
-        witness_name=reference_name,
-        witnessed=judged,
+        healthy.all,
+        external=reference,
+        external_name=reference_name,
+        external_values=judged,
         seen=seen,
         what=f"floors of {what}",
     )
-    fp32: dict[str, float] = {}
-    for each in loud:
-        for name, figure in found[each].items():
-            fp32[name] = max(fp32.get(name, 0.0), fp32_floor(figure))
-    target, least = dict(fp32), least_floor(precision if precision in ROUNDED else Precision.FP32)  # TF32: of results
-    for each in formats:
-        for name, figure in found[each].items():
-            target[name] = max(target.get(name, 0.0), error_of(figure), 0.0 if figure.exact else least)
-    return Floors(fp32, target, found.get("format", {}), "envelope", found.get(WITNESS, {}))
+    figures = by_value({name: found[name] for name in healthy.all})
+    fp32 = {v: healthy.fp32_floor(each) for v, each in figures.items() if not healthy.order.keys().isdisjoint(each)}
+    target = {value: healthy.floor(each) for value, each in figures.items()}
+    return Floors(fp32, target, found.get("format", {}), "envelope", found.get(EXTERNAL, {}))
 
 
-def fp32_members(model: Model) -> dict[str, EngineSpec]:
-    """Return the evaluations by name of which the one farthest from the centre gives a value's fp32 floor."""
-    again = LOUD_AGAIN if rounds_to_integers(model) else {}
-    return {"loud": LOUD, **again, **narrow_members(model)}
+def cost_of_freedoms(
+    lab: Lab,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    freedoms: Sequence[Explanation],
+    precision: Precision,
+    what: str = "the model with the freedoms taken",
+) -> dict[str, float]:
+    """Return the relative error that an engine makes at values of a whole model when it takes several freedoms at once.
 
+    Args:
+        lab: Where engines are asked.
+        model: The whole model.
+        feed: Its inputs.
+        values: Values to measure, in topological order.
+        freedoms: Freedoms, all of which are taken.
+        precision: The target's format.
+        what: Said while it takes place.
 
-def narrow_members(model: Model) -> dict[str, EngineSpec]:
-    """Return the evaluations by name of a model typed in a narrow format by engines that compute it in float32."""
-    if not narrow_types(model):
-        return {}
-    return {"unrounded": UNROUNDED, **({"folded": FOLDED} if has_foldable_norms(model) else {})}
+    Returns:
+        By value name; inf where an evaluation is not finite, and nothing where a shape depends on the arithmetic.
 
-
-def fp32_floor(loud: ErrorFigures) -> float:
-    """Return the floor that makes `MATCH_FACTOR` floors what a loud evaluation shows, chance allowed for."""
-    error = error_of(loud)
-    if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
-        return math.inf
-    allowed = fp32_floor_of(loud_limit(loud))
-    return allowed if loud.exact else max(allowed, least_floor(Precision.FP32))
-
-
-def format_member(precision: Precision, kept: Collection[str] = ()) -> EngineSpec | None:
-    """Return the evaluation of an fp32 model in a format, some nodes kept in fp32; None for fp32 and wider."""
-    if precision is Precision.TF32 or precision in BLOCK_FORMATS:
-        return member({"operands": precision.value})
-    if precision is Precision.INT8 or (kept and precision in ROUNDED):
-        words = {"kept": "+".join(sorted(kept))} if kept else {}
-        return EngineSpec("emulate", {"precision": precision.value, **words})
-    return member({"format": precision.value}) if precision in ROUNDED else None
-
-
-def format_members(model: Model, precision: Precision, kept: Collection[str] = ()) -> dict[str, EngineSpec]:
-    """Return the evaluations by name of which the one farthest from the centre predicts the error in a format.
-
-    None for fp32 and wider. The first is called ``format``; where values are cut to whole numbers, another fuses.
+    Raises:
+        EngineError: When the model cannot be evaluated.
     """
-    first = format_member(precision, kept)
-    if first is None:
-        return {}
-    return {"format": first} if first.name != CENTRE.name else either_side(model, "format", first.options)
+    healthy = Healthy.of(model, precision, freedoms)
+    figures = by_value(distances(lab, model, feed, values, healthy.with_freedoms, what=what))
+    costs = {value: healthy.cost_of_freedoms(each) for value, each in figures.items()}
+    return {value: cost for value, cost in costs.items() if cost is not None}
 
 
-def either_side(model: Model, name: str, options: Mapping[str, str]) -> dict[str, EngineSpec]:
-    """Return the evaluation under an arithmetic by its name, and the one that fuses where that moves whole numbers."""
-    first = {name: member(options)}
-    return {**first, f"{name} fused": member({**options, "fused": "true"})} if cuts_to_integers(model) else first
-
-
-def narrow_types(model: Model) -> bool:
-    """Say whether a model declares values in float16 or bfloat16."""
-    return any(spec.dtype in (DType.FLOAT16, DType.BFLOAT16) for spec in value_specs(model).values())
-
-
-def rounds_to_integers(model: Model) -> bool:
-    """Say whether a model rounds values to integers as it computes: by Q/DQ pairs, quantized operators, or Round."""
-    return any(is_standard(node, *_TO_INTEGERS) for node in all_nodes(model.ir))
-
-
-def cuts_to_integers(model: Model) -> bool:
-    """Say whether a model makes whole numbers of others as it computes, by a Cast as well."""
-    if any(is_standard(node, *_TO_INTEGERS, "Floor", "Ceil") for node in all_nodes(model.ir)):
-        return True
-    casts = [node for node in model.graph.nodes if node.op_type == "Cast"]
-    if not casts:
-        return False
-    specs = value_specs(model)
-    dtypes = [(specs[node.inputs[0]].dtype, specs[node.outputs[0]].dtype) for node in casts if node.inputs[0] in specs]
-    return any(before and before.is_float and after and after.is_integer for before, after in dtypes)
-
-
-_TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "Round")
+def by_value(found: Mapping[str, Mapping[str, Distance]]) -> dict[str, dict[str, Distance]]:
+    """Return distances by value and evaluation, from those by evaluation and value."""
+    turned: dict[str, dict[str, Distance]] = {}
+    for name, figures in found.items():
+        for value, figure in figures.items():
+            turned.setdefault(value, {})[name] = figure
+    return turned
 
 
 def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import fp32_limit, within_fp32
+from tensortriage.envelope.distances import EXTERNAL, distances
 from tensortriage.envelope.floors import Floors, envelope_floors
-from tensortriage.envelope.members import WITNESS, spread
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64, Lab
@@ -67,8 +67,8 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
             found[name] = Dispute(name, float("inf"), 0.0, _shape(reference, name))
     double = [name for name in found if reference.spec(name).dtype is DType.DOUBLE]
     if double:
-        exact = spread(lab, model, feed, double, {}, centre=FLOAT64, witness=reference, what="float64 throughout")
-        for name, figure in exact[WITNESS].items():
+        exact = distances(lab, model, feed, double, {}, centre=FLOAT64, external=reference, what="float64 throughout")
+        for name, figure in exact[EXTERNAL].items():
             if within_fp32(error_of(figure), floors.fp32.get(name, 0.0)):
                 found.pop(name)
     return tuple(found[name] for name in values if name in found)

@@ -5,12 +5,9 @@ Scores that were masked out lie orders of magnitude away from the others, with e
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import MASKED_APART
 from tensortriage.compare.judgement.within import format_limit, fp32_limit
 from tensortriage.values.dtype import Precision
-
-APART = 1e3
-"""Ratio of neighbouring magnitudes that sets masked scores apart: masks are -1e4, -65504, -1e9 or the like, added to
-scores of 1 to 100."""
 
 
 def fp32_radius(scores: np.ndarray, exact: np.ndarray | None) -> np.ndarray:
@@ -51,10 +48,10 @@ def _spread(array: np.ndarray, other: np.ndarray | None) -> np.ndarray:
 
 
 def _mask_begins(magnitudes: np.ndarray) -> float:
-    """Return the largest magnitude below which no gap of `APART` is; inf when there is no gap."""
+    """Return the largest magnitude below which no gap of `MASKED_APART` is; inf when there is no gap."""
     ascending = np.unique(magnitudes[magnitudes > 0.0])
     typical = ascending[ascending >= np.median(ascending)] if ascending.size else ascending
-    gaps = np.flatnonzero(typical[1:] > APART * typical[:-1])
+    gaps = np.flatnonzero(typical[1:] > MASKED_APART * typical[:-1])
     return float(typical[gaps[0]]) if gaps.size else np.inf
 
 

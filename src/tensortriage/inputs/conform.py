@@ -204,15 +204,12 @@ def _is_complex(dtype: DType) -> bool:
 def _changed(array: np.ndarray, converted: np.ndarray) -> np.ndarray:
     """Return where a conversion changed the value; comparisons are exact, also between 64-bit ints and floats."""
     given, new = _exact(array), _exact(converted)
-    if given.dtype.kind in "iu" and new.dtype.kind in "iu":
+    kinds = {given.dtype.kind, new.dtype.kind}
+    if kinds <= {"i", "u"}:
         # A wrapped integer is the only way two integer arrays differ; numpy compares int64 with uint64 exactly.
         return np.asarray(given != new)
-    if "c" in (given.dtype.kind, new.dtype.kind):
-        return np.asarray(~((given == new) | (np.isnan(given) & np.isnan(new))))
-    if given.dtype.kind in "iu":
-        return _int_differs(given, new)
-    if new.dtype.kind in "iu":
-        return _int_differs(new, given)
+    if kinds & {"i", "u"} and "c" not in kinds:
+        return _int_differs(given, new) if given.dtype.kind in "iu" else _int_differs(new, given)
     return np.asarray(~((given == new) | (np.isnan(given) & np.isnan(new))))
 
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +16,7 @@ class Origin(enum.Enum):
     RANDOM = "random"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Feed:
     """One set of input tensors.
 
@@ -27,3 +29,33 @@ class Feed:
     name: str
     tensors: Mapping[str, np.ndarray]
     origin: Origin
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of its content; see `feed_digest`."""
+        return feed_digest(self.tensors)
+
+
+def feed_digest(tensors: Mapping[str, np.ndarray]) -> str:
+    """Return the sha256 of names, dtypes, shapes and bytes of a feed.
+
+    Args:
+        tensors: By name, of any shapes and types, in any order.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    state = hashlib.sha256()
+    for name in sorted(tensors):
+        array = tensors[name]
+        state.update(f"{name}\0{array.dtype}\0{array.shape}\0".encode())
+        if array.dtype.kind == "O":
+            state.update(repr(array.tolist()).encode())
+        else:
+            state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return state.hexdigest()
+
+
+def origin_of(feeds: Iterable[Feed]) -> str:
+    """Return ``real`` when any of the feeds is, else ``random``."""
+    return "real" if any(feed.origin is Origin.REAL for feed in feeds) else "random"

@@ -13,6 +13,7 @@ from typing import TypeVar
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import whole_number
 
 T = TypeVar("T")
 Shape = tuple[int | str | None, ...]
@@ -60,6 +61,31 @@ def parse_number(text: str) -> int | float:
         except ValueError:
             continue
     raise UsageError(f"'{text}' is not a number", slug="value-malformed", cure="write a number such as 1e-3 or inf")
+
+
+def parse_numbers(words: Iterable[str]) -> dict[str, int | float]:
+    """Read numbers ``[NAME:]NUMBER``; the empty name is the default."""
+    return parse_named(words, parse_number)
+
+
+def parse_words(words: Iterable[str]) -> dict[str, str]:
+    """Read words ``[NAME:]WORD``; the empty name is the default."""
+    return parse_named(words, str)
+
+
+def parse_places(words: Iterable[str]) -> dict[str, float]:
+    """Read whole numbers of places ``[NAME:]NUMBER``; the empty name is the default.
+
+    Raises:
+        UsageError: For anything else (``index-tolerance-invalid``).
+    """
+    found: dict[str, float] = {**parse_numbers(words)}
+    for number in found.values():
+        if number < 0 or number != int(number):
+            raise UsageError(
+                f"{number} is not a number of places", slug="index-tolerance-invalid", cure="give 0, 1, 2, ..."
+            )
+    return found
 
 
 def parse_shapes(words: Iterable[str]) -> dict[str, Shape]:
@@ -204,3 +230,39 @@ def parse_script(text: str, default: str) -> tuple[Path, str]:
     if not colon or not name.isidentifier() or len(file) == 1:  # A single letter before the colon is a drive.
         return Path(text), default
     return Path(file), name
+
+
+def parse_outputs(words: Iterable[str]) -> dict[str, DType | None]:
+    """Read ``NAME:TYPE`` as `surgeon extract --outputs` takes it; None for the type ``auto``.
+
+    Raises:
+        UsageError: For a word without a type (slug ``output-malformed``) or an unknown type (``dtype-unknown``).
+    """
+    found: dict[str, DType | None] = {}
+    for word in words:
+        name, dtype = split_name(word)
+        if not name or not dtype:
+            raise UsageError(
+                f"'{word}' lacks a name or a type",
+                slug="output-malformed",
+                cure=f"write {word.rstrip(':') or 'NAME'}:auto",
+            )
+        found[name] = None if dtype.lower() == "auto" else DType.parse(dtype)
+    return found
+
+
+def parse_bounds(words: Iterable[str]) -> dict[str, int]:
+    """Read bounds on sizes ``[NAME:]N``; the empty name is the default.
+
+    Raises:
+        UsageError: For anything but a positive integer (slug ``value-malformed``).
+    """
+    return parse_named(words, _bound)
+
+
+def _bound(text: str) -> int:
+    if not (number := whole_number(text)):
+        raise UsageError(
+            f"'{text}' is not a bound on a size", slug="value-malformed", cure="write [NAME:]N, e.g. 1000 or boxes:300"
+        )
+    return number

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from tensortriage.model.io.lazy_weights import content_sha256
 from tensortriage.model.io.serialize import to_bytes, to_proto
+from tensortriage.model.ir.messages import bodies
 
 
 def fingerprint(model: ir.Model) -> str:
@@ -52,7 +53,5 @@ def _strip_node(node: onnx.NodeProto) -> None:
     node.attribute.extend(attributes)
     for attribute in node.attribute:
         attribute.ClearField("doc_string")
-        if attribute.HasField("g"):
-            _strip(attribute.g)
-        for body in attribute.graphs:
-            _strip(body)
+    for _, body in bodies(node):
+        _strip(body)

@@ -79,7 +79,7 @@ class Model:
             external_data_dir: Where external data are, when not beside the file. Such a model has no path, because
                 engines look for the data beside it.
             ignore_external_data: Whether external data are never looked for; see
-                `tensortriage.model.io.missing_weights`. Such a model has no path, because engines cannot load it.
+                `tensortriage.model.io.lazy_weights`. Such a model has no path, because engines cannot load it.
             mend_names: Whether values that several nodes make under one name are told apart; see
                 `tensortriage.model.io.repeated_names`. A model that was mended has no path either.
 

@@ -8,7 +8,6 @@ add as squares; that is what makes a choice of nodes predictable from each node'
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, feed_digest
+from tensortriage.runs.check_cache import digest
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -63,27 +63,14 @@ class GoalReading:
         return sqnr_db(self.error)
 
 
+def identity_of(samples: Sequence[GoalSample], goal: "PrecisionGoal") -> str:
+    """Return a digest of all that readings depend on besides who is asked about which candidate."""
+    return digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in samples], goal.words)
+
+
 def failed(message: str) -> GoalReading:
     """Return the reading of a candidate that the engine could not build or run."""
     return GoalReading(False, math.inf, math.inf, 0, "", "", (), failure=message)
-
-
-class PrecisionGoal(Protocol):
-    """What is asked of the outputs."""
-
-    @property
-    def words(self) -> str:
-        """What is asked, for people and for the cache."""
-        ...
-
-    @property
-    def limits(self) -> bool:
-        """Whether ratios are relative to a limit, so that 1 is good enough."""
-        ...
-
-    def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
-        """Return how good the results are, one per sample."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,7 +79,8 @@ class ErrorGoal:
 
     Attributes:
         limit: Limit by output; of outputs that are compared exactly it is the share of unequal elements.
-        words: See `PrecisionGoal`.
+        words: What is asked, for people and for the cache.
+        limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
     limit: Mapping[str, float]
@@ -100,7 +88,7 @@ class ErrorGoal:
     limits: bool = True
 
     def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
-        """See `PrecisionGoal`."""
+        """Return how good the results are, one per sample."""
         entries = measured(samples, results)
         ratios = [_over(error, self.limit[name]) for _, name, error, _ in entries]
         return _reading(samples, entries, ratios, within=max(ratios) <= 1.0)
@@ -112,7 +100,8 @@ class ToleranceGoal:
 
     Attributes:
         tolerance: It.
-        words: See `PrecisionGoal`.
+        words: What is asked, for people and for the cache.
+        limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
     tolerance: Tolerance
@@ -120,7 +109,7 @@ class ToleranceGoal:
     limits: bool = True
 
     def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
-        """See `PrecisionGoal`."""
+        """Return how good the results are, one per sample."""
         entries = measured(samples, results)
         judged = [self._judged(samples[number], results[number], name, m) for number, name, _, m in entries]
         ratios = [judgement.ratio for judgement in judged]
@@ -139,7 +128,8 @@ class MetricGoal:
     Attributes:
         metric: Outputs and feed to a number; higher is better.
         least: The smallest mean that will do.
-        words: See `PrecisionGoal`.
+        words: What is asked, for people and for the cache.
+        limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
     metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
@@ -148,11 +138,15 @@ class MetricGoal:
     limits: bool = False
 
     def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
-        """See `PrecisionGoal`."""
+        """Return how good the results are, one per sample."""
         entries = measured(samples, results)
         value = mean_metric(self.metric, samples, results)
         reading = _reading(samples, entries, [error for _, _, error, _ in entries], within=value >= self.least)
         return dataclasses.replace(reading, metric=value)
+
+
+PrecisionGoal = ErrorGoal | ToleranceGoal | MetricGoal
+"""What is asked of the outputs."""
 
 
 def mean_metric(

@@ -10,18 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import CANCELS, LOST_ANGLE, UNDERFLOW_SHARE
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import merged_integers
 from tensortriage.values.dtype import Precision
 
 _WIDE = (np.float32, np.float64)
-CANCELS = 100.0
-"""Operands this many times the result are a cancellation: two decimal digits are gone."""
-LOST_SHARE = 0.01
-"""Share of nonzero elements below the smallest normal number from which underflow is named."""
 PERIODIC = frozenset({"Sin", "Cos", "Tan"})
-LOST_ANGLE = 0.1
-"""Error of an angle, in radians, from which it is named."""
 
 
 def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, precision: Precision) -> str:
@@ -45,7 +40,7 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
         if (reach := _reach([array])) > largest:
             kind = "constant" if name in graph.constants else "operand"
             return f"{kind} '{name}' reaches {reach:.3g} > {largest:.6g}"
-    if (share := _underflow(made, smallest)) > LOST_SHARE:
+    if (share := _underflow(made, smallest)) > UNDERFLOW_SHARE:
         return f"{share:.0%} of its result is below {smallest:.2g}"
     if words := _integers(made, precision) or _angles(node, made, read, graph, precision):
         return words

@@ -11,17 +11,11 @@ import enum
 import math
 import re
 from collections.abc import Mapping
-from typing import Protocol
 
-from tensortriage.compare.judgement.compared import Compared
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
-
-BAND = 0.1
-"""Share of the whole's error that a piece must account for. Needed nodes far apart each add to the error, and cutting
-changes it a little; a failure of another origin is rarely within a factor of ten."""
 
 
 class FailureKind(enum.Enum):
@@ -50,22 +44,6 @@ _KINDS = {
     OutcomeKind.OUT_OF_MEMORY: FailureKind.OUT_OF_MEMORY,
 }
 _REFUSALS = (FailureKind.BUILD_FAILED, FailureKind.RUN_FAILED)
-
-
-class FailureJudge(Protocol):
-    """Decides whether an output of the whole model fails."""
-
-    def error(self, metrics: Metrics) -> float:
-        """Return the size of an error as one number; infinite when it is not finite where the reference is."""
-        ...
-
-    def failing(self, outputs: Mapping[str, Compared]) -> frozenset[str]:
-        """Return those outputs of the model that are wrong beyond what is allowed for them; may be slow."""
-        ...
-
-    def excuses(self, output: str, pair: Compared) -> bool:
-        """Say whether an error at an output is known to be allowed; never asks anything new."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,7 +131,7 @@ def _alike(failure: Failure, expected: Failure) -> bool:
     if failure.kind is not expected.kind:
         return False
     if failure.kind is FailureKind.WRONG:
-        return expected.share(failure.sample, failure.output, failure.influence) >= BAND
+        return expected.share(failure.sample, failure.output, failure.influence) >= SAME_FAILURE
     return True
 
 

@@ -7,25 +7,16 @@ does not, the fault needs the node itself, and the result says so.
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Protocol, Self
 
 from tensortriage.errors import TriageError
-from tensortriage.reduce.oracle_source import Asking
+from tensortriage.reduce.commands.by_command import StagedAsking
+from tensortriage.reduce.engines.by_engine import EngineAsking
 from tensortriage.reduce.pieces.node_bodies import Opening, openings
 from tensortriage.reduce.reduction_result import Opened
 from tensortriage.search.search_result import SearchBudget, SearchResult, SearchStop
 
-
-class Opens(Asking, Protocol):
-    """A way of asking that can go on inside a piece."""
-
-    def taken(self, condition: str) -> bool | None:
-        """Return what a condition is; None when that is not known."""
-        ...
-
-    def inside(self, opening: Opening) -> Self:
-        """Return the same way of asking about an opened piece; errors as when a reduction begins."""
-        ...
+Asking = EngineAsking | StagedAsking
+"""One way of asking, of the same methods: engines, or a command or a person."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ class FoundInside:
         result: The search.
     """
 
-    asking: Opens
+    asking: Asking
     premise: SearchResult[str]
     result: SearchResult[str]
 
@@ -53,7 +44,7 @@ class FoundInside:
         return self.result.cache_hits - sum(not step.cached for step in self.premise.history)
 
 
-Find = Callable[[Opens, SearchBudget], FoundInside]
+Find = Callable[[Asking, SearchBudget], FoundInside]
 
 
 def go_inside(

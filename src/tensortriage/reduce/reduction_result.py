@@ -1,7 +1,9 @@
 """What a reduction ends with; the content of ``reduction.json``."""
 
 import dataclasses
+import enum
 from collections.abc import Mapping
+from pathlib import Path
 
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.reduce.failure import Failure
@@ -136,3 +138,28 @@ class Reduction:
     others: tuple[OtherFailure, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     format: str = REDUCTION_FORMAT
+
+
+class Effort(enum.Enum):
+    """How much is done once the nodes are found."""
+
+    FULL = "full"
+    WRITE = "write"
+    """The result is written as it is: the user has no more patience."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReductionFinish:
+    """What became of the result.
+
+    Attributes:
+        local: How it fails by itself, in figures, if that is known.
+        verified: Whether the written result was seen to fail again; None when that was not asked.
+        shrunk: What else was made smaller.
+        repro: Folder of the repro; None without one.
+    """
+
+    local: Failure | None = None
+    verified: bool | None = None
+    shrunk: tuple[Shrunk, ...] = ()
+    repro: Path | None = None

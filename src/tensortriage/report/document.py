@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict, VerdictKind
 from tensortriage.errors import StoreError
 from tensortriage.report.verdict_words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
@@ -121,10 +121,10 @@ class Report:
         return "as predicted" if self.verdict.kind is VerdictKind.ROUNDING else "outside"
 
     @property
-    def told_outputs(self) -> Sequence[str]:
+    def output_sentences(self) -> Sequence[str]:
         """Return in words how far those outputs are off of which a relative RMS error does not say it."""
-        told = [row for row in self.worst_outputs() if row.told]
-        return [f"'{row.name}' {row.words} ({row.measure}: {row.error:.3g})" for row in told]
+        rows = [row for row in self.worst_outputs() if row.needs_sentence]
+        return [f"'{row.name}' {row.words} ({row.measure}: {row.error:.3g})" for row in rows]
 
     @property
     def repro_words(self) -> str:
@@ -155,7 +155,8 @@ class Report:
         target = "" if self.case is None else self.case.target.partition(":")[0]
         of_target = cost.builds_by_engine.get(target, cost.builds)
         share = "" if of_target == cost.builds else f" ({of_target:,} of {target})"
-        return f"{duration(cost.seconds)}, {count(cost.builds, 'build')}{share}, {count(cost.checks, 'check')}"
+        known = f", {count(cost.known, 'answer')} known before" if cost.known else ""
+        return f"{duration(cost.seconds)}, {count(cost.builds, 'build')}{share}, {count(cost.checks, 'check')}{known}"
 
     @property
     def has_layer_errors(self) -> bool:
@@ -183,6 +184,11 @@ class Report:
             self.layers.rows,
             key=lambda row: (-_rank(row.influence), -_rank(row.local_error), -_rank(row.in_context_error), row.order),
         )
+
+
+def step_cost(step: Step) -> str:
+    """Return the time that a step took, and its checks if there were any."""
+    return ", ".join([duration(step.seconds), *([count(step.checks, "check")] if step.checks else [])])
 
 
 def _rank(value: float | None) -> float:

@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -36,12 +37,12 @@ def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
     )
     environment.filters |= {
         "count": words.count,
-        "decibel": words.decibel,
+        "crossed": _crossed,
         "duration": words.duration,
         "file_name": _file_name,
         "magnitude": words.magnitude,
         "percent": words.percent,
-        "shape": words.shape,
+        "sentence_case": _sentence_case,
         "shorten": words.shorten,
         "times": _times,
         **filters,
@@ -60,7 +61,16 @@ def _visible(value: object) -> object:
 
 
 def _times(ratio: float | None) -> str:
-    return words.times(ratio).replace("x", "×")
+    return _crossed(words.times(ratio))
+
+
+def _crossed(text: str) -> str:
+    """Return ``71x`` and ``x floor`` with the sign that a page has for it."""
+    return re.sub(r"(?<=\d)x$|^x(?= )", "×", text)
+
+
+def _sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _file_name(path: str) -> str:

@@ -1,41 +1,16 @@
 """What each verdict means, in one place for all renderers.
 
 The words of `VerdictKind` are for files and scripts; a person who meets ``fusion-fault`` for the first time needs a
-title and one sentence. ``Tone`` is how loud a verdict is, and is always shown as a word and a sign too, never by
-colour alone.
+title and one sentence. How loud a verdict is, its `Tone`, is always shown as a word and a sign too, never by colour
+alone.
 """
 
 import dataclasses
-import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from tensortriage.diagnose.state.verdict import VerdictKind
-
-
-class Tone(enum.Enum):
-    """How loud a verdict is; the value is the word that style sheets use."""
-
-    GOOD = "good"
-    NOTICE = "notice"
-    PROBLEM = "problem"
-    UNSURE = "unsure"
-
-    @property
-    def sign(self) -> str:
-        """One character for people who do not see colours."""
-        return {Tone.GOOD: "✓", Tone.NOTICE: "i", Tone.PROBLEM: "✗", Tone.UNSURE: "?"}[self]
-
-    @property
-    def label(self) -> str:
-        """Short words for screen readers and plain text."""
-        return {
-            Tone.GOOD: "no problem found",
-            Tone.NOTICE: "explained",
-            Tone.PROBLEM: "problem found",
-            Tone.UNSURE: "not decided",
-        }[self]
-
+from tensortriage.report.tables import Tone
 
 BREAKERS = "these tensors restore the answer when they are marked as outputs"
 

@@ -6,16 +6,15 @@ target or more data later without confusion.
 
 import dataclasses
 import datetime
-import fcntl
 import importlib.metadata
 import os
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.check_cache import CheckCache
@@ -102,11 +101,11 @@ class Case:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(folder, error) from error
-        self._lock = _lock(folder)
+        self._unlock = _lock(folder)
         try:
             self.checks = CheckCache(known)
         except BaseException:
-            self._lock.close()
+            self._unlock()
             raise
         shutil.rmtree(self.temporary, ignore_errors=True)
 
@@ -133,7 +132,7 @@ class Case:
         """Release the check cache and remove temporary files."""
         self.checks.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
-        self._lock.close()
+        self._unlock()
 
     def __enter__(self) -> Self:
         return self
@@ -182,13 +181,27 @@ def _refuse_links(folder: Path) -> None:
                 )
 
 
-def _lock(folder: Path) -> IO[bytes]:
-    """Return an open file that keeps every other command out of the case until it is closed; a kill closes it too.
+def _lock(folder: Path) -> Callable[[], None]:
+    """Keep every other command out of the case until what is returned is called; a kill releases it too.
 
     Raises:
         UsageError: When another command is using the case (``case-in-use``).
         StoreError: When the file cannot be made (``case-unwritable``).
     """
+    in_use = UsageError(
+        f"another command is using the case {folder}",
+        slug="case-in-use",
+        cure="wait for it, or choose another directory: --case DIR",
+    )
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        from filelock import FileLock, Timeout
+
+        try:
+            return FileLock(folder / LOCK, thread_local=False).acquire(PATIENCE_SECONDS).lock.release
+        except Timeout:
+            raise in_use from None
     try:
         file = (folder / LOCK).open("ab")
     except OSError as error:
@@ -200,16 +213,12 @@ def _lock(folder: Path) -> IO[bytes]:
         except BlockingIOError:
             if time.monotonic() > patience:
                 file.close()
-                raise UsageError(
-                    f"another command is using the case {folder}",
-                    slug="case-in-use",
-                    cure="wait for it, or choose another directory: --case DIR",
-                ) from None
+                raise in_use from None
             time.sleep(0.05)
         except OSError:
-            return file  # a file system without locks
+            return file.close  # a file system without locks
         else:
-            return file
+            return file.close
 
 
 def _unwritable(folder: Path, error: OSError) -> StoreError:

@@ -1,14 +1,14 @@
 """Engines as the user names them: the default reference, and the check that a named engine can be used here."""
 
-from tensortriage.engines.base import ChecksOptions, Limits, RunsGivenEngines
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Limits
+from tensortriage.engines.capabilities import ChecksOptions, RunsGivenEngines
+from tensortriage.engines.registry import create, resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.runs.environment_folder import installed_python
-from tensortriage.runs.runner import precision_of
 
-REFERENCE = str(PLAIN)
-"""The default reference: every op as written, none fused."""
+DEFAULT_REFERENCE = str(PLAIN)
+"""Every op as written, none fused."""
 
 
 def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> EngineSpec:
@@ -43,7 +43,7 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
         )
     if isinstance(engine, ChecksOptions):
         engine.check(spec.options)
-    precision_of(spec)
+    _ = resolve(spec).precision  # it raises where the device has no such format
     return spec
 
 
@@ -54,7 +54,7 @@ def in_its_environment(spec: EngineSpec) -> EngineSpec:
         UsageError: When no engine is called so.
         EngineMissing: When its package is broken.
     """
-    engine = create(spec)
+    engine = resolve(spec).engine
     if "worker" not in engine.options or "worker" in spec.options or engine.availability().usable:
         return spec
     python = installed_python(spec.name)

@@ -4,16 +4,14 @@ An investigation is one (`tensortriage.diagnose.state.investigation.Investigatio
 engines and knows nothing of verdicts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.case import Case
-from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
@@ -48,7 +46,9 @@ class EnginePair(Protocol):
 
 
 class GoldenSource(Protocol):
-    """A model, the golden values of its feeds, and what a `tensortriage.runs.lab.Lab` offers."""
+    """A model, the golden values of its feeds, and the lab in which engines are asked."""
+
+    lab: Lab
 
     @property
     def question(self) -> EnginePair:
@@ -65,24 +65,8 @@ class GoldenSource(Protocol):
         """``real`` when any feed is real, else ``random``."""
         ...
 
-    @property
-    def case(self) -> Case:
-        """Where answers are kept."""
-        ...
-
-    @property
-    def workspace(self) -> Workspace:
-        """Where temporary files lie."""
-        ...
-
-    @property
-    def tally(self) -> Tally:
-        """What was spent so far."""
-        ...
-
-    @property
-    def progress(self) -> Callable[[str], None]:
-        """Told what takes a while, before it begins."""
+    def progress(self, what: str) -> None:
+        """Tell what takes a while, before it begins."""
         ...
 
     def golden(self, feed: Feed) -> TensorStore:
@@ -95,14 +79,6 @@ class GoldenSource(Protocol):
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed."""
-        ...
-
-    def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
-        """Return the content key of a question to an engine."""
-        ...
-
-    def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return a runner of a model on an engine; the caller closes it."""
         ...
 
     def command(self, command: str, *options: str) -> str:

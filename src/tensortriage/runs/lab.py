@@ -1,164 +1,350 @@
-"""Runs engines within one case: sessions are kept for reuse, answers are kept by content, costs are counted.
+"""The one way to ask an engine: an experiment goes in, its answer comes out, from the case where it is known.
 
-Whatever searches, measures or judges goes through a `Lab`. It knows nothing of verdicts: only which engine was asked
-what, on which model and feed, and where the tensors lie that it answered with.
+Whatever measures, searches or judges goes through a `Lab`. It knows nothing of verdicts: only which engine was asked
+what, on which model and feed, what it cost, and where the answers lie. Answers, refusals included, are kept by content
+before the next question is asked, so that a command that was killed goes on where it stopped, and one that is finished
+asks nothing when it is given again.
 """
 
+import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self, TypeVar
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.compare.judgement.within import stands_out
+from tensortriage.compare.measured import compare_all
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.base import Limits, Plan, Session
+from tensortriage.engines.capabilities import TellsTactics
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.budget import Budget
-from tensortriage.runs.capture import capture
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.refusals import Unseen
-from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest
+from tensortriage.runs.observation.answers import LASTING, AnswerStore
+from tensortriage.runs.observation.capture import capture
+from tensortriage.runs.observation.experiment import (
+    Experiment,
+    Measurement,
+    ObservedFigures,
+    ObservedOutputs,
+    ObservedPlan,
+    ObservedValues,
+)
+from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MappedStore, ShardWriter, TensorStore, stored
+from tensortriage.values.store import MemoryStore, TensorStore
 
-FLOAT64 = EngineSpec("reference")
+T = TypeVar("T")
+Ask = Callable[..., Mapping[str, np.ndarray]]
+"""What a session gives: `Lab.outputs` of its model, which takes the feed and the rest."""
+
+Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+"""Runs a model on some tensors."""
+
+FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
+
+_Place = tuple[str, str, int]
+"""Which session: engine, model, and number of the build."""
 
 
 class Lab:
-    """Engines, and what they have answered in one case.
+    """Engines, and what they have answered in one case; a context manager.
 
     Args:
-        case: Where answers are kept.
+        case: Where answers are kept; None to keep none.
         limits: Time and memory limits of isolated engines.
         budget: Wall time that may be spent.
         batch_bytes: Largest amount of captured tensors held at once; None for any.
         progress: Told what takes a while, before it begins.
+        in_place: As of `Runner`.
+        folder: Where temporary files go without a case; the system's directory for these when None.
     """
 
     def __init__(
         self,
-        case: Case,
+        case: Case | None = None,
         *,
         limits: Limits | None = None,
         budget: Budget | None = None,
         batch_bytes: int | None = 1 << 30,
         progress: Callable[[str], None] | None = None,
+        in_place: bool = False,
+        folder: Path | None = None,
     ) -> None:
-        self.case = case
-        self.workspace = Workspace(case.temporary, kept=case.engines)
+        self._case = case
+        self.workspace = Workspace(case.temporary, kept=case.engines) if case else Workspace(folder)
         self.tally = Tally()
         self.budget = budget or Budget()
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._batch_bytes = batch_bytes
         self.progress = progress or (lambda _: None)
-        self._runners: dict[str, Runner] = {}
+        self._in_place = in_place
+        self._answers = AnswerStore(case) if case else None
+        self._runners: dict[_Place, Runner] = {}
+        self._held: set[_Place] = set()
         self._identities: dict[str, str] = {}
         self._selected: tuple[Model, tuple[str, ...], Model] | None = None
 
-    def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
-        """Return the content key of a question to an engine."""
-        if str(spec) not in self._identities:
-            self._identities[str(spec)] = engine_identity(spec)
-        who = self._identities[str(spec)]
-        return digest(who, model.fingerprint, feed_digest(feed.tensors) if feed else "", *words)
+    @property
+    def case(self) -> Case:
+        """Where answers are kept; only who gave one asks for it."""
+        assert self._case is not None, "a lab without a case keeps nothing"
+        return self._case
 
-    def runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return the one runner of a model on an engine, kept open until the lab closes."""
-        self.budget.check()
-        key = f"{spec} {model.fingerprint}"
-        if key not in self._runners:
-            self._runners[key] = self.new_runner(spec, model)
-        return self._runners[key]
+    # -- the one way to ask --------------------------------------------------------------------------------------------
 
-    def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return a runner of its own; the caller closes it.
+    def answer(self, experiment: Experiment) -> Measurement:
+        """Return the answer of an experiment: the one that is known, or else the engine's, which is kept.
 
         Raises:
-            BudgetSpent: When there is no time left; so do `runner` and whatever else asks an engine.
+            EngineError: When the engine refuses or fails; the same failure is raised when it is asked again.
+            EngineMissing: When it cannot be used here.
+            BudgetSpent: When there is no time left to ask.
         """
-        self.budget.check()
-        limits = self.budget.within(self._limits)
-        return Runner(spec, model, workspace=self.workspace, limits=limits, tally=self.tally)
+        answers = self._answers if experiment.repetition is not None else None
+        if answers is None:
+            return self._ask(experiment, None)
+        key = self.key(experiment.engine, experiment.model, experiment.feed, *experiment.words)
+        if (known := answers.known(key, self.limits)) is not None:
+            return known
+        limits = self.budget.within(self.limits)
+        try:
+            found = self._ask(experiment, key)
+        except LASTING as error:
+            if limits == self.limits:
+                answers.failed(key, str(experiment.engine), error, self.limits)
+            raise
+        return answers.keep(key, str(experiment.engine), found)
 
-    def drop_runner(self, spec: EngineSpec, model: Model) -> None:
-        """Let go of a runner whose session is of no more use."""
-        if (runner := self._runners.pop(f"{spec} {model.fingerprint}", None)) is not None:
-            runner.close()
-
-    def capture(
-        self,
-        spec: EngineSpec,
-        model: Model,
-        feed: Feed,
-        values: Sequence[str],
-        *,
-        specs: Mapping[str, ValueSpec],
-        unseen: Callable[[Unseen], None] | None = None,
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the wanted values of a run, in batches that fit memory; see `tensortriage.runs.capture.capture`."""
+    def _ask(self, experiment: Experiment, key: str | None) -> Measurement:
         self.budget.check()
-        return capture(
-            spec,
-            model,
-            feed,
-            values,
-            workspace=self.workspace,
-            specs=specs,
-            limits=self.budget.within(self._limits),
-            tally=self.tally,
-            batch_bytes=self._batch_bytes,
-            unseen=unseen,
+        if experiment.what:
+            self.progress(experiment.what)
+        match experiment.observed:
+            case ObservedOutputs():
+                return self._run(experiment)
+            case ObservedPlan():
+                with self._open(experiment) as runner:
+                    session = runner.build()
+                    choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
+                    return Measurement(plan=runner.plan(), choices=choices)
+            case ObservedValues() as wanted:
+                return self._captured(experiment, wanted, key)
+            case ObservedFigures() as wanted:
+                return self._compared(experiment, wanted)
+
+    def _run(self, experiment: Experiment) -> Measurement:
+        with self._open(experiment) as runner:
+            before, built = self.tally.run_seconds, self.tally.build_seconds
+            outputs = {name: np.array(array) for name, array in runner.run(experiment.tensors).items()}  # its buffers
+            return Measurement(
+                MemoryStore(outputs),
+                seconds=self.tally.run_seconds - before,
+                build_seconds=self.tally.build_seconds - built,
+                builds_made=runner.builds_made(),
+            )
+
+    def _captured(self, experiment: Experiment, wanted: ObservedValues, key: str | None) -> Measurement:
+        arrays, before, runs = self._capture(experiment, wanted), self.tally.run_seconds, self.tally.checks
+        if self._answers is None or key is None:
+            return Measurement(MemoryStore({name: np.array(array) for name, array in arrays}))
+        return self._answers.streamed(
+            key, arrays, lambda: (self.tally.run_seconds - before) / max(self.tally.checks - runs, 1)
         )
 
-    def streamed(
-        self, spec: EngineSpec, model: Model, feed: Feed, values: Sequence[str]
+    def _compared(self, experiment: Experiment, wanted: ObservedFigures) -> Measurement:
+        hidden: list[Unseen] = []
+        arrays = self._capture(experiment, wanted, unseen=hidden.append if wanted.partly else None)
+        kept: dict[str, np.ndarray] = {}
+
+        def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
+            ratio = ratio_of(error_of(figure), (wanted.floors or {}).get(name)) or 0.0
+            if stands_out(ratio) or (wanted.kept_too and ratio > 0.0):
+                kept[name] = np.array(array)
+
+        figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)
+        return Measurement(MemoryStore(kept), figures, functools.reduce(Unseen.joined, hidden, Unseen()))
+
+    def _capture(
+        self,
+        experiment: Experiment,
+        wanted: ObservedValues | ObservedFigures,
+        unseen: Callable[[Unseen], None] | None = None,
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield ``(value name, array)`` in the order in which an engine computes them, holding as few as it can.
+        assert experiment.feed is not None
+        specs = wanted.specs
+        if specs is None:
+            fed = experiment.tensors.items()
+            specs = value_specs(experiment.model, {name: ValueSpec.of(name, array) for name, array in fed})
+        return capture(
+            experiment.engine, experiment.model, experiment.feed, wanted.names,
+            workspace=self.workspace, specs=specs, limits=self.budget.within(self.limits), tally=self.tally,
+            batch_bytes=self._batch_bytes, unseen=unseen,
+        )  # fmt: skip
 
-        Args:
-            spec: An engine that can tell its results as they come; of others all are held at once.
-            model: The model.
-            feed: Its inputs.
-            values: Names of the wanted values.
+    # -- what is asked most, in short ----------------------------------------------------------------------------------
 
-        Raises:
-            EngineError: When the engine refuses or fails the model.
+    def outputs(
+        self,
+        engine: EngineSpec,
+        model: Model,
+        feed: Feed,
+        *,
+        injected: Mapping[str, np.ndarray] = MappingProxyType({}),
+        build: int = 0,
+        repetition: int | None = 0,
+        what: str = "",
+    ) -> Mapping[str, np.ndarray]:
+        """Return the outputs of a model by name; see `Experiment` for the arguments and `answer` for errors."""
+        experiment = Experiment(
+            engine=engine, model=model, feed=feed, injected=injected, build=build, repetition=repetition, what=what
+        )
+        tensors = self.answer(experiment).tensors
+        return {name: tensors[name] for name in tensors.names()}
+
+    def values(
+        self,
+        engine: EngineSpec,
+        model: Model,
+        feed: Feed,
+        names: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec] | None = None,
+    ) -> TensorStore:
+        """Return tensors of inner values and outputs of a model; none are asked for when no names are given."""
+        if not names:
+            return MemoryStore({})
+        wanted, what = ObservedValues(tuple(names), specs), f"recording {len(names)} tensors on {engine}"
+        return self.answer(Experiment(engine=engine, model=model, feed=feed, observed=wanted, what=what)).tensors
+
+    def figures(
+        self,
+        engine: EngineSpec,
+        model: Model,
+        feed: Feed,
+        names: Sequence[str],
+        *,
+        against: TensorStore,
+        what: str,
+        source: str = "",
+        build: int = 0,
+        tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
+        partly: bool = False,
+        floors: Mapping[str, float] | None = None,
+        kept_too: bool = False,
+    ) -> Measurement:
+        """Return how far values are from stored tensors; of those that are not among them nothing is said.
+
+        See `ObservedFigures` for the arguments; ``what`` is being run, e.g. ``every layer on openvino``.
         """
-        with self.new_runner(spec, self._with_outputs(model, tuple(values))) as runner:
+        known = tuple(name for name in names if name in against)
+        wanted = ObservedFigures(known, against, source, tolerances, partly, floors, kept_too)
+        return self.answer(
+            Experiment(engine=engine, model=model, feed=feed, observed=wanted, build=build, what=f"running {what}")
+        )
+
+    def plan(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Plan | None:
+        """Return what an engine really runs for a model; None when it does not tell."""
+        return self.answer(Experiment(engine=engine, model=model, feed=None, observed=ObservedPlan(), build=build)).plan
+
+    @contextlib.contextmanager
+    def session(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Iterator[Ask]:
+        """Let experiments share one build, made when one needs it and let go at the end; gives its `outputs`."""
+        place = self._place(engine, model, build)
+        mine = place not in self._held and place not in self._runners
+        self._held.add(place)
+        try:
+            yield functools.partial(self.outputs, engine, model, build=build)
+        finally:
+            if mine:
+                self._held.discard(place)
+                self._let_go(place)
+
+    @contextlib.contextmanager
+    def sequence(
+        self, engine: EngineSpec, model: Model, *, built: bool = False, some: bool = False
+    ) -> Iterator[Runner]:
+        """Give what runs a model on one feed after the other in a session of its own; what runs leave there may matter.
+
+        So none is answered from the case, and none is kept: who searches remembers what it concludes of a candidate.
+        Several threads may do so at once. It is ``built`` now or by the first run, which gives arrays that are its own.
+        """
+        with self._new_runner(engine, model, some=some) as runner:
+            if built:
+                runner.build()
+            yield runner
+
+    def captured(
+        self,
+        engine: EngineSpec,
+        model: Model,
+        feed: Feed,
+        names: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec] | None = None,
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield what `values` returns batch by batch, keeping none; for who looks at each once."""
+        return self._capture(Experiment(engine=engine, model=model, feed=feed), ObservedValues(tuple(names), specs))
+
+    def streamed(
+        self, engine: EngineSpec, model: Model, feed: Feed, names: Sequence[str]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value name, array)`` in the order in which an engine computes them, holding and keeping none.
+
+        For evaluations that are compared with one another as they go; who asks keeps what comes of it (`remember`). An
+        engine that cannot tell its results as they come yields all at the end.
+        """
+        with self._new_runner(engine, self._with_outputs(model, tuple(names))) as runner:
             yield from runner.stream(feed)
 
-    def _with_outputs(self, model: Model, values: tuple[str, ...]) -> Model:
-        """Return a model with exactly these outputs, the same one as long as the same ones are asked for."""
-        known = self._selected
-        if known is None or known[0] is not model or known[1] != values:
-            known = self._selected = model, values, select_outputs(model, values)
-        return known[2]
+    @property
+    def earlier(self) -> int:
+        """How many answers an earlier command had left in the case."""
+        return self._answers.earlier if self._answers else 0
 
-    def recorded(self, spec: EngineSpec, model: Model, feed: Feed, values: Sequence[str]) -> tuple[TensorStore, float]:
-        """Return the wanted values of a run as stored tensors, and how long one run takes; from the case if known.
+    # -- memory --------------------------------------------------------------------------------------------------------
 
-        Args:
-            spec: Engine to run on.
-            model: The model.
-            feed: Its inputs.
-            values: Names of the wanted values.
+    def key(self, engine: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
+        """Return the content key of a question to an engine."""
+        if str(engine) not in self._identities:
+            self._identities[str(engine)] = resolve(engine).identity
+        return digest(self._identities[str(engine)], model.fingerprint, feed.digest if feed else "", *words)
+
+    def remember(
+        self, kind: type[T], engine: EngineSpec, model: Model, feed: Feed | None, question: str, ask: Callable[[], T],
+        *words: object,
+    ) -> T:  # fmt: skip
+        """Return what came of several runs that are not kept one by one, such as equal ones; asked once in a case.
+
+        The answer is of a ``kind``; the ``question``, and further words, tell it from others about the same.
         """
-        folder = self.case.runs / self.key(spec, model, feed, "values", list(values))
-        if (store := stored(folder)) is None:
-            self.progress(f"recording {len(values)} tensors on {spec}")
-            specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
-            seconds, runs = self.tally.run_seconds, self.tally.checks
-            with ShardWriter(folder) as writer:
-                for name, array in self.capture(spec, model, feed, values, specs=specs):
-                    writer.write(name, array)
-            store = MappedStore(folder)
-            taken = (self.tally.run_seconds - seconds) / max(self.tally.checks - runs, 1)
-            self.case.checks.put(f"{folder.name} seconds", f"how long a run of {spec} takes", taken, seconds=taken)
-        return store, self.case.checks.get(f"{folder.name} seconds", float) or 0.0
+        if self._case is None:
+            return ask()
+        return self._case.checks.remember(self.key(engine, model, feed, question, *words), question, kind, ask)
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def opened(self, engine: EngineSpec, model: Model) -> Session:
+        """Return an open session, built now: where the moment counts, or of an engine with a language of its own."""
+        return self._runner(self._place(engine, model), engine, model).build()
+
+    def drop(self, engine: EngineSpec, model: Model) -> None:
+        """Let go of a session that is of no more use."""
+        self._let_go(self._place(engine, model))
 
     def close(self) -> None:
         """Release every session and temporary file."""
@@ -166,3 +352,47 @@ class Lab:
             runner.close()
         self._runners.clear()
         self.workspace.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _place(self, engine: EngineSpec, model: Model, build: int = 0) -> _Place:
+        """Return where a session is; without answers to keep, weights need not be read to tell models apart."""
+        return str(engine), model.fingerprint if self._case else str(id(model)), build
+
+    @contextlib.contextmanager
+    def _open(self, experiment: Experiment) -> Iterator[Runner]:
+        """Give the session of an experiment. Those of models in files stay open, and what `session` holds."""
+        model = experiment.model
+        place = self._place(experiment.engine, model, experiment.build)
+        try:
+            yield self._runner(place, experiment.engine, model)
+        finally:
+            if place not in self._held and (model.path is None or experiment.build):
+                self._let_go(place)
+
+    def _let_go(self, place: _Place) -> None:
+        if (runner := self._runners.pop(place, None)) is not None:
+            runner.close()
+
+    def _runner(self, place: _Place, engine: EngineSpec, model: Model) -> Runner:
+        if place not in self._runners:
+            self._runners[place] = self._new_runner(engine, model, build=place[2])
+        return self._runners[place]
+
+    def _new_runner(self, engine: EngineSpec, model: Model, *, build: int = 0, some: bool = False) -> Runner:
+        self.budget.check()
+        return Runner(
+            engine, model, workspace=self.workspace, limits=self.budget.within(self.limits), tally=self.tally,
+            in_place=self._in_place, fresh=build > 0, some=some,
+        )  # fmt: skip
+
+    def _with_outputs(self, model: Model, values: tuple[str, ...]) -> Model:
+        """Return a model with exactly these outputs, the same one as long as the same ones are asked for."""
+        known = self._selected
+        if known is None or known[0] is not model or known[1] != values:
+            known = self._selected = model, values, select_outputs(model, values)
+        return known[2]

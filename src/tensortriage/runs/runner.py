@@ -1,8 +1,6 @@
 """Runs one model on one engine any number of times, and counts what verdicts report as cost."""
 
-import contextlib
 import dataclasses
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,30 +9,25 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.base import (
+from tensortriage.engines.base import Limits, Plan, Session
+from tensortriage.engines.capabilities import (
     BoundsRuns,
     BuildsWhenFed,
     CompilesInPlace,
     CompilesModels,
     KeepsEngines,
     KnowsSomeValues,
-    Limits,
-    Plan,
     RepeatsBuild,
-    ReportsPrecision,
     RunsGivenEngines,
-    Session,
     StreamsResults,
 )
-from tensortriage.engines.process.workers import packages_digest
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import BuildFailed, EngineMissing, RunFailed
+from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
 from tensortriage.runs.workspace import Workspace
-from tensortriage.values.dtype import Precision
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +50,7 @@ class Tally:
         run_seconds: Wall time in runs.
         reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
         seen: How many inner values were captured, by the way they were seen: ``marked`` as outputs, or an engine's own
-            word (`tensortriage.engines.base.ShowsValues`).
+            word (`tensortriage.engines.capabilities.ShowsValues`).
         commands: Command lines of the vendors' own tools that repeat the builds, each once.
     """
 
@@ -105,6 +98,7 @@ class Runner:
         limits: Time and memory limits for engines that work in their own process.
         tally: Where to count builds and runs.
         fresh: Whether nothing that was built before may be used; for those who compare builds.
+        some: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
         in_place: Whether no file is written for the model where the engine can do without, which leaves large weights
             where they are; such a session knows no plan.
     """
@@ -119,6 +113,7 @@ class Runner:
         tally: Tally | None = None,
         in_place: bool = False,
         fresh: bool = False,
+        some: bool = False,
     ) -> None:
         self.spec = spec
         self.model = model
@@ -131,6 +126,7 @@ class Runner:
         self._session: Session | None = None
         self._path: Path | None = None
         self._in_place = in_place
+        self._some = some
         self._builds_counted = 0
 
     def build(self) -> Session:
@@ -181,10 +177,9 @@ class Runner:
         self._builds_counted = len(made)
         return sum(new)
 
-    def rebuilt(self) -> bool:
-        """Say whether the session has built anew for other shapes: what ran first may be another engine than now."""
-        made = self._session.builds_made() if isinstance(self._session, BuildsWhenFed) else ()
-        return len(made) > 1
+    def builds_made(self) -> int:
+        """Return how often the session has built for shapes that it was fed: what ran first may be another than now."""
+        return len(self._session.builds_made()) if isinstance(self._session, BuildsWhenFed) else 0
 
     def _compiling(self) -> Callable[[], Session]:
         """Return what compiles the model, once it is where the engine can read it."""
@@ -196,12 +191,17 @@ class Runner:
         path = self._path = self._workspace.file(self.model)
         return lambda: engine.compile(path, options)
 
-    def run(self, tensors: Feed | Mapping[str, np.ndarray], *, some: bool = False) -> Mapping[str, np.ndarray]:
-        """Run once and return the outputs by ONNX value name.
+    @property
+    def knows_some(self) -> bool:
+        """Whether outputs that the session does not know are left out."""
+        return self._some and isinstance(self.build(), KnowsSomeValues)
 
-        Args:
-            tensors: The inputs.
-            some: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
+    def __call__(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; see `run`."""
+        return self.run(tensors)
+
+    def run(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once and return the outputs by ONNX value name.
 
         Raises:
             EngineError: When the build or the run fails, or an output that the model declares is missing.
@@ -210,7 +210,7 @@ class Runner:
         if isinstance(session, BoundsRuns):
             session.allow(self._limits.longest_run(self.tally.reference_run_seconds))
         started = time.perf_counter()
-        run = session.run_known if some and isinstance(session, KnowsSomeValues) else session.run
+        run = session.run_known if self._some and isinstance(session, KnowsSomeValues) else session.run
         outputs = run(tensors.tensors if isinstance(tensors, Feed) else tensors)
         started += self._count_builds()
         if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
@@ -262,49 +262,3 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def precision_of(spec: EngineSpec) -> Precision:
-    """Return the number format an engine computes in with these options; fp32 when the engine does not say."""
-    engine = create(spec)
-    if isinstance(engine, ReportsPrecision):
-        return Precision.parse(engine.precision(spec.options))
-    return Precision.parse(spec.options.get("precision", "fp32"))
-
-
-def engine_identity(spec: EngineSpec) -> str:
-    """Return what identifies an engine for caching: its spec, its version, the packages of its worker, its file.
-
-    A worker that cannot be asked has no packages: where it is needed, its absence is told then.
-    """
-    available = create(spec).availability()
-    identity = f"{spec} {available.version} {available.device}"
-    if "worker" in spec.options:
-        with contextlib.suppress(EngineMissing):
-            identity += f" {packages_digest(spec.options['worker'])}"
-    if "file" in spec.options:
-        try:
-            identity += " " + hashlib.sha256(Path(spec.options["file"]).read_bytes()).hexdigest()
-        except OSError:
-            identity += " unreadable"
-    return identity
-
-
-def feed_digest(tensors: Mapping[str, np.ndarray]) -> str:
-    """Return the sha256 of names, dtypes, shapes and bytes of a feed.
-
-    Args:
-        tensors: By name, of any shapes and types, in any order.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    state = hashlib.sha256()
-    for name in sorted(tensors):
-        array = tensors[name]
-        state.update(f"{name}\0{array.dtype}\0{array.shape}\0".encode())
-        if array.dtype.kind == "O":
-            state.update(repr(array.tolist()).encode())
-        else:
-            state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return state.hexdigest()

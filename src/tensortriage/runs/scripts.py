@@ -8,7 +8,7 @@ goes to stderr, and the end of the process is an error that names the script.
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +29,7 @@ BETWEEN = "next_feed"
 """Names of the functions when the script's argument does not say."""
 
 Arrays = Mapping[str, np.ndarray]
+Metric = Callable[[Arrays, Arrays], float]
 
 
 class ScriptFunction:

@@ -13,8 +13,7 @@ from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
 from tensortriage.search.answers.speculation import Answers, Speculation
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
 from tensortriage.search.execution.executors import Executor, InProcess
-from tensortriage.search.passes.deletion import sweep
-from tensortriage.search.passes.minimality import block_minimal, one_minimal
+from tensortriage.search.passes.deletion import block_minimal, one_minimal, sweep
 from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import SearchProblem, T
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop

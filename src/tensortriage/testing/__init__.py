@@ -4,57 +4,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tensortriage.testing.conformance import ConformanceReport, check_engine_conformance
-    from tensortriage.testing.decoders import gpt2_decoder, llama_decoder
-    from tensortriage.testing.fault import Fault, FaultKind
-    from tensortriage.testing.faulty_engine import FaultyEngine
-    from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-    from tensortriage.testing.planted import Planted
-    from tensortriage.testing.planted_kinds import planted_cases
-    from tensortriage.testing.quantized_models import quantized
-    from tensortriage.testing.simulated.accelerator import SimulatedAccelerator
-    from tensortriage.testing.varying_engine import VaryingEngine
+    from tensortriage.testing.conformance import ConformanceReport as ConformanceReport
+    from tensortriage.testing.conformance import check_engine_conformance as check_engine_conformance
+    from tensortriage.testing.decoders import gpt2_decoder as gpt2_decoder
+    from tensortriage.testing.decoders import llama_decoder as llama_decoder
+    from tensortriage.testing.fault import Fault as Fault
+    from tensortriage.testing.fault import FaultKind as FaultKind
+    from tensortriage.testing.faulty_engine import FaultyEngine as FaultyEngine
+    from tensortriage.testing.models import conv_net as conv_net
+    from tensortriage.testing.models import encoder as encoder
+    from tensortriage.testing.models import feed_for as feed_for
+    from tensortriage.testing.models import mlp as mlp
+    from tensortriage.testing.models import residual_dag as residual_dag
+    from tensortriage.testing.models import save_model as save_model
+    from tensortriage.testing.quantized_models import quantized as quantized
+    from tensortriage.testing.simulated.accelerator import SimulatedAccelerator as SimulatedAccelerator
+    from tensortriage.testing.varying_engine import VaryingEngine as VaryingEngine
 
-_HOMES = {
-    "ConformanceReport": "tensortriage.testing.conformance",
-    "Fault": "tensortriage.testing.fault",
-    "FaultKind": "tensortriage.testing.fault",
-    "FaultyEngine": "tensortriage.testing.faulty_engine",
-    "Planted": "tensortriage.testing.planted",
-    "SimulatedAccelerator": "tensortriage.testing.simulated.accelerator",
-    "VaryingEngine": "tensortriage.testing.varying_engine",
-    "check_engine_conformance": "tensortriage.testing.conformance",
-    "conv_net": "tensortriage.testing.models",
-    "encoder": "tensortriage.testing.models",
-    "feed_for": "tensortriage.testing.models",
-    "gpt2_decoder": "tensortriage.testing.decoders",
-    "llama_decoder": "tensortriage.testing.decoders",
-    "mlp": "tensortriage.testing.models",
-    "planted_cases": "tensortriage.testing.planted_kinds",
-    "quantized": "tensortriage.testing.quantized_models",
-    "residual_dag": "tensortriage.testing.models",
-    "save_model": "tensortriage.testing.models",
+_NAMES = {
+    "conformance": ("ConformanceReport", "check_engine_conformance"),
+    "decoders": ("gpt2_decoder", "llama_decoder"),
+    "fault": ("Fault", "FaultKind"),
+    "faulty_engine": ("FaultyEngine",),
+    "models": ("conv_net", "encoder", "feed_for", "mlp", "residual_dag", "save_model"),
+    "quantized_models": ("quantized",),
+    "simulated.accelerator": ("SimulatedAccelerator",),
+    "varying_engine": ("VaryingEngine",),
 }
-__all__ = [
-    "ConformanceReport",
-    "Fault",
-    "FaultKind",
-    "FaultyEngine",
-    "Planted",
-    "SimulatedAccelerator",
-    "VaryingEngine",
-    "check_engine_conformance",
-    "conv_net",
-    "encoder",
-    "feed_for",
-    "gpt2_decoder",
-    "llama_decoder",
-    "mlp",
-    "planted_cases",
-    "quantized",
-    "residual_dag",
-    "save_model",
-]
+_HOMES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

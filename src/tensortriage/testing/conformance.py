@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Engine, Plan, ReportsPrecision, Session
+from tensortriage.engines.base import Availability, Engine, Plan, Session
+from tensortriage.engines.capabilities import DeclaredCapability, ReportsPrecision, RunsOnHardware
+from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import BuildFailed, DataError, EngineError, EngineHung, RunFailed, TriageError, UsageError
 from tensortriage.testing.conformance_models import Example, Tensors, examples
 from tensortriage.values.dtype import DType, Precision
@@ -134,6 +136,7 @@ class _Suite:
     def compile(self, name: str) -> Session:
         given = dict(self.options)
         session = self.engine.compile(self.paths[name], given)
+        _check_declared(session)
         _require(given == self.options, "compile changed the options it was given")
         return session
 
@@ -144,6 +147,10 @@ class _Suite:
             _require(bool(word) and bool(text) and "\n" not in text, f"option {word!r} needs one line of help")
         if isinstance(self.engine, ReportsPrecision):
             Precision.parse(self.engine.precision(self.options))
+        if isinstance(self.engine, RunsOnHardware):
+            word = self.engine.hardware(self.options)
+            _require(word in HARDWARE, f"hardware() is {word!r}, not one of {', '.join(HARDWARE)}")
+        _check_declared(self.engine)
 
     def model(self, example: Example) -> None:
         """Names, types, shapes and numbers of one example; optional ones may be refused."""
@@ -254,6 +261,16 @@ class _Suite:
                 plan = session.plan()
             if plan is not None:
                 _check_plan(plan, self.examples[name])
+
+
+def _check_declared(thing: object) -> None:
+    for capability in DeclaredCapability.__subclasses__():
+        offered = all(callable(getattr(thing, name, None)) for name in capability.__abstractmethods__)
+        _require(
+            not offered or isinstance(thing, capability),
+            f"{type(thing).__name__} has {', '.join(sorted(capability.__abstractmethods__))}, which nobody calls: it "
+            f"does not inherit from {capability.__name__}",
+        )
 
 
 def _check_specs(session: Session, example: Example) -> None:

@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
+from tensortriage.engines.capabilities import OffersLadder, ReportsPrecision
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
@@ -36,7 +37,7 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
-from tensortriage.testing import fault_numbers, fault_quantizers, fault_rows, fault_steps
+from tensortriage.testing import fault_numbers, fault_operators
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
@@ -45,44 +46,15 @@ from tensortriage.values.spec import ValueSpec
 _BASE_OPTIONS = {"optimization": "none"}
 
 _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
-    FaultKind.SCALE: fault_numbers.scale,
-    FaultKind.OFFSET: fault_numbers.offset,
-    FaultKind.NOISE: fault_numbers.noise,
-    FaultKind.NONDETERMINISTIC: fault_numbers.nondeterministic,
-    FaultKind.SIGN: fault_numbers.sign,
-    FaultKind.SATURATE: fault_numbers.saturate,
-    FaultKind.CLIP: fault_numbers.clip,
-    FaultKind.FLUSH: fault_numbers.flush,
-    FaultKind.COARSE: fault_numbers.coarse,
-    FaultKind.NAN: fault_numbers.nan,
-    FaultKind.INF: fault_numbers.inf,
-    FaultKind.OFF_BY_ONE: fault_numbers.off_by_one,
-    FaultKind.ZERO_TAIL: fault_numbers.zero_tail,
-    FaultKind.TILE_TAIL: fault_numbers.tile_tail,
-    FaultKind.BROADCAST: fault_numbers.broadcast,
-    FaultKind.CHANNELS_LAST: fault_numbers.channels_last,
-    FaultKind.PERMUTE: fault_numbers.permute,
-    FaultKind.WRONG_AXIS: fault_numbers.wrong_axis,
-    FaultKind.STALE: fault_numbers.stale,
-    FaultKind.WARM_UP: fault_numbers.warm_up,
-    FaultKind.BF16_ACCUMULATE: fault_numbers.bf16_accumulate,
-    FaultKind.ROW: fault_numbers.row,
-    FaultKind.TILE: fault_numbers.tile,
-    FaultKind.EPSILON: fault_numbers.epsilon,
-    FaultKind.LAST_ROW: fault_rows.last_row,
-    FaultKind.ROWS_ABOVE: fault_rows.rows_above,
-    FaultKind.SWAPPED_ROWS: fault_rows.swapped_rows,
-    FaultKind.PADDING_LEAK: fault_rows.padding_leak,
-    FaultKind.SHAPE: fault_numbers.shape,
-    FaultKind.ZERO_POINT: fault_quantizers.no_zero_point,
-    FaultKind.CHANNEL_SCALE: fault_quantizers.first_scale,
-    FaultKind.STALE_ROW: fault_steps.stale_row,
-    FaultKind.ROW_BEFORE: fault_steps.row_before,
-    FaultKind.MASK_SHORT: fault_steps.mask_short,
+    kind: getattr(module, kind.name.lower())
+    for kind in FaultKind
+    for module in (fault_numbers, fault_operators)
+    if hasattr(module, kind.name.lower())
 }
+"""Kinds that leave an answer: each is a function of its name."""
 
 
-class FaultyEngine:
+class FaultyEngine(ReportsPrecision, OffersLadder):
     """ONNX Runtime, right but for `fault`; subclass it and set `fault`, or give the fault as options.
 
     Attributes:
@@ -143,13 +115,13 @@ class FaultyEngine:
         except ModelError as error:
             raise BuildFailed(f"the model cannot be read: {error.message}", slug="build-failed") from error
         specs = value_specs(original)
-        shows = fault is not None and fault.shows_in(original, specs) and random.random() < fault.build_chance
-        shows = (
-            shows and fault is not None and LEVELS.index(fault.from_level or LEVELS[0]) <= LEVELS.index(_level(given))
-        )
-        if fault is None or not shows:
+        if fault is not None and not (
+            fault.shows_in(original, specs)
+            and random.random() < fault.build_chance
+            and LEVELS.index(fault.from_level or LEVELS[0]) <= LEVELS.index(_level(given))
+        ):
             fault = None
-        elif fault.kind not in _NUMBERS:
+        if fault is not None:
             _misbehave_in_build(fault)
         return self._open(original, fault, specs, given)
 

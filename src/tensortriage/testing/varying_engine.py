@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region, Session
+from tensortriage.engines.capabilities import PinsTactics, ReportsPrecision, SavesEngines, TellsTactics, VariesBuilds
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
@@ -29,7 +30,7 @@ _OWN = ("tactics", "draws", "also", "load_tactics", "save_engine", "timing_cache
 FAULTY_TACTIC = 0
 
 
-class VaryingEngine:
+class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
     """ONNX Runtime behind tactics that are drawn anew in every build; the fault shows with tactic 0 of its node."""
 
     name: ClassVar[str] = "varying"
@@ -94,7 +95,7 @@ class VaryingEngine:
         return VaryingSession(session, drawn, keyed=given.text("keyed") == "true")
 
 
-class VaryingSession:
+class VaryingSession(TellsTactics):
     """A model built with one tactic for every node; made by `VaryingEngine.compile`."""
 
     def __init__(self, session: Session, drawn: Mapping[str, int], *, keyed: bool) -> None:

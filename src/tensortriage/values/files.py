@@ -32,6 +32,7 @@ _KINDS = {
 
 
 _PIECE = 1 << 20
+_READING = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -40,7 +41,7 @@ def open_regular(path: Path) -> BufferedReader:
     Raises:
         OSError: When it cannot be opened or is something else; a FIFO is not waited for.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+    handle = os.open(path, _READING)
     try:
         kind = stat.S_IFMT(os.fstat(handle).st_mode)
         if kind != stat.S_IFREG:
@@ -126,10 +127,9 @@ def sweep_partial(path: Path) -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether there is a process of this number."""
+    import psutil  # only where there is something to look for
+
     try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
+        return bool(psutil.pid_exists(pid))
+    except OverflowError:
         return False
-    except OSError:
-        return True
-    return True

@@ -95,9 +95,32 @@ def enumeration(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many there are besides: ``a, b and 7 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def shape(dims: tuple[int, ...]) -> str:
     """Return a shape as ``[1, 128, 384]``; ``scalar`` without dimensions."""
     return "[" + ", ".join(map(str, dims)) + "]" if dims else "scalar"
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that at most 18 ASCII digits write; None for any other text.
+
+    What `str.isdigit` accepts, `int` may not: ``²``, or more digits than Python converts.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def size(nbytes: int) -> str:
+    """Return a size in bytes, e.g. ``512 B``, ``14.2 kB``, ``498 MB``, ``3.22 GB`` (powers of ten)."""
+    number = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 999.5:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"
 
 
 def parse_bytes(text: str) -> int | None:
@@ -113,6 +136,6 @@ def parse_bytes(text: str) -> int | None:
         number = float(match[1]) if match else -1.0
     except ValueError:
         number = -1.0
-    if match is None or number <= 0:
+    if match is None or number <= 0 or not math.isfinite(number):
         raise UsageError(f"'{text}' is not a size in bytes", slug="size-malformed", cure="write e.g. 512M or 8G")
     return int(number * {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[match[2].upper()])

@@ -21,35 +21,11 @@ from tensortriage.inputs.generated.batch_rows import Rows, batch_axes, gather_ro
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
+from tensortriage.workflows.requests import ConsistencyRequest
 
 CONSISTENCY_FORMAT = "tensortriage.consistency/1"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class ConsistencyRequest:
-    """What to check.
-
-    Attributes:
-        model: ONNX file.
-        target: Spec of the engine.
-        feeding: Where rows come from.
-        rows: Rows of a batch; None for 8, or as many as the first feed has if these are more.
-        batch_dimension: Name of the open dimension that is the batch; empty to find it.
-        streams: Whether two sessions are run at the same time as well.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-    """
-
-    model: Path
-    target: str
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    rows: int | None = None
-    batch_dimension: str = ""
-    streams: bool = True
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

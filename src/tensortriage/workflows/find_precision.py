@@ -6,13 +6,16 @@ pairs), and the emulation of the format says which to try first.
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
+from tensortriage.diagnose.state.record import Silent
 from tensortriage.diagnose.state.verdict import Step
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
@@ -26,13 +29,12 @@ from tensortriage.runs.commands.cluster_commands import ClusterCommands
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
-from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump
 
 
-def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) -> PrecisionPlan:
+def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
     """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` beside it.
 
     Ctrl-C ends the search; what was asked so far is kept in the case, and a set that was seen to be enough is written.
@@ -41,6 +43,13 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) ->
         TriageError: For bad input, an engine that is missing, a goal that nothing reaches, or a target that fails with
             every node in the higher precision.
     """
+    listener = listener or Silent()
+    if request.cluster is not None and request.check is None:
+        raise UsageError(
+            "a cluster runs the checks of a command; an engine is asked about one build after the other",
+            slug="cluster-without-check",
+            cure="leave it out, let a command judge, or run triage debug precision there with --cluster",
+        )
     check_output(request.output, request.model)
     _check_formats(request)
     with Case(request.case) as case:
@@ -54,7 +63,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) ->
 def _check_formats(request: PrecisionRequest) -> None:
     """Refuse a format that is not the one the target is told to compute in."""
     target = EngineSpec.parse(request.target) if request.target else None
-    told = precision_of(target) if target is not None and "precision" in target.options else None
+    told = resolve(target).precision if target is not None and "precision" in target.options else None
     if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
         return
     raise UsageError(
@@ -95,15 +104,13 @@ def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListene
     )
     inv = Investigation(question, case, listener=_Heard(listener))
 
-    def floors_of(feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
-        golden = inv.golden_outputs(feed)
-        return fp32_floors(inv, inv.model, feed, names, golden=golden, what="the outputs")[0]
-
     def stands_out(feed: Feed) -> list[str]:
         return [value for value, _ in suspects(local_errors(inv, feed))]
 
     with contextlib.closing(inv):
-        search = EngineSearch(request, inv, case, listener, precision, floors_of=floors_of, stands_out=stands_out)
+        search = EngineSearch(
+            request, inv, listener, precision, floors_of=partial(fp32_floors, inv), stands_out=stands_out
+        )
         with contextlib.closing(search):
             return search.plan()
 

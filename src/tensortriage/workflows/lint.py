@@ -2,9 +2,8 @@
 
 import dataclasses
 import itertools
-from pathlib import Path
 
-from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.io.parse import read_message
@@ -13,41 +12,17 @@ from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.node_build_check import NodeCheck, Say, check_nodes
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import precision_of
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.engines.engine_inspection import load
-
-TARGET = "onnxruntime"
-"""The engine that nodes are put to unless another is named."""
+from tensortriage.workflows.requests import LintRequest
 
 _NARROWS = {"openvino": (True, True), "tensorrt": (False, True)}
 """Engines that compute in int32 where the model says int64, in float32 where it says float64."""
 
 _NO_MODEL = frozenset({"model-missing", "model-unreadable"})
 """Errors of loading that say that there is no model; all others say that it is a bad one."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class LintRequest:
-    """What to lint.
-
-    Attributes:
-        model: ONNX file.
-        target: Spec of the engine that nodes are put to; None to run nothing.
-        formats: Number formats the model is meant for, besides the one that the target computes in.
-        feeding: Where inputs come from; the first sample is used.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-    """
-
-    model: Path
-    target: str | None = TARGET
-    formats: tuple[Precision, ...] = ()
-    feeding: FeedRequest = dataclasses.field(default_factory=lambda: FeedRequest(most=1))
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,7 +90,7 @@ def lint_model(request: LintRequest, *, say: Say = lambda text: None) -> LintRep
 
 
 def _aims(spec: EngineSpec | None, formats: tuple[Precision, ...]) -> Aims:
-    own = {precision_of(spec)} if spec is not None else set()
+    own = {resolve(spec).precision} if spec is not None else set()
     integers, doubles = _NARROWS.get(spec.name, (False, False)) if spec is not None else (False, False)
     return Aims(frozenset({*formats, *own} & {*NARROW}), integers, doubles)
 
@@ -129,5 +104,5 @@ def _nodes(model: Model, spec: EngineSpec, request: LintRequest, say: Say) -> No
         why = f"no inputs could be made up for the engine: {error.message}"
         finding = LintFinding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
         return NodeCheck((), (), (), (finding,))
-    with Workspace() as workspace:
-        return check_nodes(model, spec, feed, workspace=workspace, limits=request.limits, say=say)
+    with Lab(limits=request.limits, progress=say) as lab:
+        return check_nodes(model, spec, feed, lab)

@@ -6,39 +6,33 @@ and the result is seen to fail again before it is called one.
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.cluster.ray_cluster import open_cluster
-from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.diagnose.state.record import Listener
-from tensortriage.engines.base import Limits
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
+from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.errors import ModelError, UsageError
-from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
 from tensortriage.reduce.cluster_place import ClusterPlace
-from tensortriage.reduce.commands.by_command import Person, StagedAsking, StagedRequest, UndoError
+from tensortriage.reduce.commands.by_command import StagedAsking, StagedRequest, UndoError
 from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
-from tensortriage.reduce.inside_subgraphs import FoundInside, Opens, go_inside
-from tensortriage.reduce.oracle_source import Effort, ReductionFinish
+from tensortriage.reduce.inside_subgraphs import Asking, FoundInside, go_inside
 from tensortriage.reduce.passing_pieces import PassingPieces
 from tensortriage.reduce.pieces.piece_search import Search
-from tensortriage.reduce.pieces.piece_shapes import ShapeSource
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
-from tensortriage.reduce.pieces.polygraphy_modes import Phases
-from tensortriage.reduce.reduce_mode import ReduceMode
-from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure, Reduction
-from tensortriage.runs.capture import BATCH_BYTES
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.pieces.polygraphy_modes import Phases, passes_of
+from tensortriage.reduce.reduction_result import Effort, KeptNode, Opened, OtherFailure, Reduction, ReductionFinish
+from tensortriage.reduce.request import Ends, Person, ReduceRequest
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
-from tensortriage.runs.engine_specs import REFERENCE, usable
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
@@ -46,8 +40,6 @@ from tensortriage.workflows.common.envelope_judge import judge_of
 
 SHRINK_SECONDS = 60.0
 """Time for making smaller what engines are asked about; a step takes milliseconds."""
-PREMISE = 3
-"""Runs of the whole before anything else."""
 TRUSTED = Repeats(premise=1, measure=1)
 """A person is not asked the same thing twice."""
 
@@ -62,96 +54,22 @@ class ReduceListener(Listener, Protocol):
         """Something to be shown as it is."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class ReduceRequest:
-    """What to reduce.
-
-    Attributes:
-        model: ONNX file that fails.
-        output: File for the smallest failing piece; None for none.
-        min_good: File for a passing piece of about that size; None for none.
-        target: Spec of the engine that fails; empty when a command or a person is asked.
-        reference: Spec of the engine taken as right.
-        check: The command that judges; None when engines or a person are asked.
-        person: Who judges when there is neither engine nor command.
-        feeding: Where samples come from.
-        mode: How pieces are chosen.
-        ends: Which ends of the model may be cut off.
-        input_shapes: Shapes that the inputs of the model get.
-        shape_source: How shapes become known when a command or a person is asked.
-        artifact: The model of the current iteration, for the command or the person.
-        keep_artifact: Do not remove the last one.
-        jobs: Checks at once.
-        premise: Runs of the whole before anything else; more of them meet a fault that comes and goes.
-        save_replay: Where verdicts are written as they come.
-        load_replay: Verdicts of an earlier run.
-        case: Directory of the case; a case that is already there is resumed.
-        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
-        limits: Time and memory limits of isolated engines.
-        budget: What the search may cost.
-        shrink_seconds: Time for making smaller what is left after the nodes; None for a minute with engines, and none
-            with a check, of which every step takes one.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-        batch_bytes: Largest amount of captured tensors held at once.
-        cluster: Where checks run; None for this machine.
-    """
-
-    model: Path
-    output: Path | None
-    min_good: Path | None = None
-    target: str = ""
-    reference: str = REFERENCE
-    check: CheckSpec | None = None
-    person: Person | None = None
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    mode: ReduceMode = ReduceMode.AUTO
-    ends: Ends = Ends.BOTH
-    input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
-    shape_source: ShapeSource = ShapeSource.INFERENCE
-    artifact: Path = Path("polygraphy_debug.onnx")
-    keep_artifact: bool = False
-    jobs: int = 1
-    premise: int = PREMISE
-    save_replay: Path | None = None
-    load_replay: Path | None = None
-    case: Path = Path("triage-case")
-    tolerance: Tolerance | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    budget: SearchBudget = dataclasses.field(default_factory=SearchBudget)
-    shrink_seconds: float | None = None
-    external_data_dir: Path | None = None
-    batch_bytes: int | None = BATCH_BYTES
-    cluster: ClusterSpec | None = None
-
-    def __post_init__(self) -> None:
-        if self.output is None and self.min_good is None:
-            raise UsageError(
-                "no file is named for the result",
-                slug="reduce-no-output",
-                cure="give -o FILE, --min-good FILE or both",
-            )
-        if not self.target and self.check is None and self.person is None:
-            raise UsageError(
-                "neither an engine nor a command is named to judge the pieces",
-                slug="reduce-no-judge",
-                cure="give --target or --check",
-            )
-        if self.target and self.check is not None:
-            raise UsageError(
-                "--target and --check exclude each other: either an engine or a command judges the pieces",
-                slug="reduce-two-judges",
-                cure="give one of them",
-            )
-
-
-def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
+def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) -> Reduction:
     """Find the smallest piece of a model that still fails, and write it.
 
     Ctrl-C ends the search with the smallest piece found so far, which is written.
 
     Raises:
+        UsageError: When nobody is named to judge the pieces (``reduce-no-judge``).
         TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
     """
+    listener = listener or Silent()
+    if not request.target and request.check is None and request.person is None:
+        raise UsageError(
+            "neither an engine nor a command is named to judge the pieces",
+            slug="reduce-no-judge",
+            cure="give --target or --check",
+        )
     for spec in (request.target, request.reference) if request.target else ():
         usable(spec, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -164,7 +82,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     phases = Phases(request.mode.value, apart=request.mode.is_polygraphys)
     with Case(request.case) as case, contextlib.ExitStack() as entered:
         place = _place(request, entered)
-        asking: Opens = entered.enter_context(
+        asking: Asking = entered.enter_context(
             contextlib.closing(_asking(request, model, case, listener, phases, place))
         )
         good = PassingPieces(phases)
@@ -193,7 +111,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
 
 
 def _find(
-    request: ReduceRequest, asking: Opens, budget: SearchBudget, listener: ReduceListener, good: PassingPieces
+    request: ReduceRequest, asking: Asking, budget: SearchBudget, listener: ReduceListener, good: PassingPieces
 ) -> FoundInside:
     """See that the whole fails, and search."""
     search = Search(
@@ -203,14 +121,14 @@ def _find(
         cache=asking.cache,
         repeats=asking.repeats,
         budget=budget,
-        passes=request.mode.passes(asking.pieces, request.ends, good.phases),
+        passes=passes_of(request.mode, asking.pieces, request.ends, good.phases),
         observe=_observer(listener, good),
     )
     return FoundInside(asking, *_search(request, asking, search, listener))
 
 
 def _search(
-    request: ReduceRequest, asking: Opens, search: Search, listener: ReduceListener
+    request: ReduceRequest, asking: Asking, search: Search, listener: ReduceListener
 ) -> tuple[SearchResult[str], SearchResult[str]]:
     """Return what the premise and the search gave; begins again, with the answers so far, when one is taken back."""
     while True:

@@ -6,41 +6,45 @@ after every run makes the true coverage a little less than the nominal one, so t
 """
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping
 
+from tensortriage.compare.judgement.thresholds import LEAST_REPEATS
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.failure_rules import Ruling
-from tensortriage.search.statistics.stop_rule import CONFIDENCE, RepeatStop, Until, wilson
+from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, parse_until, wilson
+from tensortriage.values.options import option, request
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
-LEAST_RUNS = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@request
 class RepeatGoal:
-    """What to repeat for.
+    """What to repeat for."""
 
-    Attributes:
-        until: When to stop.
-        most_runs: Most runs; for `Until.COUNT` the number of runs.
-        width: Width of the interval at which the rate counts as known, for `Until.SURE`.
-        seconds: Most time, after which no new run begins; None for no limit.
-    """
-
-    until: Until = Until.SURE
-    most_runs: int = 1000
-    width: float = 0.2
-    seconds: float | None = None
+    # fmt: off
+    until: Until | int = option(
+        "--until", "WHEN", "When to stop. good or bad: at the first run that passes or fails; N: after N runs; sure: "
+        "when the failure rate is known.", default=Until.SURE, group="Stopping",
+        read=functools.partial(parse_until, noun="runs", slug="repeat-until-unknown"))
+    width: float = option(
+        "--width", "SHARE", "Width of the 95 % interval at which the failure rate counts as known.",
+        default=0.2, above=0, below=1)
+    most_runs: int = option(
+        "--max-runs", "N", "Largest number of runs, unless --until says how many.", default=1000, least=1)
+    seconds: float | None = option(
+        "--budget", "SECONDS", "Time after which no new run begins.", default=None, least=0)
+    # fmt: on
 
     def reached(self, passed: int, failed: int, made: int) -> bool:
         """Whether enough runs have been made."""
-        if self.until is Until.COUNT:
-            return made >= self.most_runs
+        if isinstance(self.until, int):
+            return made >= self.until
         if self.until is not Until.SURE:
             return (passed if self.until is Until.GOOD else failed) > 0
         low, high = wilson(failed, passed + failed)
-        return passed + failed >= LEAST_RUNS and high - low <= self.width
+        return passed + failed >= LEAST_REPEATS and high - low <= self.width
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def repeat(
     """
     if goal.most_runs < 1 or not 0.0 < goal.width < 1.0:
         raise UsageError(
-            f"cannot repeat until {goal.until.value} with at most {goal.most_runs} runs and width {goal.width:g}",
+            f"cannot repeat with at most {goal.most_runs} runs and width {goal.width:g}",
             slug="repeat-goal-invalid",
             cure="give at least one run and a width between 0 and 1",
         )
@@ -105,7 +109,7 @@ def repeat(
     stop = RepeatStop.REACHED
     try:
         while not goal.reached(_count(rulings, False), _count(rulings, True), len(rulings)):
-            if len(rulings) >= goal.most_runs:
+            if len(rulings) >= goal.most_runs and not isinstance(goal.until, int):
                 stop = RepeatStop.MOST_RUNS
                 break
             if goal.seconds is not None and time.monotonic() - started >= goal.seconds:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from tensortriage.builds.build_maker import (
@@ -14,28 +13,29 @@ from tensortriage.builds.build_maker import (
     NumbersJudge,
     check_ability,
 )
-from tensortriage.builds.study import BuildGoal, Studying
+from tensortriage.builds.study import Studying
 from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial
-from tensortriage.compare.judgement.tolerance import Tolerance, check_names
+from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.diagnose.state.record import Listener
-from tensortriage.engines.base import Choice, Limits
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
+from tensortriage.diagnose.state.record import Listener, Silent
+from tensortriage.engines.base import Choice
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.check import Checker, CheckSpec
+from tensortriage.runs.commands.check import Checker
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.engine_specs import REFERENCE, usable
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import engine_identity
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.envelope_judge import judge_of
+from tensortriage.workflows.requests import BuildRequest
 
 
 class BuildListener(Listener, Protocol):
@@ -51,53 +51,13 @@ class BuildListener(Listener, Protocol):
         """Something to be shown as it is."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class BuildRequest:
-    """What to build, and who judges.
-
-    Attributes:
-        model: ONNX file.
-        target: Spec of the engine.
-        goal: When to stop.
-        check: Command that judges; None to compare with the reference.
-        reference: Spec of the engine taken as right.
-        feeding: Where the samples come from.
-        case: Directory of the case; a case that is already there is resumed.
-        tolerance: The user's own; None to judge by the noise floor.
-        limits: Time and memory limits of isolated engines.
-        artifact: Where the check finds the engine of a build.
-        keep_artifact: Whether the last one is left there.
-        output: Where the reproducible good engine goes; None for the case alone.
-        save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
-        load_tactics: Tactics that every build is given.
-        record: Whether builds tell their tactics, where the engine can: some engines then build differently.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-    """
-
-    model: Path
-    target: str
-    goal: BuildGoal = dataclasses.field(default_factory=BuildGoal)
-    check: CheckSpec | None = None
-    reference: str = REFERENCE
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    case: Path = Path("triage-case")
-    tolerance: Tolerance | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    artifact: Path = Path("polygraphy_debug.engine")
-    keep_artifact: bool = False
-    output: Path | None = None
-    save_tactics: Path | None = None
-    load_tactics: Path | None = None
-    record: bool = True
-    external_data_dir: Path | None = None
-
-
-def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
+def study_builds(request: BuildRequest, *, listener: BuildListener | None = None) -> BuildStudy:
     """Study the builds of a model; ``builds.json`` of the case holds the result.
 
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
+    listener = listener or Silent()
     target = usable(request.target, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     check_output(request.output, *model.files)
@@ -120,7 +80,6 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
             engine_file=request.artifact if request.check is not None else None,
             tactics_file=request.save_tactics,
             record=request.record,
-            identity=digest(engine_identity(target), model.fingerprint, dataclasses.asdict(request.limits)),
         )
         studying = Studying(
             bench=bench,
@@ -165,7 +124,7 @@ def _judging(
         golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
         outputs = [spec.name for spec in model.outputs]
         require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
-        inputs = [inv.key(reference, model, feed) for feed in samples]
+        inputs = [inv.lab.key(reference, model, feed) for feed in samples]
         identity = digest(inputs, repr(request.tolerance))
         yield inv, NumbersJudge(inv, judge_of(inv, samples[0]), samples, identity)
 

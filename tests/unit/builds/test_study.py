@@ -4,11 +4,12 @@ import random
 
 import pytest
 
+from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.guilty_choice import blame
-from tensortriage.builds.study import BuildGoal, Studying, suspects
+from tensortriage.builds.study import Studying, suspects
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice
-from tensortriage.search.statistics.stop_rule import Until
+from tensortriage.search.statistics.repeats import Until
 
 
 class Simulated:
@@ -98,7 +99,7 @@ def test_without_pinning_the_ranking_names_it_with_confidence():
 
 def test_a_cause_outside_the_tactics_is_not_blamed_on_one():
     bench = Simulated(bad=(), flaky=0.5, seed=1)
-    found = study(bench, most=8, until=Until.COUNT)
+    found = study(bench, until=8)
     assert found.good
     assert found.bad
     assert not found.blame.guilty
@@ -150,6 +151,6 @@ def test_suspects_know_the_nodes_of_their_layer():
 
 
 def test_a_build_without_recording_is_set_beside_the_others():
-    found = study(Simulated(bad=(), plain=True), until=Until.COUNT, most=2, pin=False)
+    found = study(Simulated(bad=(), plain=True), until=2, pin=False)
     assert (found.deployed.trial.name, found.deployed.seen, found.deployed.moved.max_abs) == ("deployed", True, 0.0)
-    assert study(Simulated(bad=()), until=Until.COUNT, most=2, pin=False).deployed is None
+    assert study(Simulated(bad=()), until=2, pin=False).deployed is None

@@ -1,11 +1,10 @@
 """Polygraphy's TensorRT flags, as options of the engine."""
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from tensortriage.cli.options import GuideCommand
-from tensortriage.cli.tensorrt_options import LISTS, any_given, tensorrt_flags, tensorrt_words
+from tensortriage.cli.declared import command
+from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
 
 
@@ -13,13 +12,11 @@ def parse(*words: str) -> dict[str, str]:
     """Return the engine options that flags stand for."""
     found: dict[str, str] = {}
 
-    @click.command(cls=GuideCommand, value_lists=LISTS)
-    @tensorrt_flags
-    def command(**given):
-        found.update(tensorrt_words(given))
-        found["any"] = any_given(given)
+    def fill(given: TensorrtOptions, as_json: bool) -> None:
+        found.update(given.words())
+        found["any"] = given.any_given()
 
-    result = CliRunner().invoke(command, list(words), catch_exceptions=False)
+    result = CliRunner().invoke(command()(fill), list(words), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return found
 

@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
-from tensortriage.compare.task_metric import SampleScore, compare_scores, expanded_tail, interval, none_of
+from tensortriage.compare.task_metric import SampleScore, compare_scores, expanded_tail, interval
 
 
 def sample(number, reference=1.0, target=1.0, **more):
@@ -46,7 +46,6 @@ def test_where_nothing_differs_a_share_may_still():
     found = compare_scores("t", [sample(number) for number in range(100)])
     assert (found.difference, found.low, found.high) == (0.0, None, None)
     assert found.differing_at_most == pytest.approx(0.0370, abs=1e-4)  # Wilson, 0 of 100
-    assert none_of(1) > 0.5
 
 
 def test_losses_and_flips_are_counted_and_listed_worst_first():

@@ -20,7 +20,7 @@ class Engine:
 """
 
 
-@pytest.mark.parametrize("reference", ["reference", "script:double.py"])
+@pytest.mark.parametrize("reference", ["float64", "script:double.py"])
 def test_the_op_is_named_and_reproduced(tmp_path, monkeypatch, reference):
     (tmp_path / "double.py").write_text(OUTPUTS_ONLY)
     monkeypatch.chdir(tmp_path)

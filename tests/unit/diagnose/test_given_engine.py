@@ -7,7 +7,8 @@ import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 from models import write
-from tensortriage.engines.base import RunsGivenEngines
+from tensortriage.engines import openvino
+from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.openvino import OpenVinoEngine
 
 pytest.importorskip("openvino")
@@ -15,33 +16,34 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 OPTION = "load_engine"
 
 
-@pytest.fixture
-def given(monkeypatch):
-    """Give OpenVINO an option that names another model, which it then runs whatever it is handed."""
-    right, precision = OpenVinoEngine.compile, OpenVinoEngine.precision
+def plain(options):
+    return {key: value for key, value in options.items() if key != OPTION}
+
+
+class GivenEngine(OpenVinoEngine, RunsGivenEngines):
+    """OpenVINO with an option that names another model, which it then runs whatever it is handed."""
+
+    options = {**OpenVinoEngine.options, OPTION: "the file"}  # noqa: RUF012
 
     def without_file(self, options):
-        left = {key: value for key, value in options.items() if key != OPTION}
-        return left if OPTION in options else None
+        return plain(options) if OPTION in options else None
 
-    def plain(options):
-        return {key: value for key, value in options.items() if key != OPTION}
+    def compile(self, model, options):
+        return super().compile(Path(options.get(OPTION, model)), plain(options))
 
-    def compile_given(self, model, options):
-        return right(self, Path(options.get(OPTION, model)), plain(options))
+    def precision(self, options):
+        return super().precision(plain(options))
 
-    monkeypatch.setattr(OpenVinoEngine, "options", {**OpenVinoEngine.options, OPTION: "the file"})
-    monkeypatch.setattr(OpenVinoEngine, "without_file", without_file, raising=False)
-    monkeypatch.setattr(OpenVinoEngine, "compile", compile_given)
-    monkeypatch.setattr(OpenVinoEngine, "precision", lambda self, options: precision(self, plain(options)))
-    for name in ("tells_plan", "builds_vary"):
-        if hasattr(OpenVinoEngine, name):
-            old = getattr(OpenVinoEngine, name)
-            monkeypatch.setattr(OpenVinoEngine, name, lambda self, options, old=old: old(self, plain(options)))
-    monkeypatch.setattr(OpenVinoEngine, "ladder", lambda self, options: [("as given", dict(options))])
-    RunsGivenEngines._abc_caches_clear()  # isinstance remembers what a class had when it was asked first
-    yield
-    RunsGivenEngines._abc_caches_clear()
+    def builds_vary(self, options):
+        return super().builds_vary(plain(options))
+
+    def ladder(self, options):
+        return [("as given", dict(options))]
+
+
+@pytest.fixture
+def given(monkeypatch):
+    monkeypatch.setattr(openvino, "OpenVinoEngine", GivenEngine)
 
 
 def wrong_chain():

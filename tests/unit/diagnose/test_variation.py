@@ -123,7 +123,7 @@ def test_the_exploded_graph_is_built_on_while_that_is_cheap(tmp_path, engines):
 def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_path, engines, monkeypatch):
     """Bad builds in a row; then every tensor marked looks right, which is no fusion but another build."""
     monkeypatch.setattr(intermittent, "CHEAP_SECONDS", 0.0)  # as on an engine that takes minutes
-    monkeypatch.setattr(intermittent, "SHARE", 0.0)
+    monkeypatch.setattr(intermittent, "TIME_SHARE", 0.0)
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:FirstThree,{FAULT}", repro=False)
     assert verdict.verdict == "intermittent", verdict.summary
     doubted = step(verdict, "does it fail in every build?")

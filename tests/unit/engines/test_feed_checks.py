@@ -8,11 +8,11 @@ from tensortriage.engines.feed_checks import (
     checked_feed,
     one_line,
     run_failed,
-    without_source_place,
 )
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+from tensortriage_worker.onnxruntime.values import reason
 
 X = ValueSpec("x", DType.FLOAT, ("n", 3))
 
@@ -84,5 +84,5 @@ def test_source_places_are_removed():
         "While running Reshape. /onnxruntime_src/onnxruntime/core/reshape_helper.h:91 onnxruntime::ReshapeHelper::"
         "ReshapeHelper(const onnxruntime::TensorShape&, bool) size was false. Input shape:{4}"
     )
-    assert without_source_place(text) == "While running Reshape. size was false. Input shape:{4}"
-    assert without_source_place("no place (here) at all") == "no place (here) at all"
+    assert reason(RuntimeError(text)) == "While running Reshape. size was false. Input shape:{4}"
+    assert reason(RuntimeError("no place (here) at all")) == "no place (here) at all"

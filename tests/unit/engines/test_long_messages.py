@@ -3,7 +3,6 @@
 import pytest
 
 from tensortriage.cli.check.polygraphy_lint import _core
-from tensortriage.engines.feed_checks import without_source_place
 from tensortriage.engines.openvino import _without_numbers
 from tensortriage_worker.onnxruntime.values import reason
 
@@ -15,13 +14,12 @@ UNITS = ["/", ".1", "Node (", ") Op (", "Node () Op () [x", "(", "/a.cc:1 ", " /
 def test_long_texts(unit):
     """Each would run for hours if its time grew with the square of the length, or faster."""
     text = unit * (LENGTH // len(unit))
-    for look in (without_source_place, _without_numbers, _core, lambda text: reason(ValueError(text))):
+    for look in (_without_numbers, _core, lambda text: reason(ValueError(text))):
         assert len(look(text)) <= len(text)
 
 
 def test_what_is_looked_for_is_found():
     place = "/onnxruntime_src/core/x.cc:12 virtual void onnxruntime::Foo(int, const char*) const "
-    assert without_source_place(f"FAIL : {place}it is odd") == "FAIL : it is odd"
     assert reason(RuntimeError(f"[ONNXRuntimeError] : 1 : FAIL : {place}it is odd")) == "it is odd"
     assert [_without_numbers(name) for name in ("a.1.2", "a.b", "a1", "a.1b.3")] == ["a", "a.b", "a1", "a.1b"]
     assert _core("Node (n) Op (Add) [ShapeInferenceError] it is odd") == " it is odd"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tensortriage.engines.spec import HARDWARE, EngineSpec
-from tensortriage.envelope.hardware import Hardware
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import HARDWARE, EngineSpec, Hardware
 from tensortriage.errors import UsageError
 
 
@@ -17,7 +17,7 @@ from tensortriage.errors import UsageError
 )  # fmt: skip
 def test_the_hardware_is_known_or_said(text, expected):
     spec = EngineSpec.parse(text)
-    assert Hardware.of(spec) is expected
+    assert resolve(spec).hardware is expected
     assert EngineSpec.parse(str(spec)) == spec
     assert "hardware" not in spec.options
     assert spec.with_options({"precision": "fp32"}).hardware == spec.hardware

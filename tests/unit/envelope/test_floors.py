@@ -38,8 +38,7 @@ def loaded(proto, tmp_path, name="model.onnx"):
 
 
 def outputs(model, feed, lab, spec=PLAIN):
-    with lab.new_runner(spec, model) as runner:
-        return {name: np.array(array) for name, array in runner.run(feed).items()}
+    return dict(lab.outputs(spec, model, feed))
 
 
 def masked_softmax():
@@ -75,7 +74,7 @@ def test_a_mask_that_absorbs_its_addend_widens_nothing(lab, tmp_path):
     x = np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)
     feed = Feed("feed", {"x": x}, Origin.REAL)
     floors = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP32, what="the outputs")
-    exact = outputs(model, feed, lab, EngineSpec("reference"))["y"]
+    exact = outputs(model, feed, lab, EngineSpec("float64"))["y"]
     rounded = outputs(model, feed, lab)["y"]
     assert error_of(measure(rounded, exact)) > 0.5  # float64 keeps what float32 absorbs: softmax(x), not 1/16
     assert MATCH_FACTOR * floors.fp32["y"] < 1e-5  # and yet the envelope is that of float32
@@ -130,8 +129,8 @@ def test_values_of_another_model_are_disputed_and_the_first_is_named(change, lab
     model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
     values = [name for node in model.graph.nodes for name in node.outputs]
     other = loaded(weights_changed(proto, change), tmp_path, "other.onnx")
-    saved = dict(lab.capture(PLAIN, other, feed, values, specs={}))
-    found = disputes(lab, model, feed, values, MemoryStore(saved))
+    saved = lab.values(PLAIN, other, feed, values)
+    found = disputes(lab, model, feed, values, saved)
     weight = next(t.name for t in proto.graph.initializer if len(t.dims) == 2)
     user = next(node for node in model.graph.nodes if weight in node.inputs)
     assert found[0].value == user.outputs[0]
@@ -142,7 +141,7 @@ def test_values_of_the_same_model_in_float64_are_not_disputed(lab, tmp_path):
     model = loaded(masked_softmax(), tmp_path)
     x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
     feed = Feed("feed", {"x": x}, Origin.REAL)
-    exact = outputs(model, feed, lab, EngineSpec("reference"))
+    exact = outputs(model, feed, lab, EngineSpec("float64"))
     assert exact["y"].dtype == np.float64
     assert disputes(lab, model, feed, ["y"], MemoryStore(exact)) == ()
 

@@ -9,11 +9,13 @@ from diagnosing import ask, step
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import format_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.reference.engine import ReferenceEngine
-from tensortriage.envelope.freedoms import FP16_RESULTS_CUT, FP16_SUMS
+from tensortriage.engines.float64.engine import Float64Engine
+from tensortriage.envelope.explanations import REGISTRY
 from tensortriage.testing import conv_net, feed_for
 
 pytestmark = pytest.mark.slow
+
+OPTIONS = {each.name: each.options for each in REGISTRY}
 
 # Local errors of a ViT-Base with seeded random weights on TensorRT 8.5.3 (H200, FP16): its MLP of 768 and 3,072 wide
 # layers, and the Conv that cuts the image into patches of 3 channels x 16 x 16.
@@ -48,8 +50,8 @@ def test_the_freedom_has_the_size_that_was_measured(tmp_path, op_type, depth, me
     model, feed = operator(op_type, depth)
     onnx.save(model, tmp_path / "model.onnx")
     plain, taken = (
-        ReferenceEngine().compile(tmp_path / "model.onnx", options).run(feed)["y"]
-        for options in ({"rounding": "results"}, {"format": "fp16", **FP16_SUMS.options})
+        Float64Engine().compile(tmp_path / "model.onnx", options).run(feed)["y"]
+        for options in ({"rounding": "results"}, {"format": "fp16", **OPTIONS["fp16-accumulator"]})
     )
     figure = measure(plain, taken)
     expected = error_of(figure)
@@ -74,8 +76,8 @@ def test_convolutions_cut_off_shrink_as_was_measured(tmp_path):
     feed = {"x": rng.normal(size=(2, 64, 14, 14)).astype(np.float32)}
     feed["w"] = rng.normal(0, 0.1, (64, 64, 1, 1)).astype(np.float32)
     plain, cut = (
-        ReferenceEngine().compile(tmp_path / "model.onnx", options).run(feed)["y"].astype(np.float64)
-        for options in ({"rounding": "results"}, {"format": "fp16", **FP16_RESULTS_CUT.options})
+        Float64Engine().compile(tmp_path / "model.onnx", options).run(feed)["y"].astype(np.float64)
+        for options in ({"rounding": "results"}, {"format": "fp16", **OPTIONS["fp16-results-cut"]})
     )
     kept = np.sum(cut * plain) / np.sum(plain * plain)
     scatter = np.sqrt(np.mean((cut - kept * plain) ** 2) / np.mean(plain**2))

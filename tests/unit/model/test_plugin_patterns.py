@@ -6,8 +6,8 @@ import pytest
 from tensortriage.errors import DataError, TriageError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.plugin_patterns import Instance, PluginMatch, matches, patterns, replace
-from tensortriage.workflows.edits.edit_pipeline import Source, Target
 from tensortriage.workflows.edits.plugins import find_matches, read_matches, replace_matches, write_matches
+from tensortriage.workflows.edits.requests import Source, Target
 
 FINDS = """
 import numpy as np

@@ -8,11 +8,12 @@ import pytest
 
 import models
 from tensortriage.engines.base import Limits
-from tensortriage.engines.process import workers
-from tensortriage.engines.registry import create
+from tensortriage.engines.capabilities import BuildsWhenFed, KnowsSomeValues
+from tensortriage.engines.process import interpreters
+from tensortriage.engines.registry import create, resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import BuildFailed, EngineHung
-from tensortriage.runs.runner import Runner, Tally, engine_identity
+from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 
 SLEEPY = """
@@ -52,7 +53,7 @@ def test_a_slow_run_is_no_hang_where_the_reference_is_slow_too(sleepy, tmp_path,
             np.testing.assert_array_equal(runner.run(FEED)["y"], FEED["x"])
 
 
-class Fed:
+class Fed(BuildsWhenFed):
     """A session that builds for what it is fed, in so many seconds each."""
 
     def __init__(self, *, opened: int) -> None:
@@ -87,11 +88,11 @@ def test_what_a_session_builds_when_it_is_fed_is_counted_as_builds(tmp_path, mon
         Runner(EngineSpec("fed"), models.chain(1), workspace=workspace, tally=tally) as runner,
     ):
         runner.run({"x": np.ones((1, 3), np.float32)})
-        assert (tally.builds, runner.rebuilt()) == (1, False)
+        assert (tally.builds, runner.builds_made()) == (1, 1)
         assert tally.build_seconds == pytest.approx(seconds[0], abs=1.0)
         runner.run({"x": np.ones((1, 3), np.float32)})
         runner.run({"x": np.ones((2, 3), np.float32)})
-        assert (tally.builds, runner.rebuilt()) == (2, True)
+        assert (tally.builds, runner.builds_made()) == (2, 2)
         assert tally.build_seconds == pytest.approx(seconds[1], abs=1.0)
         assert tally.run_seconds < 1.0
 
@@ -133,8 +134,8 @@ def test_an_upgrade_in_a_workers_python_makes_it_another_engine(tmp_path):
     spec = EngineSpec("openvino", {"worker": str(python)})
 
     def identity():
-        workers.check_interpreter.cache_clear()  # each stands for a command of its own
-        return engine_identity(spec)
+        interpreters.check_interpreter.cache_clear()  # each stands for a command of its own
+        return resolve(spec).identity
 
     old = identity()
     assert identity() == old
@@ -161,7 +162,7 @@ def test_an_engine_of_this_process_builds_a_model_without_a_file_as_it_does_from
     saved = tmp_path / "model.onnx"
     model.save(saved)
     specs = [
-        EngineSpec("reference", options)
+        EngineSpec("float64", options)
         for options in ({}, {"rounding": "results"}, {"format": "bf16"}, {"format": "fp16", "fused": "true"})
     ]
     with Workspace(tmp_path / "work") as workspace:
@@ -173,3 +174,32 @@ def test_an_engine_of_this_process_builds_a_model_without_a_file_as_it_does_from
             assert {name: array.tolist() for name, array in found.items()} == {
                 name: array.tolist() for name, array in expected.items()
             }
+
+
+class Knowing(KnowsSomeValues):
+    """A session that knows one of two outputs."""
+
+    def run(self, feed):
+        raise AssertionError("it cannot give all")
+
+    def run_known(self, feed):
+        return {"y": feed["x"]}
+
+    def close(self):
+        """Nothing is held."""
+
+
+def test_what_a_session_does_not_know_is_left_out_where_that_is_wanted(tmp_path, monkeypatch):
+    class Known:
+        def compile(self, model, options):
+            return Knowing()
+
+    monkeypatch.setattr("tensortriage.runs.runner.create", lambda spec, limits=None: Known())
+    with Workspace(tmp_path / "work") as workspace:
+        some = Runner(EngineSpec("known"), models.chain(1), workspace=workspace, some=True)
+        assert some.knows_some
+        assert [*some(FEED)] == ["y"]
+        every = Runner(EngineSpec("known"), models.chain(1), workspace=workspace)
+        assert not every.knows_some
+        with pytest.raises(AssertionError, match="cannot give all"):
+            every(FEED)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tensortriage.errors import UsageError
 from tensortriage.values import text
-from tensortriage.values.text import parse_bytes
+from tensortriage.values.text import parse_bytes, size, some, whole_number
 
 
 @given(st.text(), st.integers(0, 40))
@@ -79,3 +79,34 @@ def test_what_is_no_size_is_refused(size):
     with pytest.raises(UsageError) as found:
         parse_bytes(size)
     assert found.value.slug == "size-malformed"
+
+
+def test_sizes_beyond_every_number_are_refused():
+    with pytest.raises(UsageError):
+        parse_bytes("1e999G")
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("0", 0), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 5000, None), ("²", None), ("٣", None), ("-1", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_ascii_digits_that_python_converts(word, number):
+    assert whole_number(word) == number
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "said"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (14_200, "14.2 kB"), (999_600, "1 MB"), (3_220_000_000, "3.22 GB"),
+     (5 * 10**12, "5 TB")],
+)  # fmt: skip
+def test_sizes_have_three_digits(nbytes: int, said: str) -> None:
+    assert size(nbytes) == said
+
+
+def test_the_first_names_are_listed_and_the_others_counted() -> None:
+    assert some(["a", "b", "c"], 3) == "a, b, c"
+    assert some(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert some([], 2) == ""

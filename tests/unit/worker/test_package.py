@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import tensortriage_engines
 import tensortriage_worker
-from tensortriage.engines.process.workers import _package_texts
+from tensortriage.engines.process.workers import _texts
 
 HOME = Path(tensortriage_worker.__file__).parent
-FILES = sorted(HOME.rglob("*.py"))
+OPTIONAL = Path(tensortriage_engines.__file__).parent
+FILES = [*sorted(HOME.rglob("*.py")), *sorted(OPTIONAL.glob("*/worker/*.py"))]
 # imported where present, inside functions
 ENGINES = {
     "MNN",
@@ -26,17 +28,19 @@ ENGINES = {
 }
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())
+@pytest.mark.parametrize("file", FILES, ids=lambda f: "/".join(f.parts[-3:]))
 def test_parses_as_python_3_8(file):
     ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())
+@pytest.mark.parametrize("file", FILES, ids=lambda f: "/".join(f.parts[-3:]))
 def test_imports_only_the_standard_library_numpy_and_itself(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     roots = {name.split(".")[0] for name in names}
+    own = {name for name in names if name.startswith(f"tensortriage_engines.{file.parts[-3]}.worker")}
+    roots -= {"tensortriage_engines"} if own else set()
     allowed = set(sys.stdlib_module_names) | {"numpy", "tensortriage_worker"}
     if file.name == "supervisor.py":
         allowed -= {"numpy", "tensortriage_worker"}
@@ -44,4 +48,14 @@ def test_imports_only_the_standard_library_numpy_and_itself(file):
 
 
 def test_every_module_travels_to_the_worker_by_its_path_in_the_package():
-    assert sorted(_package_texts()) == sorted(file.relative_to(HOME).as_posix() for file in FILES)
+    files = sorted(file.relative_to(HOME.parent).as_posix() for file in HOME.rglob("*.py"))
+    assert sorted(_texts("tensortriage_worker")) == files
+
+
+def test_the_worker_half_of_an_engine_travels_without_the_packages_around_it():
+    texts = _texts("tensortriage_engines.iree.worker")
+    around = ["tensortriage_engines/__init__.py", "tensortriage_engines/iree/__init__.py"]
+    assert sorted(texts) == sorted(
+        [*around, *(f"tensortriage_engines/iree/worker/{name}.py" for name in ("__init__", "adapter", "imported_text"))]
+    )
+    assert [texts[name] for name in around] == ["", ""]

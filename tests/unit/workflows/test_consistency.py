@@ -1,6 +1,6 @@
 """A self-check on engines that are wrong in a known way, and on models that are not independent row by row.
 
-What is right follows from how the fault is planted (`tensortriage.testing.fault_rows`) and from the ONNX operators.
+What is right follows from how the fault is planted (`tensortriage.testing.fault_operators`) and from ONNX.
 """
 
 import numpy as np
@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import encoder, feed_for, mlp, save_model
-from tensortriage.workflows.consistency import ConsistencyRequest, check_consistency
+from tensortriage.workflows.consistency import check_consistency
+from tensortriage.workflows.requests import ConsistencyRequest
 
 
 @pytest.fixture(scope="module")

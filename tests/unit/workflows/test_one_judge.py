@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tensortriage.compare.judgement.compared import Compared
-from tensortriage.compare.judgement.output_judge import OutputJudge
+from tensortriage.compare.judgement.output_judge import Compared, OutputJudge
 from tensortriage.compare.judgement.tolerance import ErrorStat, EveryTolerance, PolygraphyTolerance
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.outputs import OutputFigures

@@ -14,12 +14,12 @@ from reducing import NEEDS, Deaf, dag, looking_for, nodes_of, seen
 from tensortriage.engines.base import Limits
 from tensortriage.errors import TriageError
 from tensortriage.reduce.commands.by_command import UndoError
-from tensortriage.reduce.pieces.pieces import Ends
+from tensortriage.reduce.request import Ends, ReduceMode, ReduceRequest
 from tensortriage.runs.commands.check import CheckSpec, shell_words
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.testing import encoder, feed_for, save_model
-from tensortriage.workflows.reduce import ReduceMode, ReduceRequest, reduce
+from tensortriage.workflows.reduce import reduce
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.failure_rules import Ruling
-from tensortriage.search.statistics.stop_rule import RepeatStop, Until, wilson
+from tensortriage.search.statistics.repeats import RepeatStop, Until, wilson
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 GOOD, BAD, SILENT = Ruling(False, "", "ok"), Ruling(True, "exit code 1", "no"), Ruling(None, "timeout", "slow")
@@ -31,10 +31,10 @@ def test_no_run_tells_nothing():
 @pytest.mark.parametrize(
     ("goal", "rulings", "made", "stop"),
     [
-        (RepeatGoal(Until.BAD), (GOOD, GOOD, BAD), 3, RepeatStop.REACHED),
-        (RepeatGoal(Until.GOOD), (BAD, SILENT, GOOD), 3, RepeatStop.REACHED),
-        (RepeatGoal(Until.BAD, most_runs=7), (GOOD,), 7, RepeatStop.MOST_RUNS),
-        (RepeatGoal(Until.COUNT, most_runs=4), (GOOD, BAD), 4, RepeatStop.REACHED),
+        (RepeatGoal(until=Until.BAD), (GOOD, GOOD, BAD), 3, RepeatStop.REACHED),
+        (RepeatGoal(until=Until.GOOD), (BAD, SILENT, GOOD), 3, RepeatStop.REACHED),
+        (RepeatGoal(until=Until.BAD, most_runs=7), (GOOD,), 7, RepeatStop.MOST_RUNS),
+        (RepeatGoal(until=4), (GOOD, BAD), 4, RepeatStop.REACHED),
         (RepeatGoal(seconds=0.0), (GOOD,), 0, RepeatStop.BUDGET),
     ],
 )
@@ -54,7 +54,7 @@ def test_it_goes_on_until_the_rate_is_known():
 
 
 def test_what_is_summed_up():
-    result = repeat(runs(GOOD, BAD, SILENT, BAD), RepeatGoal(Until.COUNT, most_runs=8))
+    result = repeat(runs(GOOD, BAD, SILENT, BAD), RepeatGoal(until=8))
     assert (result.passed, result.failed, result.unresolved, result.first_failure) == (2, 4, 2, 1)
     assert result.rate == pytest.approx(4 / 6)
     assert result.signatures == {"exit code 1": 4}
@@ -64,7 +64,7 @@ def test_what_is_summed_up():
     ("rulings", "code"), [((GOOD,), 0), ((GOOD, BAD), 1), ((GOOD, SILENT), 4), ((SILENT, BAD), 1), ((SILENT,), 4)]
 )
 def test_the_exit_code_is_true(rulings, code):
-    assert repeat(runs(*rulings), RepeatGoal(Until.COUNT, most_runs=6)).exit_code == code
+    assert repeat(runs(*rulings), RepeatGoal(until=6)).exit_code == code
 
 
 def test_ctrl_c_keeps_what_there_is():

@@ -5,14 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tensortriage.builds import build_maker
-from tensortriage.builds.study import BuildGoal
+from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.trial import BuildJudgement
-from tensortriage.runs import engine_specs, runner
+from tensortriage.engines import registry
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.search.statistics.stop_rule import Until
+from tensortriage.search.statistics.repeats import Until
 from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
-from tensortriage.workflows.study_builds import BuildRequest, study_builds
+from tensortriage.workflows.requests import BuildRequest
+from tensortriage.workflows.study_builds import study_builds
 
 
 class Quiet:
@@ -34,14 +34,8 @@ class Quiet:
 
 @pytest.fixture
 def request_of(tmp_path, monkeypatch):
-    create = runner.create
-    engines = {"varying": VaryingEngine}
-    for module in (runner, build_maker, engine_specs):
-        monkeypatch.setattr(
-            module,
-            "create",
-            lambda spec, **more: engines[spec.name]() if spec.name in engines else create(spec, **more),
-        )
+    class_of = registry._resolve
+    monkeypatch.setattr(registry, "_resolve", lambda name: VaryingEngine if name == "varying" else class_of(name))
     model = conv_net(blocks=1)
     save_model(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "m.npz", **feed_for(model))
@@ -60,7 +54,7 @@ def request_of(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_builds_with_given_tactics_start_from_a_cache_that_has_their_entries(request_of, tmp_path, keyed):
-    found = study_builds(request_of(f"keyed={str(keyed).lower()}"), Quiet())
+    found = study_builds(request_of(f"keyed={str(keyed).lower()}"), listener=Quiet())
     assert [guilty.layer for guilty in found.blame.guilty] == ["/fc/Gemm"]
     assert found.blame.cured
     assert found.pinned.trial.judgement is BuildJudgement.GOOD
@@ -71,15 +65,15 @@ def test_builds_with_given_tactics_start_from_a_cache_that_has_their_entries(req
 
 
 def test_a_resumed_study_finds_the_caches_again(request_of, tmp_path):
-    first = study_builds(request_of("keyed=true"), Quiet())
-    again = study_builds(request_of("keyed=true"), Quiet())
+    first = study_builds(request_of("keyed=true"), listener=Quiet())
+    again = study_builds(request_of("keyed=true"), listener=Quiet())
     assert again.trials == first.trials
     assert again.blame == first.blame
     assert int((tmp_path / "n").read_text()) == len(first.trials) + first.blame.builds + 2
 
 
 def test_without_builds_from_given_tactics_the_good_build_itself_is_the_result(request_of, tmp_path):
-    goal = BuildGoal(Until.GOOD, 20, pin=False)
-    found = study_builds(dataclasses.replace(request_of("keyed=false"), goal=goal), Quiet())
+    goal = BuildGoal(until=Until.GOOD, most=20, pin=False)
+    found = study_builds(dataclasses.replace(request_of("keyed=false"), goal=goal), listener=Quiet())
     assert found.good >= 1
     assert (tmp_path / "pinned.engine").is_file()

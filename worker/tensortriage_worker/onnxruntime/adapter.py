@@ -18,11 +18,10 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.onnxruntime import values
 from tensortriage_worker.onnxruntime.plugins import Plugin, register
+from tensortriage_worker.onnxruntime.session_options import SILENT, session_options
 
-_SILENT = 4
 _RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
-_SPINNING = "session.intra_op.allow_spinning"  # of threads that have nothing to do, unless the options ask for it
 _DUMPS = {"QNNExecutionProvider": ("dump_json_qnn_graph", "json_qnn_graph_dir")}
 """Options of a provider that make it write the graphs it compiled, as JSON files in a folder."""
 
@@ -107,7 +106,8 @@ class AdaptedSession:
     def _built(self, save_to: str = "") -> Any:
         settings = self._settings
         try:
-            options = self._session_options(save_to)
+            config = {_RECORD_PLACEMENT: "1", **({_NO_FALLBACK: "1"} if settings["fallback"] == "refuse" else {})}
+            options = session_options(self._ort, settings, config=config, save_to=save_to)
             providers = [(name, dict(own)) for name, own in settings["providers"]]
             if self._plugin is not None:
                 self._add_plugin(options, self._plugin)
@@ -116,37 +116,12 @@ class AdaptedSession:
                 str(self._model),
                 options,
                 **({"providers": providers} if providers else {}),
-                **({"disabled_optimizers": settings["disabled"]} if settings["disabled"] else {}),
+                **({"disabled_optimizers": settings["disabled_optimizers"]} if settings["disabled_optimizers"] else {}),
             )
         except AdapterError:
             raise
         except Exception as error:  # its errors have no common class
             raise AdapterError(AdapterFailure.BUILD, values.reason(error)) from error
-
-    def _session_options(self, save_to: str) -> Any:
-        settings, ort = self._settings, self._ort
-        options = ort.SessionOptions()
-        options.log_severity_level = _SILENT
-        levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all
-        options.graph_optimization_level = getattr(levels, settings["level"], levels.ORT_ENABLE_ALL)
-        options.enable_cpu_mem_arena = False
-        options.intra_op_num_threads = settings["threads"]
-        if settings["inter_threads"]:
-            options.inter_op_num_threads = settings["inter_threads"]
-        if settings["inter_threads"] > 1:
-            options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
-        if settings["deterministic"]:
-            options.use_deterministic_compute = True
-        options.add_session_config_entry(_RECORD_PLACEMENT, "1")
-        if settings["fallback"] == "refuse":
-            options.add_session_config_entry(_NO_FALLBACK, "1")
-        for key, value in {_SPINNING: "0", **settings["config"]}.items():
-            options.add_session_config_entry(key, value)
-        if settings["custom_ops"]:
-            options.register_custom_ops_library(settings["custom_ops"])
-        if save_to:
-            options.optimized_model_filepath = save_to
-        return options
 
     def _add_plugin(self, options: Any, plugin: Plugin) -> None:
         own = {**plugin.options, **self._settings["plugin"]["options"]}
@@ -177,5 +152,5 @@ def _import() -> Any:
             "engine-not-installed",
             "pip install onnxruntime",
         ) from error
-    onnxruntime.set_default_logger_severity(_SILENT)
+    onnxruntime.set_default_logger_severity(SILENT)
     return onnxruntime

@@ -29,6 +29,7 @@ from tensortriage_worker.tensorrt.network import (
     element_types,
     mark_debug,
     mark_unfused,
+    support,
 )
 from tensortriage_worker.tensorrt.session import DeserializedEngine
 from tensortriage_worker.tensorrt.tactics import Tactics
@@ -107,8 +108,6 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
         build.make()
         return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
     if question == "capability":
-        from tensortriage_worker.tensorrt.support import support
-
         return support(trt, make_builder(trt, logger, miner), logger, model), []
     raise AdapterError(AdapterFailure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 

@@ -3,29 +3,26 @@
 import codecs
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
 from tensortriage.cli import own_words
-from tensortriage.cli.cluster.option import OPTION
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.requests import cluster_of
+from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.commands.relay import STDERR, STDOUT
 from tensortriage.workflows.whole_command import run_on_cluster
 
 
-def go_elsewhere(where: str, target: str, *, as_json: bool) -> None:
-    """Run this command there, show what it says and exit; return when no cluster is named.
+def go_elsewhere(spec: ClusterSpec, target: str, *, as_json: bool) -> NoReturn:
+    """Run this command there, show what it says and exit.
 
     Args:
-        where: What ``--cluster`` says; empty for nothing.
+        spec: What ``--cluster`` says.
         target: Spec of the engine that the command asks.
         as_json: Whether its stdout is a document.
     """
-    spec = cluster_of(where)
-    if spec is None:
-        return
     words = without_cluster(click.get_current_context().find_root().obj)
     click.echo(f"running on the cluster {spec.text}", err=True)
     texts = {stream: codecs.getincrementaldecoder("utf-8")(errors="replace") for stream in (STDOUT, STDERR)}
@@ -46,6 +43,6 @@ def without_cluster(words: Sequence[str]) -> list[str]:
     for place in reversed(range(len(left))):
         option, equals, _ = left[place].partition("=")
         shorter = left[:place] + left[place + (1 if equals else 2) :]
-        if option == OPTION and len(own_words(shorter)) < len(own_words(left)):
+        if option == "--cluster" and len(own_words(shorter)) < len(own_words(left)):
             left = shorter
     return left

@@ -1,30 +1,19 @@
 """``triage convert``: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
 
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli import tensorrt_options
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.convert import quantize_options
-from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
-from tensortriage.cli.surgeon.edit_values import ConvertValues
-from tensortriage.cli.surgeon.options import (
-    FEED_LISTS,
-    INFER_SHAPES,
-    OWN_INFERENCE,
-    PROOF,
-    SHAPES,
-    feed_option,
-    feeding_of,
-    file_options,
-    layout_of,
-    proof_options,
-    source_of,
-    verify_of,
-)
+from tensortriage.cli.convert.quantize_options import EightBitOptions
+from tensortriage.cli.declared import command
+from tensortriage.cli.options import model_type_option, own_inference
+from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
+from tensortriage.values.options import flag, option
+from tensortriage.workflows.edits.requests import FILES, FORMAT, SHAPES, ConvertRequest
 
 if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision
@@ -39,107 +28,24 @@ Examples:
   triage convert model.onnx --save-external-data -o light.onnx
   triage convert model.onnx --int8 --inputs samples.npz -o model_int8.onnx
 """
-FORMAT, OUTPUTS = "Format", "Outputs"
-LISTS = (
-    *FEED_LISTS, "--inputs", "--input-shapes", "--keep-nodes", "--keep-op-types", "--keep-scopes", "--onnx-outputs",
-    "--onnx-exclude-outputs", "--onnx-outputs-by-type", *tensorrt_options.LISTS,
-    *quantize_options.LISTS,
-)  # fmt: skip
 TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
 
-options = together(
-    option(
-        "--precision",
-        "-p",
-        default="",
-        metavar="FORMAT",
-        heading=FORMAT,
-        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 do the same.",
-    ),
-    option("--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."),
-    option(
-        "--keep-nodes",
-        multiple=True,
-        metavar="NAME...",
-        heading=FORMAT,
-        help="Nodes that stay fp32: names and patterns of nodes or modules.",
-    ),
-    option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
-    option(
-        "--keep-scopes",
-        multiple=True,
-        metavar="MODULE...",
-        heading=FORMAT,
-        help="Modules of the network that stay fp32, e.g. encoder.layer.3.",
-    ),
-    option(
-        "--convert-io-types",
-        is_flag=True,
-        heading=FORMAT,
-        help="Inputs and outputs get the format too  [default: they stay fp32].",
-    ),
-    option("--opset", type=click.IntRange(1), metavar="N", heading=FORMAT, help="Raise the opset of the model."),
-    option(
-        "--embed-weights",
-        is_flag=True,
-        heading=FORMAT,
-        help="Move the weights of external data files into the model file.",
-    ),
-    option(
-        "--convert-to",
-        type=click.Choice(TARGETS),
-        heading=FORMAT,
-        rare=True,
-        help="onnx, or trt for an engine that is built but not run  [default: trt if OUT ends in .engine or .plan, "
-        "else onnx].",
-    ),
-    option(
-        "--onnx-outputs",
-        "mark",
-        multiple=True,
-        metavar="NAME...",
-        heading=OUTPUTS,
-        rare=True,
-        help="New outputs, instead of the model's own: names, patterns, '*' or 'mark all'.",
-    ),
-    option(
-        "--onnx-exclude-outputs",
-        "exclude",
-        multiple=True,
-        metavar="NAME...",
-        heading=OUTPUTS,
-        rare=True,
-        help="Outputs to leave out.",
-    ),
-    option(
-        "--onnx-outputs-by-type",
-        "by_type",
-        multiple=True,
-        metavar="OP...",
-        heading=OUTPUTS,
-        rare=True,
-        help="Results of every node of these op types become outputs.",
-    ),
-    INFER_SHAPES,
-    OWN_INFERENCE,
-    shapes_option("--input-shapes", heading=SHAPES),
-)
-"""The options of ``convert``."""
-
-
-@click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=READ)
-@options
-@quantize_options.quantize_options
-@tensorrt_options.tensorrt_flags
-@file_options
-@proof_options
-@feed_option()
-@option("--inputs", "mixed", multiple=True, metavar="PATH...", heading=PROOF,
-        help="The same as --load-inputs; Polygraphy's NAME:[SHAPE] is understood as --input-shapes.")  # fmt: skip
-@common
-def convert(model: Path, as_json: bool, **given: Unpack[ConvertValues]) -> None:
+@command(epilog=EPILOG, accepted=[own_inference(SHAPES), model_type_option(FILES)])
+def convert(
+    request: ConvertRequest,
+    eight_bits: EightBitOptions,
+    tensorrt: TensorrtOptions,
+    precision: str = option(
+        "--precision -p", "FORMAT", "fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 "
+        "do the same.", default="", group=FORMAT),
+    to_fp16: bool = flag("--fp-to-fp16", "The same as --precision fp16.", rare=True, group=FORMAT),
+    convert_to: str | None = option(
+        "--convert-to", "", "onnx, or trt for an engine that is built but not run  [default: trt if OUT ends in "
+        ".engine or .plan, else onnx].", default=None, choices=TARGETS, rare=True, group=FORMAT),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
 
     Shape computations, sizes of Resize and quantizers are never lowered; a value beyond the range of the format becomes
@@ -147,22 +53,15 @@ def convert(model: Path, as_json: bool, **given: Unpack[ConvertValues]) -> None:
     the rounding of the format, and no more.
     """
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.model.cutting.node_selection import NodeChoice
-    from tensortriage.model.model import ExternalData
     from tensortriage.values.dtype import Precision
-    from tensortriage.workflows.common.output_selection import OutputChoice
-    from tensortriage.workflows.edits.convert import ConvertRequest, convert
-    from tensortriage.workflows.edits.edit_pipeline import Target
-    from tensortriage.workflows.edits.verify_edit import ProofRequest
+    from tensortriage.workflows.edits.convert import convert
 
-    shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
-    paths = (*given["feeds"], *(word for word in given["mixed"] if word not in shapes))
-    feeding = feeding_of(given, paths, shapes=given["input_shapes"] + shapes)
-    kind = given["convert_to"] or wanted_by(given["output"])
+    word = precision or ("fp16" if to_fp16 else "")
+    kind = convert_to or wanted_by(request.target.path)
     if kind == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show
 
-        build_and_show(model, given, feeding, as_json=as_json)
+        build_and_show(request, tensorrt, word, as_json=as_json)
         return
     if kind != "onnx":
         raise UsageError(
@@ -170,30 +69,13 @@ def convert(model: Path, as_json: bool, **given: Unpack[ConvertValues]) -> None:
             slug="convert-target-unknown",
             cure="use onnx or trt",
         )
-    if given["embed_weights"] and given["external_location"] is not None:
-        raise click.UsageError("--embed-weights and --save-external-data contradict each other")
-    precision = _precision(given)
-    quantize_options.check_options(given, precision)
-    if precision in (Precision.INT8, Precision.FP8E4M3):
-        quantize_options.quantize_and_show(model, given, precision, feeding, as_json=as_json)
+    found = _precision([precision, *tensorrt.formats(), *["fp16"] * to_fp16])
+    eight_bits.check(found)
+    request = dataclasses.replace(request, precision=found)
+    if found in (Precision.INT8, Precision.FP8E4M3):
+        eight_bits.quantize_and_show(request, found, as_json=as_json)
         return
-    result = convert(
-        ConvertRequest(
-            source=source_of(model, given),
-            target=Target(
-                given["output"],
-                layout_of(given, ExternalData.AUTO if given["embed_weights"] else ExternalData.LEAVE),
-            ),
-            outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
-            opset=given["opset"],
-            precision=precision,
-            kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
-            keep_io_types=not given["convert_io_types"],
-            infer_shapes=given["infer_shapes"],
-            proof=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding),
-        )
-    )
-    show(result, as_json=as_json)
+    show(convert(request), as_json=as_json)
 
 
 def wanted_by(output: Path) -> str:
@@ -213,7 +95,7 @@ def wanted_by(output: Path) -> str:
     return "onnx"
 
 
-def _precision(given: ConvertValues) -> "Precision | None":
+def _precision(words: list[str]) -> "Precision | None":
     """Return the format asked for, by name or by a flag of its own.
 
     Raises:
@@ -221,8 +103,7 @@ def _precision(given: ConvertValues) -> "Precision | None":
     """
     from tensortriage.values.dtype import Precision
 
-    words = tensorrt_options.formats_of(given) + ["fp16"] * given["to_fp16"]
-    found = list(dict.fromkeys(Precision.parse(word) for word in [given["precision"], *words] if word))
+    found = list(dict.fromkeys(Precision.parse(word) for word in words if word))
     if len(found) > 1:
         raise UsageError(
             f"several formats are named for one model: {', '.join(one.value for one in found)}",

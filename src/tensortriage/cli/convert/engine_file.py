@@ -1,43 +1,48 @@
 """Turns a command line of ``triage convert --convert-to trt`` into an engine file."""
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.surgeon.edit_values import ConvertValues
-from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.model.model import ExternalData
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.edits.requests import ConvertRequest
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.engine_files import build_engine
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
-ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "by_type", "infer_shapes")
 
-
-def build_and_show(model: Path, given: ConvertValues, feeding: FeedRequest, *, as_json: bool) -> None:
+def build_and_show(request: ConvertRequest, tensorrt: TensorrtOptions, precision: str, *, as_json: bool) -> None:
     """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
+
+    Args:
+        request: The model, the file to write, and what of the model is kept.
+        tensorrt: Polygraphy's flags.
+        precision: The format that is asked for by name; may be empty.
+        as_json: Whether stdout is for one document.
 
     Raises:
         UsageError: With an option that edits the model (``engine-not-edited``).
         EngineError: When the engine does not build.
     """
-    values: Mapping[str, object] = given
-    if any(values[name] for name in ONNX_ONLY):
+    written = request.target.external_data is not ExternalData.LEAVE
+    if request.opset or written or request.infer_shapes or request.outputs != OutputChoice():
         raise UsageError(
             "--convert-to trt builds an engine from the model as it is, without edits", slug="engine-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
         )  # fmt: skip
+    model, feeding = request.source.path, request.proof.feeding
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
-        spec = EngineSpec("tensorrt", _words(given))
+        spec = EngineSpec("tensorrt", _words(request, tensorrt, precision))
         spec = with_tactics(with_calibration(spec, model, feeding, Path(folder)), Path(folder))
-        built = build_engine(model, given["output"], spec.options)
+        built = build_engine(model, request.target.path, spec.options)
     if as_json:
         print_document(to_json(built))
         return
@@ -49,12 +54,11 @@ def build_and_show(model: Path, given: ConvertValues, feeding: FeedRequest, *, a
     click.echo(f"built as: {printable(built.command)}")
 
 
-def _words(given: ConvertValues) -> dict[str, str]:
-    words = tensorrt_words(given)
-    word = given["precision"] or ("fp16" if given["to_fp16"] else "")
-    if word:
-        words["precision"] = word
-    elif not any_given(given):
+def _words(request: ConvertRequest, tensorrt: TensorrtOptions, precision: str) -> dict[str, str]:
+    words = tensorrt.words()
+    if precision:
+        words["precision"] = precision
+    elif not tensorrt.any_given():
         del words["precision"]  # as the model is typed
-    kept = [*given["keep_nodes"], *filter(None, [words.get("kept", "")])]
+    kept = [*request.kept.names, *filter(None, [words.get("kept", "")])]
     return {**words, "kept": "+".join(kept)} if kept else words

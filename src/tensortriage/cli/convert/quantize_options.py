@@ -2,155 +2,140 @@
 
 import collections
 import contextlib
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import option
+from tensortriage.cli.documents import answer
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.surgeon.edit_values import ConvertValues
-from tensortriage.cli.surgeon.options import layout_of, source_of, verify_of
 from tensortriage.errors import UsageError
-from tensortriage.values.printable import printable
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.request_fields import MetricOptions
+from tensortriage.values.options import flag, option, part, request
 
 if TYPE_CHECKING:
-    from tensortriage.runs.feeds.feed_request import FeedRequest
+    from tensortriage.runs.scripts import Metric
     from tensortriage.values.dtype import Precision
-    from tensortriage.workflows.quantization.quantize import QuantizeResult
+    from tensortriage.workflows.edits.requests import ConvertRequest
+    from tensortriage.workflows.quantization.quantize import QuantizeRequest, QuantizeResult
 
-F = TypeVar("F", bound=Callable[..., Any])
-HEADING = "8 bits"
-LISTS = ("--holdout",)
 WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
 MOST_SHOWN, MOST_NAMED = 5, 3
-EIGHT_BITS_ONLY = (
-    "metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor", "modelopt_python", "reduce_range",
-)  # fmt: skip
-ONNX_ONLY = ("mark", "exclude", "by_type", "opset", "infer_shapes", "convert_io_types")
 
 
-def quantize_options(function: F) -> F:
-    """Add the options of a conversion to int8 or fp8."""
-    for add in (
-        option("--metric-script", default="", metavar="FILE.py[:FUNCTION]", heading=HEADING,
-               help="Task metric of outputs and feed, larger is better; the calibration with the best metric is "
-                    "taken."),
-        option("--metric-min", type=float, metavar="X", heading=HEADING,
-               help="Smallest mean of the metric; the fewest nodes that prevent it stay float."),
-        option("--sqnr", type=float, metavar="DB", heading=HEADING,
-               help="Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
-                    "stay float."),
-        option("--holdout", multiple=True, metavar="PATH...", heading=HEADING,
-               help="Samples by which the calibrations are judged  [default: every fourth of --inputs]."),
-        option("--float-weights", is_flag=True, heading=HEADING, rare=True,
-               help="Keep weights in float behind a Q/DQ pair  [default: stored in 8 bits]."),
-        option("--per-tensor", is_flag=True, heading=HEADING, rare=True,
-               help="Use one scale per weight  [default: one per output channel]."),
-        option("--reduce-range", is_flag=True, heading=HEADING,
-               help="Quantize int8 weights to 7 bits, for x86 processors without VNNI, on which sums of 8-bit "
-                    "products overflow."),
-        option("--percentile", type=click.FloatRange(50.0, 100.0), default=99.99, show_default=True, metavar="P",
-               heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range covers."),
-        option("--modelopt-python", default="", metavar="PYTHON", heading=HEADING, rare=True,
-               help="A Python interpreter with TensorRT-Model-Optimizer  [default: this one, if it is installed "
-                    "here]."),
-        option("--calibrate", type=click.Choice(WORDS), default="auto", show_default=True, heading=HEADING,
-               help="How ranges are calibrated; modelopt is TensorRT-Model-Optimizer, and auto tries every installed "
-                    "way and takes the best."),
-    ):  # fmt: skip
-        function = add(function)
-    return function
+@request
+class EightBitOptions:
+    """How a model is quantized."""
 
+    # fmt: off
+    metric: "Metric | None" = part(factory=MetricOptions, limits=None, script=option(
+        "--metric-script", "FILE.py[:FUNCTION]", "Task metric of outputs and feed, larger is better; the calibration "
+        "with the best metric is taken.", default="", group="8 bits"))
+    metric_min: float | None = option(
+        "--metric-min", "X", "Smallest mean of the metric; the fewest nodes that prevent it stay float.", default=None)
+    sqnr: float | None = option(
+        "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
+        "stay float.", default=None)
+    holdout: tuple[str, ...] = option(
+        "--holdout", "PATH...", "Samples by which the calibrations are judged  [default: every fourth of --inputs].",
+        default=())
+    float_weights: bool = flag(
+        "--float-weights", "Keep weights in float behind a Q/DQ pair  [default: stored in 8 bits].", rare=True)
+    per_tensor: bool = flag(
+        "--per-tensor", "Use one scale per weight  [default: one per output channel].", rare=True)
+    reduce_range: bool = flag(
+        "--reduce-range", "Quantize int8 weights to 7 bits, for x86 processors without VNNI, on which sums of 8-bit "
+        "products overflow.")
+    modelopt_python: str = option(
+        "--modelopt-python", "PYTHON", "A Python interpreter with TensorRT-Model-Optimizer  [default: this one, if it "
+        "is installed here].", default="", rare=True)
+    percentile: float = option(
+        "--percentile", "P", "Share of the values, in percent, that a percentile range covers.",
+        default=99.99, least=50, most=100, rare=True)
+    calibrate: str = option(
+        "--calibrate", "", "How ranges are calibrated; modelopt is TensorRT-Model-Optimizer, and auto tries every "
+        "installed way and takes the best.", default="auto", choices=WORDS)
+    # fmt: on
 
-def check_options(given: ConvertValues, precision: "Precision | None") -> None:
-    """Refuse options that ask something of 8-bit numbers when there are to be none.
+    def check(self, precision: "Precision | None") -> None:
+        """Refuse options that ask something of 8-bit numbers when there are to be none, or contradict each other.
 
-    Raises:
-        UsageError: When one is given without such a format (``option-needs-another``).
-    """
-    from tensortriage.values.dtype import Precision
+        Raises:
+            UsageError: When one is given without such a format, or without another one (``option-needs-another``).
+            click.UsageError: When two contradict each other.
+        """
+        from tensortriage.values.dtype import Precision
 
-    values: Mapping[str, object] = given
-    asked = next((name for name in EIGHT_BITS_ONLY if values[name] not in (None, "", (), False)), None)
-    if asked is not None and precision not in (Precision.INT8, Precision.FP8E4M3):
-        flag = f"--{asked.replace('_', '-')}"
-        raise UsageError(f"{flag} without --int8 or --fp8", slug="option-needs-another", cure=f"add --int8 to {flag}")
+        flags = {
+            "--metric-script": self.metric, "--metric-min": self.metric_min, "--sqnr": self.sqnr,
+            "--holdout": self.holdout or None, "--float-weights": self.float_weights or None,
+            "--per-tensor": self.per_tensor or None, "--modelopt-python": self.modelopt_python or None,
+            "--reduce-range": self.reduce_range or None,
+        }  # fmt: skip
+        flag = next((name for name, value in flags.items() if value is not None), "")
+        if precision not in (Precision.INT8, Precision.FP8E4M3):
+            if flag:
+                message = f"{flag} without --int8 or --fp8"
+                raise UsageError(message, slug="option-needs-another", cure=f"add --int8 to {flag}")
+            return
+        if self.metric_min is not None and self.metric is None:
+            message = "--metric-min without --metric-script"
+            raise UsageError(message, slug="option-needs-another", cure="name the metric: --metric-script")
+        if self.reduce_range and precision is not Precision.INT8:
+            raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
+        if self.per_tensor and self.calibrate.startswith("modelopt"):
+            raise click.UsageError(
+                "--per-tensor and --calibrate modelopt contradict each other: its scales are per channel"
+            )
 
+    def quantize_and_show(self, wanted: "ConvertRequest", precision: "Precision", *, as_json: bool) -> None:
+        """Quantize a model and say what it costs.
 
-def _refuse_what_cannot_be(given: ConvertValues, precision: "Precision") -> None:
-    """Refuse options that say nothing of what was asked for.
+        Raises:
+            UsageError: When the conversion is to change something else too (``quantize-not-edited``).
+        """
+        from tensortriage.workflows.common.output_selection import OutputChoice
+        from tensortriage.workflows.quantization.quantize import quantize
 
-    Raises:
-        click.UsageError: When two contradict each other.
-        UsageError: When one means nothing without another.
-    """
-    from tensortriage.values.dtype import Precision
+        if wanted.opset or wanted.infer_shapes or not wanted.keep_io_types or wanted.outputs != OutputChoice():
+            raise UsageError(
+                "a conversion to 8 bits changes formats and nothing else", slug="quantize-not-edited",
+                cure="edit the model first: triage convert MODEL -o edited.onnx",
+            )  # fmt: skip
+        with contextlib.closing(Teller(err=as_json)) as teller:
+            result = quantize(self._request(wanted, precision), progress=teller.progress)
+        answer(result, lines(result), as_json=as_json)
 
-    values: Mapping[str, object] = given
-    if any(values[name] for name in ONNX_ONLY):
-        raise UsageError(
-            "a conversion to 8 bits changes formats and nothing else", slug="quantize-not-edited",
-            cure="edit the model first: triage convert MODEL -o edited.onnx",
-        )  # fmt: skip
-    if given["metric_min"] is not None and not given["metric_script"]:
-        raise UsageError(
-            "--metric-min without --metric-script", slug="option-needs-another", cure="name the metric: --metric-script"
+    def _request(self, wanted: "ConvertRequest", precision: "Precision") -> "QuantizeRequest":
+        from tensortriage.model.model import ExternalData
+        from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
+        from tensortriage.precision.quantization.calibration_search import usable_ways
+        from tensortriage.workflows.edits.requests import Target, Verify
+        from tensortriage.workflows.quantization.quantize import QuantizeRequest
+
+        target = wanted.target
+        if target.external_data is ExternalData.LEAVE:
+            target = Target(target.path, ExternalData.AUTO)
+        return QuantizeRequest(
+            source=wanted.source,
+            target=target,
+            options=QuantizeOptions(
+                precision=precision,
+                percentile=self.percentile,
+                per_channel=not self.per_tensor,
+                float_weights=self.float_weights,
+                reduce_range=self.reduce_range,
+                modelopt_python=self.modelopt_python,
+            ),
+            calibrations=usable_ways(self.calibrate, self.modelopt_python, per_channel=not self.per_tensor),
+            kept=wanted.kept,
+            feeding=wanted.proof.feeding,
+            holdout=FeedRequest(paths=self.holdout) if self.holdout else None,
+            metric=self.metric,
+            sqnr_db=self.sqnr,
+            metric_min=self.metric_min,
+            accept_lost=wanted.proof.verify is Verify.NEVER,
         )
-    if given["reduce_range"] and precision is not Precision.INT8:
-        raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
-    if given["per_tensor"] and given["calibrate"].startswith("modelopt"):
-        raise click.UsageError(
-            "--per-tensor and --calibrate modelopt contradict each other: its scales are per channel"
-        )
-
-
-def quantize_and_show(
-    model: Path, given: ConvertValues, precision: "Precision", feeding: "FeedRequest", *, as_json: bool
-) -> None:
-    """Quantize a model and say what it costs."""
-    from tensortriage.cli.requests import metric_of
-    from tensortriage.engines.base import Limits
-    from tensortriage.model.cutting.node_selection import NodeChoice
-    from tensortriage.model.model import ExternalData
-    from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
-    from tensortriage.precision.quantization.calibration_search import usable_ways
-    from tensortriage.runs.feeds.feed_request import FeedRequest
-    from tensortriage.values.serial import to_json
-    from tensortriage.workflows.edits.edit_pipeline import Target
-    from tensortriage.workflows.edits.verify_edit import Verify
-    from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
-
-    _refuse_what_cannot_be(given, precision)
-    request = QuantizeRequest(
-        source=source_of(model, given),
-        target=Target(given["output"], layout_of(given, ExternalData.AUTO)),
-        options=QuantizeOptions(
-            precision=precision,
-            percentile=given["percentile"],
-            per_channel=not given["per_tensor"],
-            float_weights=given["float_weights"],
-            reduce_range=given["reduce_range"],
-            modelopt_python=given["modelopt_python"],
-        ),
-        calibrations=usable_ways(given["calibrate"], given["modelopt_python"], per_channel=not given["per_tensor"]),
-        kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
-        feeding=feeding,
-        holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
-        metric=metric_of(given["metric_script"], Limits()),
-        sqnr_db=given["sqnr"],
-        metric_min=given["metric_min"],
-        accept_lost=verify_of(given["verify"]) is Verify.NEVER,
-    )
-    with contextlib.closing(Teller(err=as_json)) as teller:
-        result = quantize(request, progress=teller.progress)
-    if as_json:
-        print_document(to_json(result))
-        return
-    for line in lines(result):
-        click.echo(printable(line))
 
 
 def lines(result: "QuantizeResult") -> list[str]:

@@ -1,31 +1,28 @@
-"""Turns a command line of ``triage debug build`` into a study of builds, and its result into output and exit code."""
+"""Tells how ``triage debug build`` goes on, and shows what came of it."""
 
 import contextlib
+import dataclasses
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.debug.check_spec import spec_of
+from tensortriage.cli.declared import target_missing
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.inspect.engine_arguments import required_target
-from tensortriage.cli.option_values import BuildValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import feed_request, limits_of, tolerance_of, until_of
-from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.report.terminal.builds_text import WORDS, study_lines
 from tensortriage.search.search_result import Progress
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.study_builds import BuildRequest, study_builds
+from tensortriage.workflows.requests import BuildRequest
+from tensortriage.workflows.study_builds import study_builds
 
 _logger = logging.getLogger(__name__)
 
@@ -59,14 +56,11 @@ class BuildTeller(Teller):
         self.tell(f"  with {count(step.items, 'choice')} of the bad build: {what}, {known}")
 
 
-def build_and_show(
-    model: Path, target: str, words: Sequence[str] | None, given: BuildValues, *, as_json: bool
-) -> NoReturn:
+def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
     """Study the builds of a model, show what came of it and exit."""
-    request = request_of(model, target, words, given)
-    teller = BuildTeller(err=as_json, most=request.goal.most)
+    teller = BuildTeller(err=as_json, most=request.goal.ends_at)
     with contextlib.closing(teller):
-        study = study_builds(request, teller)
+        study = study_builds(request, listener=teller)
     if as_json:
         print_document(to_json(study))
     if click.get_current_context().meta.get(COMPATIBLE):
@@ -85,50 +79,17 @@ def tell_as_there(study: BuildStudy) -> None:
                  100.0 * passed / max(len(told), 1))  # fmt: skip
 
 
-def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: BuildValues) -> str:
-    """Return the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
+def with_target(request: BuildRequest, tensorrt: TensorrtOptions) -> BuildRequest:
+    """Return the request with the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
 
     Raises:
         UsageError: When neither says, or both do (``target-missing``, ``usage``).
     """
-    flags = given.copy()
-    flags["save_tactics"] = flags["load_tactics"] = None
-    flag = any_given(flags)
+    request = dataclasses.replace(request, save_tactics=tensorrt.save_tactics, load_tactics=tensorrt.load_tactics)
+    tensorrt = dataclasses.replace(tensorrt, save_tactics=None, load_tactics=None)
+    flag, target = tensorrt.any_given(), request.target
     if target and flag:
         raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")
-    if not target and (flag or check is not None):
-        return str(EngineSpec("tensorrt", tensorrt_words(flags)))
-    return required_target(target, "debug build", model)
-
-
-def request_of(model: Path, target: str, words: Sequence[str] | None, given: BuildValues) -> BuildRequest:
-    """Return the request that a command line stands for."""
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    return BuildRequest(
-        model=model,
-        target=target,
-        goal=goal_of(given),
-        check=None if words is None else spec_of(words, given),
-        reference=given["reference"],
-        feeding=feed_request(given, most=given["samples"], limits=limits),
-        case=given["case"],
-        tolerance=tolerance_of(given),
-        limits=limits,
-        artifact=given["iter_artifact"],
-        keep_artifact=given["no_remove_intermediate"],
-        output=given["output"],
-        save_tactics=given["save_tactics"],
-        load_tactics=given["load_tactics"],
-        record=not given["no_tactics"],
-        external_data_dir=given["external_data_dir"],
-    )
-
-
-def goal_of(given: BuildValues) -> BuildGoal:
-    """Return the goal that the options stand for.
-
-    Raises:
-        UsageError: When ``--until`` is no known word and no number (``build-until-unknown``).
-    """
-    until, most = until_of(given["until"], given["max_builds"], noun="builds", slug="build-until-unknown")
-    return BuildGoal(until, most, rate=given["rate"], seconds=given["budget"], pin=not given["no_pin"])
+    if not target and not flag and request.check is None:
+        raise target_missing(request.model)
+    return dataclasses.replace(request, target=target or str(EngineSpec("tensorrt", tensorrt.words())))

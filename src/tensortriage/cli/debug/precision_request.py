@@ -1,22 +1,17 @@
-"""Turns a command line of ``triage debug precision`` into a search, and its result into output and exit code."""
+"""Tells how ``triage debug precision`` goes on, and shows what came of it."""
 
 import contextlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NoReturn
 
-from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import PrecisionValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import cluster_of, feed_request, limits_of, metric_of, tolerance_of
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.precision.plan import Point, PrecisionPlan
-from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
-from tensortriage.runs.runner import precision_of
-from tensortriage.values.dtype import Precision
+from tensortriage.precision.search.request import PrecisionRequest
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
 from tensortriage.workflows.find_precision import find_precision
@@ -24,53 +19,15 @@ from tensortriage.workflows.find_precision import find_precision
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 
-def search_and_show(model: Path, words: Sequence[str] | None, given: PrecisionValues, *, as_json: bool) -> NoReturn:
+def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
     """Search, tell how it goes on, show what came of it and exit."""
     teller = Teller(err=as_json)
-    request = request_of(model, words, given)
     with contextlib.closing(teller):
         plan = find_precision(request, listener=teller)
     if as_json:
         print_document(to_json(plan))
     teller.tell("\n".join(summary(plan)))
     sys.exit(130 if plan.interrupted else 0)
-
-
-def request_of(model: Path, words: Sequence[str] | None, given: PrecisionValues) -> PrecisionRequest:
-    """Return the request that a command line stands for."""
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    metric = given["metric"]
-    return PrecisionRequest(
-        model=model,
-        output=given["output"],
-        target=given["target"],
-        check=None if words is None else spec_of(words, given),
-        reference=given["reference"],
-        low=Precision.parse(given["low"]) if given["low"] else None,
-        mode=PrecisionMode(given["mode"]),
-        reverse=given["direction"] == "reverse",
-        goal=GoalRequest(
-            tolerance=tolerance_of(given),
-            sqnr_db=given["sqnr"],
-            floor_factor=given["floor_factor"],
-            metric=metric_of(metric, limits),
-            metric_words=metric,
-            metric_min=given["metric_min"],
-        ),
-        feeding=feed_request(given, most=given["samples"], limits=limits),
-        case=given["case"],
-        limits=limits,
-        max_builds=given["max_builds"],
-        budget_seconds=given["budget"],
-        latency=given["latency"],
-        remedies=given["remedies"],
-        artifact=given["iter_artifact"],
-        keep_artifact=given["no_remove_intermediate"],
-        save_replay=given["save_debug_replay"],
-        load_replay=given["load_debug_replay"],
-        external_data_dir=given["external_data_dir"],
-        cluster=cluster_of(given["cluster"]),
-    )
 
 
 def summary(plan: PrecisionPlan) -> Iterator[str]:
@@ -132,7 +89,7 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
             f"{_number(error.as_asked)} on {plan.target}; wanted: {error.goal}"
         )
     asked, measured = error.as_asked, error.measured
-    own = plan.target and precision_of(EngineSpec.parse(plan.target)).value == plan.precision
+    own = plan.target and resolve(EngineSpec.parse(plan.target)).precision.value == plan.precision
     if own and not plan.nodes and asked is not None and measured is not None and asked <= measured:
         yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
     if error.metric is not None:

@@ -1,33 +1,27 @@
-"""Turns a command line of ``triage debug reduce`` into a reduction, and its result into output and exit code."""
+"""Tells how ``triage debug reduce`` goes on, asks the person at the terminal, and shows what came of it."""
 
 import contextlib
+import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import ReduceValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import cluster_of, feed_request, limits_of, tolerance_of
-from tensortriage.errors import UsageError
-from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.commands.by_command import UndoError
-from tensortriage.reduce.pieces.piece_shapes import ShapeSource
-from tensortriage.reduce.pieces.pieces import Ends
-from tensortriage.reduce.reduce_mode import ReduceMode
 from tensortriage.reduce.reduction_result import Reduction
+from tensortriage.reduce.request import ReduceRequest
 from tensortriage.search.problem import CandidateOutcome
-from tensortriage.search.search_result import Progress, SearchBudget
+from tensortriage.search.search_result import Progress
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.reduce import ReduceRequest, reduce
+from tensortriage.workflows.reduce import reduce
 
 WORDS = {
     CandidateOutcome.SAME: "fails the same way",
@@ -72,7 +66,7 @@ class Asked:
         self._as_there = as_there
 
     def judge(self, model: Path, nodes: int) -> bool | None:
-        """Ask whether a model fails; see `tensortriage.reduce.commands.by_command.Person`.
+        """Ask whether a model fails; see `tensortriage.reduce.request.Person`.
 
         Raises:
             UndoError: When the last answer is to be taken back.
@@ -94,75 +88,18 @@ class Asked:
         return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
 
 
-def reduce_and_show(model: Path, words: Sequence[str] | None, given: ReduceValues, *, as_json: bool) -> NoReturn:
+def reduce_and_show(request: ReduceRequest, *, as_json: bool) -> NoReturn:
     """Reduce, tell how it goes on, show what came of it and exit."""
     teller = ReduceTeller(err=as_json)
-    request = request_of(model, words, given)
+    person = Asked(as_there=bool(click.get_current_context().meta.get(COMPATIBLE)))
     with contextlib.closing(teller):
-        reduction = reduce(request, listener=teller)
+        reduction = reduce(dataclasses.replace(request, person=person), listener=teller)
     if as_json:
         print_document(to_json(reduction))
     teller.tell("\n".join(summary(reduction)))
     if reduction.stop == "interrupted":
         sys.exit(130)
     sys.exit(4 if reduction.verified is False else 0)
-
-
-def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) -> ReduceRequest:
-    """Return the request that a command line stands for.
-
-    Raises:
-        UsageError: When options exclude each other (``reduce-nothing-left``, ...).
-    """
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    if given["no_reduce_inputs"] and given["no_reduce_outputs"]:
-        raise UsageError(
-            "--no-reduce-inputs and --no-reduce-outputs exclude each other",
-            slug="reduce-nothing-left",
-            cure="give only one of them",
-        )
-    ends = Ends.KEEP_INPUTS if given["no_reduce_inputs"] else Ends.BOTH
-    ends = Ends.KEEP_OUTPUTS if given["no_reduce_outputs"] else ends
-    return ReduceRequest(
-        model=model,
-        output=given["output"],
-        min_good=given["min_good"],
-        target=given["target"],
-        reference=given["reference"],
-        check=None if words is None else spec_of(words, given),
-        person=Asked(as_there=bool(click.get_current_context().meta.get(COMPATIBLE))),
-        feeding=feed_request(given, most=given["samples"], limits=limits),
-        mode=ReduceMode(given["mode"]),
-        ends=ends,
-        input_shapes=parse_shapes(given["model_input_shapes"]),
-        shape_source=shape_source(given),
-        artifact=given["iter_artifact"],
-        keep_artifact=given["no_remove_intermediate"],
-        jobs=given["jobs"],
-        premise=given["premise"],
-        save_replay=given["save_debug_replay"],
-        load_replay=given["load_debug_replay"],
-        case=given["case"],
-        tolerance=tolerance_of(given),
-        limits=limits,
-        budget=SearchBudget(given["max_checks"], given["budget"]),
-        shrink_seconds=given["shrink_budget"],
-        external_data_dir=given["external_data_dir"],
-        cluster=cluster_of(given["cluster"]),
-    )
-
-
-def shape_source(given: ReduceValues) -> ShapeSource:
-    """Return how shapes become known.
-
-    Raises:
-        UsageError: When both options are given.
-    """
-    if given["force_fallback_shape_inference"] and given["no_shape_inference"]:
-        raise click.UsageError("--force-fallback-shape-inference and --no-shape-inference exclude each other")
-    if given["force_fallback_shape_inference"]:
-        return ShapeSource.RUN
-    return ShapeSource.DECLARED if given["no_shape_inference"] else ShapeSource.INFERENCE
 
 
 def summary(reduction: Reduction) -> Iterator[str]:

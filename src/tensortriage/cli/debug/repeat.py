@@ -1,12 +1,10 @@
 """``triage debug repeat``: run a check again and again, and say how often it fails."""
 
-from typing import Unpack
+from pathlib import Path
 
-import click
-
-from tensortriage.cli.debug.check_options import CHECK_LISTS, CheckingCommand, check_options, check_words
-from tensortriage.cli.option_values import RepeatValues
-from tensortriage.cli.options import common, option
+from tensortriage.cli.declared import command
+from tensortriage.runs.commands.check_options import CheckOptions, load_replay_field, save_replay_field
+from tensortriage.workflows.repeat import RepeatGoal
 
 EPILOG = """\b
 Examples:
@@ -17,24 +15,17 @@ Examples:
 \b
 Exit codes: 0 every run passed, 1 a run failed, 4 no run failed, but some neither passed nor failed.
 """
-STOPPING = "Stopping"
 
 
-@click.command(cls=CheckingCommand, value_lists=CHECK_LISTS, epilog=EPILOG)
-@option("--until", default="sure", show_default=True, metavar="WHEN", heading=STOPPING,
-        help="When to stop. good or bad: at the first run that passes or fails; N: after N runs; sure: when the "
-             "failure rate is known.",
-        )  # fmt: skip
-@option("--width", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.2, show_default=True,
-        metavar="SHARE", heading=STOPPING, help="Width of the 95 % interval at which the failure rate counts as known.",
-        )  # fmt: skip
-@option("--max-runs", type=click.IntRange(1), default=1000, show_default=True, metavar="N", heading=STOPPING,
-        help="Largest number of runs, whatever --until says.")  # fmt: skip
-@option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=STOPPING,
-        help="Time after which no new run begins.")  # fmt: skip
-@check_options
-@common
-def debug_repeat(as_json: bool, **given: Unpack[RepeatValues]) -> None:
+@command(epilog=EPILOG)
+def debug_repeat(
+    goal: RepeatGoal,
+    check: CheckOptions,
+    save_replay: Path | None = save_replay_field(),
+    load_replay: Path | None = load_replay_field(),
+    *,
+    as_json: bool,
+) -> None:
     """Run a check repeatedly, sort its artifacts, and say how often it fails, with a confidence interval.
 
     Stops when the failure rate is known well enough, unless --until says otherwise. Without --check you are asked
@@ -42,4 +33,4 @@ def debug_repeat(as_json: bool, **given: Unpack[RepeatValues]) -> None:
     """
     from tensortriage.cli.debug.repeat_request import repeat_and_show
 
-    repeat_and_show(check_words(), given, as_json=as_json)
+    repeat_and_show(goal, check.spec(), save_replay, load_replay, as_json=as_json)

@@ -3,23 +3,21 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import NoReturn
 
 import click
 from click.core import ParameterSource
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import RepeatValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import until_of
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.search.statistics.stop_rule import RepeatStop
+from tensortriage.search.statistics.repeats import RepeatStop
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
@@ -35,8 +33,10 @@ _ENDED = {
 }
 
 
-def repeat_and_show(words: Sequence[str] | None, given: RepeatValues, *, as_json: bool) -> NoReturn:
-    """Repeat a check (or ask, when there is none), show what came of it and exit.
+def repeat_and_show(
+    goal: RepeatGoal, spec: CheckSpec, save_replay: Path | None, loaded: Path | None, *, as_json: bool
+) -> NoReturn:
+    """Repeat a check (or ask, when it has no words), show what came of it and exit.
 
     Raises:
         click.UsageError: Without ``--until`` where Polygraphy would ask for it.
@@ -45,13 +45,11 @@ def repeat_and_show(words: Sequence[str] | None, given: RepeatValues, *, as_json
     as_there = bool(context.meta.get(COMPATIBLE))
     if as_there and context.get_parameter_source("until") is ParameterSource.DEFAULT:
         raise click.UsageError("the following arguments are required: --until", context)
-    goal = goal_of(given)
-    spec = spec_of(words or (), given)
     tell = Teller(err=as_json).tell
-    known, replay = _replayed(spec, given)
+    known = _verdicts(spec, loaded)
+    replay = None if save_replay is None else Replay(save_replay, spec.identity())
     with contextlib.closing(Checker(spec, tell=tell)) as checker:
-        run = _run(checker, asked=words is None)
-        result = repeat(_with_replay(run, known, replay), goal, observe=_observer(tell))
+        result = repeat(_with_replay(_run(checker, asked=not spec.words), known, replay), goal, observe=_observer(tell))
     if as_json:
         print_document(to_json(result))
     for line in summary(result):
@@ -61,16 +59,6 @@ def repeat_and_show(words: Sequence[str] | None, given: RepeatValues, *, as_json
         _logger.info("Finished %d iteration(s) | Passed: %d/%d | Pass Rate: %s%%", told + result.unresolved,
                      result.passed, told, 100.0 * result.passed / max(told, 1))  # fmt: skip
     sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
-
-
-def goal_of(given: RepeatValues) -> RepeatGoal:
-    """Return the goal that the options stand for.
-
-    Raises:
-        UsageError: When ``--until`` is no known word and no number (``repeat-until-unknown``).
-    """
-    until, most = until_of(given["until"], given["max_runs"], noun="runs", slug="repeat-until-unknown")
-    return RepeatGoal(until, most, width=given["width"], seconds=given["budget"])
 
 
 def summary(result: Repeated) -> Iterator[str]:
@@ -123,15 +111,13 @@ def _with_replay(
     return replayed
 
 
-def _replayed(spec: CheckSpec, given: RepeatValues) -> tuple[Mapping[int, Ruling], Replay | None]:
-    """Return the verdicts of the replay to load and the replay to write."""
+def _verdicts(spec: CheckSpec, path: Path | None) -> Mapping[int, Ruling]:
+    """Return the verdicts of a replay, if there is one."""
     known: dict[int, Ruling] = {}
-    if given["load_debug_replay"] is not None:
-        for entry in load_replay(given["load_debug_replay"], spec.identity(), unbound=True):
-            failed = None if entry.outcome == "unresolved" else not entry.success
-            known[entry.iteration] = Ruling(failed, entry.signature, "from the replay")
-    replay = None if given["save_debug_replay"] is None else Replay(given["save_debug_replay"], spec.identity())
-    return known, replay
+    for entry in load_replay(path, spec.identity(), unbound=True) if path is not None else ():
+        failed = None if entry.outcome == "unresolved" else not entry.success
+        known[entry.iteration] = Ruling(failed, entry.signature, "from the replay")
+    return known
 
 
 def _entry(iteration: int, ruling: Ruling) -> Entry:

@@ -4,23 +4,13 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import WRITTEN_CASE, GuideCommand, common, option
+from tensortriage.cli.declared import command
+from tensortriage.cli.diagnose.command import import_diagnosis
+from tensortriage.runs.request_fields import case_field
 
 
-@click.command(cls=GuideCommand)
-@option(
-    "--case",
-    "-o",
-    "case",
-    type=WRITTEN_CASE,
-    default="triage-case-demo",
-    show_default=True,
-    metavar="DIR",
-    heading="Result",
-    help="Directory of the case.",
-)
-@common
-def demo(case: Path, as_json: bool) -> None:
+@command(before=import_diagnosis)
+def demo(case: Path = case_field("--case -o", "triage-case-demo", "Directory of the case."), *, as_json: bool) -> None:
     """Diagnose a bundled transformer that reads digits well in fp32 and fails in fp16, on real digits.
 
     The network was trained on scikit-learn's digits; fp16 is emulated, so no GPU is needed.
@@ -28,14 +18,10 @@ def demo(case: Path, as_json: bool) -> None:
     import os
     import sys
 
-    from tensortriage.cli.diagnose.blas_threads import few_blas_threads
-    from tensortriage.cli.diagnose.cycle_collector import rare_collections
-
-    with few_blas_threads(), rare_collections():
-        from tensortriage.cli.diagnose.request import diagnose_and_show
+    from tensortriage.cli.diagnose.request import diagnose_and_show
     from tensortriage.demo import demo_inputs, demo_model
     from tensortriage.runs.feeds.feed_request import FeedRequest
-    from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
+    from tensortriage.workflows.requests import DiagnoseRequest
 
     model, inputs = (Path(os.path.relpath(path)) for path in (demo_model(), demo_inputs()))
     request = DiagnoseRequest(

@@ -1,4 +1,4 @@
-"""What ``diagnose`` and ``demo`` share: building the request, telling the progress, showing the verdict."""
+"""What ``diagnose`` and ``demo`` share: telling the progress, showing the verdict."""
 
 import contextlib
 import dataclasses
@@ -9,62 +9,14 @@ from typing import NoReturn
 import click
 
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import DiagnoseValues
 from tensortriage.cli.progress import StepTeller
-from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, tolerance_of
 from tensortriage.diagnose.state.verdict import Verdict
-from tensortriage.engines.registry import availabilities
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
-from tensortriage.inputs.generated.size_sweep import parse_sweep
-from tensortriage.report.document import Report
 from tensortriage.report.formats import console, json_
-from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.values.printable import printable
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
-from tensortriage.workflows.diagnosis.diagnose import diagnose as run_diagnosis
+from tensortriage.workflows.diagnosis.diagnose import diagnosed
 from tensortriage.workflows.diagnosis.export_network import export_network
-
-READY = {
-    "onnxruntime": "onnxruntime",
-    "openvino": "openvino:precision=bf16",
-    "emulate": "emulate:precision=fp16",
-    "tensorrt": "tensorrt:precision=fp16",
-}
-"""A useful spec of each engine, for the list of ready commands."""
-
-
-def no_target(model: Path, command: str = "diagnose") -> UsageError:
-    """Return the error for a missing --target, with a ready command for each engine usable here."""
-    usable = [name for name, available in availabilities().items() if available.usable and name in READY]
-    commands = "; ".join(f"triage {command} {model} --target {READY[name]}" for name in usable)
-    return UsageError("no --target: which engine is under suspicion?", slug="target-missing", cure=f"try {commands}")
-
-
-def request_of(model: Path, target: str, given: DiagnoseValues) -> DiagnoseRequest:
-    """Return the request that a command line stands for."""
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    return DiagnoseRequest(
-        model=model,
-        target=target,
-        reference=given["reference"],
-        target_model=given["target_model"],
-        feeding=feed_request(given, most=given["samples"], limits=limits),
-        case=given["case"],
-        tolerance=tolerance_of(given),
-        limits=limits,
-        external_data_dir=given["external_data_dir"],
-        batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
-        budget_seconds=given["budget"],
-        sweep=parse_sweep(given["sweep"]),
-        repro=not given["no_repro"],
-        fix=given["fix"],
-        random_too=not given["no_random_data"],
-        builds=given["builds"],
-        emit_breakers=given["emit_breakers"],
-        against=given["against"],
-        network=f"torch:{given['torch']}" if given["torch"] else "",
-    )
+from tensortriage.workflows.requests import DiagnoseRequest
 
 
 def exported_first(request: DiagnoseRequest, exporter: str) -> DiagnoseRequest:
@@ -92,8 +44,8 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
     headline = f"reference {request.reference}, target {request.target}, model {request.model}"
     click.echo(printable(headline), err=as_json)
     with contextlib.closing(teller):
-        verdict = run_diagnosis(request, listener=teller)
-    report = Report.load(request.case)
+        report = diagnosed(request, listener=teller)
+    verdict = report.verdict
     if as_json:
         print_document(json_.render(report))
     else:

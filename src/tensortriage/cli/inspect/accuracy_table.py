@@ -1,42 +1,39 @@
 """Saved accuracy results as text: one line per output, a summary per pair of runners."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TextIO
+from collections.abc import Iterator, Mapping, Sequence
 
-from rich.table import Table
-from rich.text import Text
-
-from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.values.printable import printable
+from tensortriage.report.tables import JUDGED, Column, Looks, Table
+from tensortriage.report.terminal.lines import Line, width
+from tensortriage.report.terminal.table_text import more_line, table_lines
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import magnitude, shorten, times
+from tensortriage.values.text import magnitude, times
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 MOST_ROWS = 60
 
 
-def show(rejudged: Rejudged, stream: TextIO) -> None:
-    """Print every judged output, the worst first when there are many, then how many passed."""
-    console = StreamConsole(stream)
+def accuracy_lines(rejudged: Rejudged) -> Iterator[Line]:
+    """Yield every judged output, the worst first when there are many, then how many passed."""
+    columns: Sequence[Column[RejudgedRow]] = (
+        Column("compare", lambda row: row.compare),
+        Column("output", lambda row: row.output, Looks.NAME),
+        Column("iteration", lambda row: "mean" if row.iteration is None else str(row.iteration)),
+        Column("saved", lambda row: _numbers(row.metrics)),
+        Column("limit", lambda row: row.judgement.limit),
+        Column("error/limit", lambda row: times(row.judgement.ratio), Looks.NUMBER),
+        Column("", lambda row: JUDGED[row.judgement.within]),
+    )
     rows = list(rejudged.rows)
     if len(rows) > MOST_ROWS:
         rows.sort(key=lambda row: row.judgement.within)
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for title in ("compare", "output", "iteration", "saved", "limit", "error/limit", ""):
-        table.add_column(title, justify="right" if title == "error/limit" else "left", no_wrap=True)
-    for row in rows[:MOST_ROWS]:
-        table.add_row(*_cells(row))
-    console.print(table)
-    if len(rows) > MOST_ROWS:
-        console.print(f"... and {len(rows) - MOST_ROWS} more")
-    for line in summaries(rejudged):
-        console.print(Text(line), soft_wrap=True)
+    table = Table.of("Accuracy", "output", columns, rows)
+    yield from table_lines(table, width=width(), most=MOST_ROWS, indent="")
+    yield from more_line(table, MOST_ROWS, "", indent="")
+    yield from summaries(rejudged)
     if rejudged.ignored:
-        console.print(f"not judged, no limit given: {', '.join(rejudged.ignored)}", soft_wrap=True)
-    console.print(
-        Text("PASSED" if rejudged.passed else "FAILED", style="bold green" if rejudged.passed else "bold red")
-    )
+        yield f"not judged, no limit given: {', '.join(rejudged.ignored)}"
+    yield [("PASSED", "bold green") if rejudged.passed else ("FAILED", "bold red")]
 
 
 def to_document(rejudged: Rejudged) -> str:
@@ -66,22 +63,8 @@ def summaries(rejudged: Rejudged) -> list[str]:
             key = row.output if is_average else row.iteration
             verdicts[key] = verdicts.get(key, True) and row.judgement.within
         noun = "outputs (means over all iterations)" if is_average else "iterations"
-        who = f"{printable(first)} vs. {printable(second)}"
-        lines.append(f"{compare}: {who}: {sum(verdicts.values())} of {len(verdicts)} {noun} passed")
+        lines.append(f"{compare}: {first} vs. {second}: {sum(verdicts.values())} of {len(verdicts)} {noun} passed")
     return lines
-
-
-def _cells(row: RejudgedRow) -> list[Text]:
-    verdict = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
-    return [
-        Text(row.compare),
-        Text(shorten(printable(row.output), 40)),
-        Text("mean" if row.iteration is None else str(row.iteration)),
-        Text(_numbers(row.metrics)),
-        Text(row.judgement.limit),
-        Text(times(row.judgement.ratio)),
-        verdict,
-    ]
 
 
 def _numbers(metrics: Mapping[str, float | None]) -> str:

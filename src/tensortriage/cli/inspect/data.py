@@ -1,12 +1,10 @@
 """``triage inspect data``: what a file of feeds, saved outputs or accuracy results holds."""
 
-import sys
 from pathlib import Path
 
-import click
-
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.values.options import argument, flag, option
 
 EPILOG = """\b
 Examples:
@@ -14,33 +12,33 @@ Examples:
   triage inspect data golden.json --all
   triage inspect data layers.json --show-values --histogram -n 5
 """
-SHOWN = "What to show"
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("path", type=READ)
-@option("--all", "-a", "everything", is_flag=True, heading=SHOWN, help="Show every iteration, not only the first.")
-@option("--show-values", "-s", is_flag=True, heading=SHOWN, help="Show the values of every tensor.")
-@option("--histogram", is_flag=True, heading=SHOWN, help="Show the distribution of the values of every tensor.")
-@option("--num-items", "-n", type=click.IntRange(-1), default=3, metavar="N", heading=SHOWN,
-        help="Values at each end of a dimension, -1 for all  [default: 3].")  # fmt: skip
-@option("--line-width", type=click.IntRange(-1), default=75, metavar="N", heading=SHOWN,
-        help="Characters per line of values, -1 for no limit  [default: 75].")  # fmt: skip
-@common
+@command(epilog=EPILOG)
 def inspect_data(
-    path: Path, everything: bool, show_values: bool, histogram: bool, num_items: int, line_width: int, as_json: bool
-) -> None:
+    path: Path = argument("PATH"),
+    everything: bool = flag("--all -a", "Show every iteration, not only the first.", group="What to show"),
+    show_values: bool = flag("--show-values -s", "Show the values of every tensor."),
+    histogram: bool = flag("--histogram", "Show the distribution of the values of every tensor."),
+    num_items: int = option(
+        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1),
+    line_width: int = option(
+        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Show statistics and values of PATH: feeds or outputs in any format, or accuracy results."""
-    from tensortriage.cli.inspect.data_view import DataView, show, show_accuracy, to_document
+    from tensortriage.cli.inspect.data_view import DataView, data_lines, show_accuracy, to_document
     from tensortriage.inputs.files.accuracy_results import read_accuracy
     from tensortriage.inputs.files.open_data import is_json
     from tensortriage.inputs.files.polygraphy import document_class
+    from tensortriage.report.terminal.lines import show
 
     if is_json(path) and document_class(path) == "AccuracyResults":
-        show_accuracy(read_accuracy(path), sys.stdout, as_json=as_json)
+        show_accuracy(read_accuracy(path), as_json=as_json)
         return
     view = DataView(path, everything, show_values, histogram, num_items, line_width)
     if as_json:
         print_document(to_document(view))
     else:
-        show(view, sys.stdout)
+        show(data_lines(view))

@@ -2,29 +2,27 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect import accuracy_table
 from tensortriage.inputs.files.accuracy_results import AccuracyResult
 from tensortriage.inputs.files.data_file import Iteration, Series
 from tensortriage.inputs.files.open_data import open_data
-from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
-from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.values.printable import printable
+from tensortriage.inputs.statistics import Figures, Histogram, TensorSummary, histogram, summarize
+from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
+from tensortriage.report.terminal.lines import Line, show, width
+from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, magnitude, shape, shorten
+from tensortriage.values.text import count, magnitude, shape
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy
 
 BAR_WIDTH = 40
-_COLUMNS = ("tensor", "type", "shape", "min", "max", "mean", "std", "median", "p99", "NaN", "Inf")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,28 +46,24 @@ class DataView:
     line_width: int
 
 
-def show(view: DataView, stream: TextIO) -> None:
-    """Print a file, tensor by tensor; no more than one tensor is in memory.
+def data_lines(view: DataView) -> Iterator[Line]:
+    """Yield a file, tensor by tensor; no more than one tensor is in memory.
 
     Raises:
         DataError: When the file cannot be read.
     """
     file = open_data(view.path)
-    console = StreamConsole(stream)
     for series in file.series:
         total = _count(series)
-        who = f" of {printable(series.runner)}" if series.runner else ""
-        title = (
-            f"{printable(str(file.path))}: {count(total, 'iteration')} of {file.kind.value}{who} ({file.format.value})"
-        )
-        console.print(Text(title, style="bold"), soft_wrap=True)
+        who = f" of {series.runner}" if series.runner else ""
+        yield [(f"{file.path}: {count(total, 'iteration')} of {file.kind.value}{who} ({file.format.value})", "bold")]
         for index, iteration in _shown(series, view):
             if total > 1:
                 spent = "" if iteration.seconds is None else f", {iteration.seconds:.3g} s"
-                console.print(f"iteration {index}{spent}", soft_wrap=True)
-            _show_iteration(console, iteration, view)
+                yield f"iteration {index}{spent}"
+            yield from _iteration_lines(iteration, view)
         if total > 1 and not view.everything:
-            console.print("... the others with --all")
+            yield "... the others with --all"
 
 
 def to_document(view: DataView) -> str:
@@ -85,13 +79,13 @@ def to_document(view: DataView) -> str:
     })  # fmt: skip
 
 
-def show_accuracy(results: Sequence[AccuracyResult], stream: TextIO, *, as_json: bool) -> None:
+def show_accuracy(results: Sequence[AccuracyResult], *, as_json: bool) -> None:
     """Print accuracy results with the verdicts that were saved."""
     rejudged = rejudge(SavedAccuracy(tuple(results), tuple(results)), ())
     if as_json:
-        stream.write(accuracy_table.to_document(rejudged) + "\n")
+        print_document(accuracy_table.to_document(rejudged))
     else:
-        accuracy_table.show(rejudged, stream)
+        show(accuracy_table.accuracy_lines(rejudged))
 
 
 def _count(series: Series) -> int:
@@ -131,48 +125,43 @@ def _plain_values(array: np.ndarray) -> Any:
     return array.tolist() if array.dtype.kind in "biufUSO" else array.astype(np.float64).tolist()
 
 
-def _show_iteration(console: Console, iteration: Iteration, view: DataView) -> None:
+def _iteration_lines(iteration: Iteration, view: DataView) -> Iterator[Line]:
     if view.show_values or view.show_histogram:
         for name in iteration.tensors:
-            _show_tensor(console, summarize(name, iteration.tensors[name]), iteration.tensors[name], view)
+            yield from _tensor_lines(summarize(name, iteration.tensors[name]), iteration.tensors[name], view)
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for title in _COLUMNS:
-        table.add_column(title, justify="left" if title in ("tensor", "type", "shape") else "right", no_wrap=True)
-    for name in iteration.tensors:
-        table.add_row(*_cells(summarize(name, iteration.tensors[name])))
-    console.print(table)
+    rows = (summarize(name, iteration.tensors[name]) for name in iteration.tensors)
+    yield from table_lines(Table.of("Tensors", "tensor", _columns(), rows), width=width(), indent="")
 
 
-def _cells(summary: TensorSummary) -> list[Text]:
-    figures = summary.figures
-    numbers: list[float | None] = [None] * 6
-    if figures is not None:
-        numbers = [figures.minimum, figures.maximum, figures.mean, figures.deviation, figures.median]
-        numbers.append(figures.percentiles[2])
-    return [
-        Text(shorten(printable(summary.name), 44)),
-        Text(summary.dtype),
-        Text(shape(summary.shape)),
-        *(Text(magnitude(number)) for number in numbers),
-        _alarm(summary.nan),
-        _alarm(summary.inf),
-    ]
+def _columns() -> Sequence[Column[TensorSummary]]:
+    def figure(of: Callable[[Figures], float]) -> Callable[[TensorSummary], str]:
+        return lambda row: magnitude(None if row.figures is None else of(row.figures))
+
+    def alarm(number: int) -> TableCell:
+        return TableCell(str(number), Tone.PROBLEM if number else None)
+
+    return (
+        Column("tensor", lambda row: row.name, Looks.NAME),
+        Column("type", lambda row: row.dtype),
+        Column("shape", lambda row: shape(row.shape)),
+        Column("min", figure(lambda figures: figures.minimum), Looks.NUMBER),
+        Column("max", figure(lambda figures: figures.maximum), Looks.NUMBER),
+        Column("mean", figure(lambda figures: figures.mean), Looks.NUMBER),
+        Column("std", figure(lambda figures: figures.deviation), Looks.NUMBER),
+        Column("median", figure(lambda figures: figures.median), Looks.NUMBER),
+        Column("p99", figure(lambda figures: figures.percentiles[2]), Looks.NUMBER),
+        Column("NaN", lambda row: alarm(row.nan), Looks.NUMBER),
+        Column("Inf", lambda row: alarm(row.inf), Looks.NUMBER),
+    )
 
 
-def _alarm(number: int) -> Text:
-    return Text(str(number), style="bold red" if number else "")
-
-
-def _show_tensor(console: Console, summary: TensorSummary, array: np.ndarray, view: DataView) -> None:
-    head = f"{printable(summary.name)} [dtype={summary.dtype}, shape={summary.shape}]"
-    console.print(Text(f"{head}{_statistics(summary)}"), soft_wrap=True)
-    if view.show_histogram:
-        found = histogram(array)
-        if found is not None:
-            console.print(Text(_histogram(found)), soft_wrap=True)
+def _tensor_lines(summary: TensorSummary, array: np.ndarray, view: DataView) -> Iterator[Line]:
+    yield f"{summary.name} [dtype={summary.dtype}, shape={summary.shape}]{_statistics(summary)}"
+    if view.show_histogram and (found := histogram(array)) is not None:
+        yield from _histogram(found)
     if view.show_values:
-        console.print(Text(_values(array, view)), soft_wrap=True)
+        yield from _values(array, view)
 
 
 def _statistics(summary: TensorSummary) -> str:
@@ -188,17 +177,15 @@ def _statistics(summary: TensorSummary) -> str:
     ])  # fmt: skip
 
 
-def _histogram(found: Histogram) -> str:
+def _histogram(found: Histogram) -> Iterator[str]:
     most = max(found.counts)
-    lines = []
     for low, high, number in zip(found.edges[:-1], found.edges[1:], found.counts, strict=True):
-        lines.append(f"  {low:>10.3g} .. {high:<10.3g} {number:>10} {'#' * round(BAR_WIDTH * number / most)}")
-    return "\n".join(lines)
+        yield f"  {low:>10.3g} .. {high:<10.3g} {number:>10} {'#' * round(BAR_WIDTH * number / most)}"
 
 
-def _values(array: np.ndarray, view: DataView) -> str:
+def _values(array: np.ndarray, view: DataView) -> list[str]:
     items = sys.maxsize if view.num_items < 0 else view.num_items
     width = sys.maxsize if view.line_width < 0 else view.line_width
     threshold = sys.maxsize if view.num_items < 0 else 1000
     text = np.array2string(array, edgeitems=items, max_line_width=width, threshold=threshold)
-    return "\n".join("  " + printable(line) for line in text.splitlines())
+    return ["  " + line for line in text.splitlines()]

@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-import click
-
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.declared import command
+from tensortriage.cli.documents import answer
 from tensortriage.errors import UsageError
+from tensortriage.values.options import option
 
 EPILOG = """\b
 Examples:
@@ -18,18 +17,18 @@ Examples:
 \b
 Exit codes: 0 no tactic occurs in bad builds alone, 1 some do.
 """
-HEADING = "Builds"
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@option("--dir", "folder", type=READ, metavar="DIR", heading=HEADING,
-        help="Directory with good/ and bad/.")  # fmt: skip
-@option("--good", type=READ, metavar="PATH", heading=HEADING,
-        help="File of a good build's tactics, or a directory of such files.")  # fmt: skip
-@option("--bad", type=READ, metavar="PATH", heading=HEADING,
-        help="File of a bad build's tactics, or a directory of such files.")  # fmt: skip
-@common
-def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | None, as_json: bool) -> None:
+@command(epilog=EPILOG)
+def inspect_diff_tactics(
+    folder: Path | None = option("--dir", "DIR", "Directory with good/ and bad/.", default=None, group="Builds"),
+    good: Path | None = option(
+        "--good", "PATH", "File of a good build's tactics, or a directory of such files.", default=None),
+    bad: Path | None = option(
+        "--bad", "PATH", "File of a bad build's tactics, or a directory of such files.", default=None),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Compare the tactics of good and bad builds, and rank those that go with failure.
 
     Files may be records of --save-tactics, replays of Polygraphy, or verbose logs of TensorRT; other files are ignored.
@@ -42,16 +41,9 @@ def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | Non
             slug="tactics-one-sided",
             cure="give --dir DIR with the folders good/ and bad/, or --good PATH and --bad PATH",
         )
+    from tensortriage.report.terminal.tactics_text import diff_lines
     from tensortriage.workflows.engines.recorded_tactics import diff_tactics
 
     diff = diff_tactics([good], [bad])
-    if as_json:
-        from tensortriage.values.serial import to_json
-
-        print_document(to_json(diff))
-    else:
-        from tensortriage.report.terminal.tactics_text import diff_lines
-
-        for line in diff_lines(diff):
-            click.echo(line)
+    answer(diff, diff_lines(diff), as_json=as_json)
     sys.exit(1 if diff.only_bad else 0)

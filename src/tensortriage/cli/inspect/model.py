@@ -1,22 +1,17 @@
 """``triage inspect model``: what is in a model, on one screen or node by node."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
+from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import (
-    READ,
-    GuideCommand,
-    common,
-    external_data_option,
-    model_type_option,
-    option,
-    own_inference,
-)
+from tensortriage.cli.options import model_type_option, own_inference
+from tensortriage.runs.request_fields import external_data_field
+from tensortriage.values.options import argument, flag, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +19,8 @@ if TYPE_CHECKING:
     from tensortriage.model.inspect.node_listing import LayerFacts
     from tensortriage.model.inspect.summary import ModelSummary
     from tensortriage.model.inspect.weight_summary import WeightFacts
-    from tensortriage.model.shape_inference.unbounded_sizes import UnboundedSize
+    from tensortriage.model.transforms.bound_sizes import UnboundedSize
+    from tensortriage.report.terminal.lines import Line
     from tensortriage.values.spec import ValueSpec
 
 EPILOG = """\b
@@ -47,33 +43,22 @@ class Details(TypedDict, total=False):
     unbounded_sizes: "Sequence[UnboundedSize]"
 
 
-@click.command(cls=GuideCommand, value_lists=("--show",), epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--show", multiple=True, type=click.Choice(PARTS), metavar="PART...", heading=SHOWN,
-        help="layers: every node; attrs: nodes with their attributes; weights: the values of every "
-             "constant.")  # fmt: skip
-@option("--list-unbounded-dds", "unbounded", is_flag=True, heading=SHOWN,
-        help="List the tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
-@external_data_option(FILES, rare=False)
-@option("--ignore-external-data", "unseen", is_flag=True, heading=FILES, rare=True,
-        help="Do not read weights outside the file, not even for --show weights.")  # fmt: skip
-@model_type_option(FILES)
-@option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=SHOWN, rare=True,
-        help="Infer types and shapes, and show them too.")  # fmt: skip
-@own_inference(SHOWN)
-@common
-@click.pass_context
+@command(epilog=EPILOG, accepted=[model_type_option(FILES), own_inference(SHOWN)])
 def inspect_model(
-    context: click.Context,
-    /,
-    model: Path,
-    show: tuple[str, ...],
-    unbounded: bool,
-    infer_shapes: bool,
-    external_data_dir: Path | None,
-    unseen: bool,
+    model: Path = argument("MODEL"),
+    show: tuple[str, ...] = option(
+        "--show", "PART...", "layers: every node; attrs: nodes with their attributes; weights: the values of every "
+        "constant.", default=(), choices=PARTS, group=SHOWN),
+    unbounded: bool = flag(
+        "--list-unbounded-dds", "List the tensors that decide a size, depend on data and are not bounded."),
+    infer_shapes: bool = flag(
+        "--shape-inference --do-shape-inference", "Infer types and shapes, and show them too.", rare=True),
+    external_data_dir: Path | None = external_data_field(rare=False, group=FILES),
+    unseen: bool = flag(
+        "--ignore-external-data", "Do not read weights outside the file, not even for --show weights.", rare=True),
+    *,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Show what is in MODEL: operators, interface, parameters, dynamic dimensions, bodies, functions, repeated blocks.
 
     Nothing is run, and no weight is read unless asked for, so the size of the model does not matter.
@@ -82,7 +67,7 @@ def inspect_model(
     from tensortriage.model.inspect.summary import summary_of
     from tensortriage.model.io.parse import read_message
 
-    if context.meta.get(COMPATIBLE) and not as_json:
+    if click.get_current_context().meta.get(COMPATIBLE) and not as_json:
         as_polygraphy(model, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen)
         return
     message = read_message(model)
@@ -98,13 +83,20 @@ def inspect_model(
     if as_json:
         print_document(document(summary, details))
     else:
-        tell(summary, details, attributes="attrs" in show)
+        from tensortriage.report.terminal.lines import show as show_lines
+
+        show_lines(lines(summary, details, attributes="attrs" in show))
 
 
 def as_polygraphy(
-    path: Path, show: Collection[str], external_data_dir: Path | None, *, unbounded: bool, infer_shapes: bool,
+    path: Path,
+    show: Collection[str],
+    external_data_dir: Path | None,
+    *,
+    unbounded: bool,
+    infer_shapes: bool,
     unseen: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Print the model in Polygraphy's layout."""
     from tensortriage.errors import ModelError
     from tensortriage.model.inspect.outline import ValueFacts
@@ -112,8 +104,8 @@ def as_polygraphy(
     from tensortriage.model.io.load import read_model
     from tensortriage.model.io.parse import read_message
     from tensortriage.model.model import Model
-    from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
     from tensortriage.model.shape_inference.value_specs import value_specs
+    from tensortriage.model.transforms.bound_sizes import unbounded_sizes
     from tensortriage.values.printable import printable
 
     click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
@@ -147,8 +139,8 @@ def deeper(
     """Return what needs the loaded model."""
     from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
-    from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
     from tensortriage.model.shape_inference.value_specs import value_specs
+    from tensortriage.model.transforms.bound_sizes import unbounded_sizes
 
     found: Details = {}
     model = Model.load(path, external_data_dir=external_data_dir)
@@ -173,30 +165,26 @@ def document(summary: "ModelSummary", details: Details) -> str:
     return to_json(fields | {name: tuple(rows) for name, rows in rows_of.items()})
 
 
-def tell(summary: "ModelSummary", details: Details, *, attributes: bool) -> None:
-    """Print the summary and what else was asked for."""
-    from tensortriage.report.terminal.model_text import layer_lines, shape_text, size, summary_lines, weight_range
-    from tensortriage.values.printable import printable
+def lines(summary: "ModelSummary", details: Details, *, attributes: bool) -> Iterator["Line"]:
+    """Yield the summary and what else was asked for."""
+    from tensortriage.report.terminal.model_text import layer_lines, shape_text, summary_lines, weight_range
+    from tensortriage.values.text import size
 
-    click.echo("\n".join(summary_lines(summary)))
+    yield from summary_lines(summary)
     if "layers" in details:
-        click.echo(f"layers ({len(details['layers'])})")
-        for line in layer_lines(details["layers"], attributes=attributes):
-            click.echo(f"  {line}")
+        yield f"layers ({len(details['layers'])})"
+        yield from (f"  {line}" for line in layer_lines(details["layers"], attributes=attributes))
     for weight in details.get("weights", ()):
-        click.echo(f"weight {printable(weight.name)} {weight.dtype} {shape_text(weight.shape)}, {size(weight.nbytes)}")
-        spread = weight_range(weight.minimum, weight.maximum, weight.mean)
-        odd = f", {weight.nonfinite} not finite" if weight.nonfinite else ""
-        if spread:
-            click.echo(f"  {spread}, {weight.zeros} zeros{odd}")
-        click.echo("\n".join("  " + printable(line) for line in weight.values.splitlines()))
+        yield f"weight {weight.name} {weight.dtype} {shape_text(weight.shape)}, {size(weight.nbytes)}"
+        if spread := weight_range(weight.minimum, weight.maximum, weight.mean):
+            odd = f", {weight.nonfinite} not finite" if weight.nonfinite else ""
+            yield f"  {spread}, {weight.zeros} zeros{odd}"
+        yield from (f"  {line}" for line in weight.values.splitlines())
     if "values" in details:
-        click.echo(f"values ({len(details['values'])})")
+        yield f"values ({len(details['values'])})"
         for value in details["values"]:
-            dtype = value.dtype.label if value.dtype else "?"
-            click.echo(f"  {printable(value.name)} {dtype} {shape_text(value.shape)}")
+            yield f"  {value.name} {value.dtype.label if value.dtype else '?'} {shape_text(value.shape)}"
     if "unbounded_sizes" in details:
         rows = details["unbounded_sizes"]
-        click.echo(f"sizes that depend on data and are not bounded ({len(rows)})")
-        for row in rows:
-            click.echo(f"  {printable(row.value)}  decides the size of {row.op_type} {printable(row.node)}")
+        yield f"sizes that depend on data and are not bounded ({len(rows)})"
+        yield from (f"  {row.value}  decides the size of {row.op_type} {row.node}" for row in rows)

@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import click
+from tensortriage.cli.declared import command
+from tensortriage.cli.documents import answer
+from tensortriage.runs.request_fields import LimitOptions, external_data_field, target_field
+from tensortriage.values.options import argument, flag, part
 
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.inspect.engine_arguments import engine_options, required_target
-from tensortriage.cli.options import READ, GuideCommand, common, option
+if TYPE_CHECKING:
+    from tensortriage.engines.base import Limits
 
 EPILOG = """\b
 Examples:
@@ -20,19 +23,14 @@ Exit codes: 0 every region computes in what was asked for, where it was asked to
 """
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--findings", is_flag=True, heading="What to show",
-        help="Show only the regions that are not what was asked for.")  # fmt: skip
-@engine_options
-@common
+@command(epilog=EPILOG)
 def inspect_plan(
-    model: Path,
-    target: str | None,
-    findings: bool,
-    external_data_dir: Path | None,
-    timeout: float | None,
-    memory_limit: str,
+    model: Path = argument("MODEL"),
+    findings: bool = flag("--findings", "Show only the regions that are not what was asked for.", group="What to show"),
+    target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine"),
+    external_data_dir: Path | None = external_data_field(),
+    limits: "Limits" = part(factory=LimitOptions),
+    *,
     as_json: bool,
 ) -> None:
     """Show what an engine really runs for MODEL: fused regions, their ONNX nodes, implementations, precision.
@@ -41,21 +39,10 @@ def inspect_plan(
     another one (fp32 where fp16 was asked for, bf16 where nobody asked for it), or that runs elsewhere than on the
     provider that was asked for, is a finding, marked with "!".
     """
-    from tensortriage.cli.requests import limits_of
+    from tensortriage.report.terminal.plan_text import closing_lines, region_lines
     from tensortriage.workflows.engines import engine_inspection
 
-    spec = required_target(target, "inspect plan", model)
-    limits = limits_of(timeout, memory_limit)
-    found = engine_inspection.inspect_plan(model, spec, limits=limits, external_data_dir=external_data_dir)
-    if as_json:
-        from tensortriage.values.serial import to_json
-
-        print_document(to_json(found))
-    else:
-        from tensortriage.report.terminal.plan_text import MARK, closing_lines, region_lines
-
-        for line in region_lines(found, found.findings if findings else found.regions):
-            click.echo(click.style(line, fg="red") if line.startswith(MARK) else line)
-        for line in closing_lines(found):
-            click.echo(click.style(line, fg="red") if line.startswith(MARK) else line)
+    found = engine_inspection.inspect_plan(model, target, limits=limits, external_data_dir=external_data_dir)
+    regions = region_lines(found, found.findings if findings else found.regions)
+    answer(found, (*regions, *closing_lines(found)), as_json=as_json)
     sys.exit(1 if found.findings else 0)

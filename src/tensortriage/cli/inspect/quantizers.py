@@ -3,22 +3,13 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
-import click
-
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import DataValues
-from tensortriage.cli.options import (
-    DATA_LISTS,
-    READ,
-    GuideCommand,
-    common,
-    data_options,
-    external_data_option,
-    option,
-    samples_option,
-)
+from tensortriage.cli.declared import command
+from tensortriage.cli.documents import answer
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.request_fields import external_data_field, samples_field
+from tensortriage.values.options import argument, option, part
 
 if TYPE_CHECKING:
     from tensortriage.workflows.quantization.blocked_inspection import BlockRow
@@ -32,22 +23,17 @@ Examples:
 MOST_SHOWN = 20
 
 
-@click.command(cls=GuideCommand, value_lists=DATA_LISTS, epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--original", type=READ, metavar="MODEL", heading="Model",
-        help="The float model that MODEL was made from, for the original values of stored weights.")  # fmt: skip
-@samples_option("Inputs", 8)
-@external_data_option("Model")
-@data_options
-@common
+@command(epilog=EPILOG)
 def inspect_quantizers(
-    model: Path,
-    original: Path | None,
-    samples: int,
-    external_data_dir: Path | None,
+    model: Path = argument("MODEL"),
+    original: Path | None = option(
+        "--original", "MODEL", "The float model that MODEL was made from, for the original values of stored weights.",
+        default=None, group="Model"),
+    external_data_dir: Path | None = external_data_field(),
+    feeding: FeedRequest = part(factory=FeedRequest, limits=None, most=samples_field(8, group="Inputs")),
+    *,
     as_json: bool,
-    **given: Unpack[DataValues],
-) -> None:
+) -> None:  # fmt: skip
     """Judge every pair of QuantizeLinear and DequantizeLinear of MODEL, calibrated or learned in training.
 
     The model without its pairs is the reference. For each pair: the error at the outputs with this pair alone, and
@@ -55,26 +41,19 @@ def inspect_quantizers(
     clipping and rounding.
     """
     from tensortriage.cli.progress import Teller
-    from tensortriage.cli.requests import feed_request
     from tensortriage.model.model import Model
     from tensortriage.runs.feeds.feed_request import feeds
-    from tensortriage.values.printable import printable
-    from tensortriage.values.serial import to_json
     from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
     with contextlib.closing(Teller(err=as_json)) as teller:
         found = inspect_quantizers(
             loaded,
-            list(feeds(feed_request(given, most=samples), loaded)),
+            list(feeds(feeding, loaded)),
             original=None if original is None else Model.load(original, external_data_dir=external_data_dir),
             progress=teller.progress,
         )
-    if as_json:
-        print_document(to_json(found))
-        return
-    for line in lines(found):
-        click.echo(printable(line))
+    answer(found, lines(found), as_json=as_json)
 
 
 def lines(found: "QuantizersResult") -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import click
-
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import READ, GuideCommand, common
+from tensortriage.cli.declared import command
+from tensortriage.cli.documents import answer
+from tensortriage.values.options import argument
 
 EPILOG = """\b
 Examples:
@@ -15,20 +14,11 @@ Examples:
 """
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("file", type=READ)
-@common
-def inspect_tactics(file: Path, as_json: bool) -> None:
+@command(epilog=EPILOG)
+def inspect_tactics(file: Path = argument("FILE"), *, as_json: bool) -> None:
     """Show the tactics in FILE: a record of --save-tactics, a replay of Polygraphy, or a verbose log of TensorRT."""
+    from tensortriage.report.terminal.tactics_text import record_lines
     from tensortriage.runs.tactics import load_record
 
     record = load_record(file)
-    if as_json:
-        from tensortriage.values.serial import to_json
-
-        print_document(to_json(record))
-        return
-    from tensortriage.report.terminal.tactics_text import record_lines
-
-    for line in record_lines(record):
-        click.echo(line)
+    answer(record, record_lines(record), as_json=as_json)

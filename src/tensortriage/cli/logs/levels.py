@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
@@ -11,6 +12,18 @@ LEVELS = {
 }  # fmt: skip
 """Polygraphy's names of levels, as numbers of `logging`; from SUPER_VERBOSE on the libraries used are heard too."""
 _STEPS = tuple(sorted(level for name, level in LEVELS.items() if name not in ("START", "FINISH")))
+
+
+class LogValues(TypedDict):
+    """The logging options of a command line, as far as it is read."""
+
+    more: int
+    less: int
+    named: tuple[str, ...]
+    silent: bool
+    formats: tuple[str, ...]
+    plain: bool
+    file: Path | None
 
 
 def levels_of(words: Sequence[str]) -> tuple[int | None, dict[str, int]]:

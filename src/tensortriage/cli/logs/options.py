@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tensortriage.cli.logs.levels import LEVELS
-from tensortriage.cli.option_values import LogValues
+from tensortriage.cli.logs.levels import LEVELS, LogValues
 
 if TYPE_CHECKING:
     from tensortriage.cli.logs.records import Log

@@ -14,8 +14,7 @@ from typing import TextIO
 
 import click
 
-from tensortriage.cli.logs.levels import LEVELS, levels_of, moved
-from tensortriage.cli.option_values import LogValues
+from tensortriage.cli.logs.levels import LEVELS, LogValues, levels_of, moved
 
 PACKAGE = "tensortriage"
 _LETTERS = {level: name[0] for name, level in LEVELS.items()} | {

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.inspect.accuracy_table import show, to_document
+from tensortriage.cli.inspect.accuracy_table import accuracy_lines, to_document
 from tensortriage.cli.run import compatible
 from tensortriage.compare.judgement.tolerance import ErrorStat, PolygraphyTolerance, ThresholdTolerance, Tolerance
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.accuracy_results import AVERAGE
+from tensortriage.report.run_result import CompareResult
+from tensortriage.report.terminal.lines import show
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, accuracy_of, as_judged
 
@@ -54,6 +55,6 @@ def show_and_exit(
     elif names:
         compatible.tell_rejudged(judged)
     else:
-        show(judged, sys.stdout)
+        show(accuracy_lines(judged))
     failed = any(not outcome.ok for outcome in result.outcomes.values()) or bool(result.invalid)
     sys.exit(0 if judged.passed and not failed else 1)

@@ -4,17 +4,17 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from tensortriage.cli.option_values import RunValues
+from tensortriage.cli.run.options import RunOptions
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.report.run_result import CompareResult
 from tensortriage.workflows.comparison.participants import Saved
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 _logger = logging.getLogger(__name__)
 _FINISH = 28
-_PREFIXES = {"onnxruntime": "onnxrt", "tensorrt": "trt", "reference": "pluginref"}
+_PREFIXES = {"onnxruntime": "onnxrt", "tensorrt": "trt", "float64": "pluginref"}
 
 
 def check_words(words: Sequence[str]) -> None:
@@ -32,10 +32,10 @@ def check_words(words: Sequence[str]) -> None:
             )  # fmt: skip
 
 
-def asks_nothing(given: RunValues) -> bool:
+def asks_nothing(given: RunOptions) -> bool:
     """Whether neither an engine nor a saved result is named: Polygraphy says so and ends with 0."""
-    named = given["runners"] or given["targets"] or given["reference"] or given["load_outputs"]
-    if given["gen_script"] is not None or named:
+    named = given.runners or given.targets or given.reference or given.load_outputs
+    if given.gen_script is not None or named:
         return False
     _logger.warning("No runners have been selected. Inference will not be run!")
     return True

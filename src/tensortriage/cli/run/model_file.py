@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-from tensortriage.cli.option_values import RunValues
-from tensortriage.cli.surgeon.options import layout_of
+from tensortriage.cli.run.options import RunOptions
 from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.edits.convert import ConvertRequest, convert
-from tensortriage.workflows.edits.edit_pipeline import Source, Target
-from tensortriage.workflows.edits.verify_edit import ProofRequest, Verify
+from tensortriage.workflows.edits.convert import convert
+from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest, Source, Target, Verify
 
 
-def model_to_run(model: Path, given: RunValues, outputs: OutputChoice, folder: Path) -> Path:
+def model_to_run(model: Path, given: RunOptions, outputs: OutputChoice, folder: Path) -> Path:
     """Return the file to run, after ``--fp-to-fp16``; write it for ``--save-onnx``, with the outputs to compare.
 
     Args:
@@ -25,24 +23,23 @@ def model_to_run(model: Path, given: RunValues, outputs: OutputChoice, folder: P
     Raises:
         UsageError: When options of writing are given and nothing is written (``option-needs-another``).
     """
-    source = Source(model, given["external_data_dir"])
-    if given["save_onnx"] is None and given["external_location"] is not None:
+    source = Source(model, given.request.external_data_dir)
+    if given.save_onnx is None and given.layout is not ExternalData.LEAVE:
         raise UsageError(
             "--save-external-data has no effect: no model is written",
             slug="option-needs-another",
             cure="add --save-onnx FILE",
         )
-    layout = layout_of(given, ExternalData.LEAVE)
-    precision = Precision.FP16 if given["to_fp16"] else None
+    precision = Precision.FP16 if given.to_fp16 else None
     unproven = ProofRequest(verify=Verify.NEVER)
-    if given["save_onnx"] is not None:
+    if given.save_onnx is not None:
         convert(
             ConvertRequest(
                 source=source,
-                target=Target(given["save_onnx"], layout),
+                target=Target(given.save_onnx, given.layout),
                 outputs=outputs,
                 precision=precision,
-                infer_shapes=given["infer_shapes"],
+                infer_shapes=given.infer_shapes,
                 proof=unproven,
             )
         )

@@ -5,40 +5,33 @@ import dataclasses
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NoReturn
 
 import click
-import numpy as np
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import OnnxRuntimeValues, RunValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
 from tensortriage.cli.run import averages, compatible
 from tensortriage.cli.run.model_file import model_to_run
+from tensortriage.cli.run.options import RunOptions
 from tensortriage.cli.run.script import script_of
-from tensortriage.cli.run.tolerance_options import tolerances_of
-from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
 from tensortriage.inputs.files.save_data import check_place
+from tensortriage.report.run_result import CompareResult
 from tensortriage.report.terminal import run_text
-from tensortriage.runs.engine_specs import REFERENCE, usable
-from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
+from tensortriage.report.terminal.lines import show, width
+from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
 from tensortriage.values.files import write_text
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
-from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.comparison.build_engines import build_engines
-from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.comparison.compare import build_engines, compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_every
@@ -46,13 +39,8 @@ from tensortriage.workflows.comparison.worst_feeds import save_worst
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
-LEVELS = {
-    "ORT_DISABLE_ALL": "none", "ORT_ENABLE_BASIC": "basic", "ORT_ENABLE_EXTENDED": "extended",
-    "ORT_ENABLE_LAYOUT": "layout", "ORT_ENABLE_ALL": "all",
-}  # fmt: skip
 
-
-def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoReturn:
+def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
     context = click.get_current_context()
     as_there = bool(context.meta.get(COMPATIBLE))
@@ -60,46 +48,14 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
         compatible.check_words(context.meta["words"])
         if compatible.asks_nothing(given):
             sys.exit(0)
+    model = given.request.model
     if model is None:
         check_saved_alone(given, context)
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    feeding = feed_request(given, most=None, limits=limits)
-    saved = load_every(given["load_outputs"])
-    reference, targets = engines_of(given, saved)
-    if as_there and not (given["reference"] or given["targets"]):
-        reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
-    reference = usable(str(reference), limits=limits) if reference else None
-    targets = [usable(str(spec), limits=limits) for spec in targets]
-    outputs = OutputChoice(
-        (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
-        (*given["exclude"], *given["trt_exclude_outputs"]),
-        given["by_type"],
-        strict=not as_there,
-    )
-    request = CompareRequest(
-        model=model,
-        reference=reference,
-        targets=targets,
-        saved=saved,
-        target_model=given["target_model"],
-        feeding=feeding,
-        outputs=outputs,
-        tolerances=tolerances_of(given, limits) or ([PolygraphyTolerance()] if as_there else []),
-        validate=given["validate"],
-        fail_fast=given["fail_fast"],
-        warm_up=given["warm_up"],
-        postprocess=postprocess_of(given),
-        metric=metric_of(given["metric_script"], limits),
-        flatten=given["no_shape_check"],
-        batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
-        limits=limits,
-        external_data_dir=given["external_data_dir"],
-        strict=not as_there,
-    )
-    if given["check_average"]:
+    request = request_of(given, as_there=as_there)
+    if given.judgement.check_average:
         averages.check(request.tolerances)
     check_places(request, given)
-    if given["gen_script"] is not None:
+    if given.gen_script is not None:
         write_script(request, given)
     if not as_there:
         click.echo(printable(headline(request)), err=as_json)
@@ -107,11 +63,11 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         if model is not None:
             request = prepared(request, model, given, Path(folder))
-            if feeding.iterations == 0:
+            if request.feeding.iterations == 0:
                 only_build(request, as_json=as_json)
         result = recorded(request, given, names)
-        saved_worst = save_worst(request, result, given["save_worst"]) if given["save_worst"] else 0
-    if given["check_average"]:
+        saved_worst = save_worst(request, result, given.save_worst) if given.save_worst else 0
+    if given.judgement.check_average:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
     if as_there and not as_json:
         compatible.tell(result, names)
@@ -120,43 +76,63 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
     elif as_json:
         print_document(run_text.to_document(result))
     else:
-        run_text.show(result, sys.stdout)
-    if model is not None and given["save_worst"]:
-        for line in tell_worst(request, model, given["save_worst"], saved_worst):
+        show(run_text.comparison_lines(result, width()))
+    if model is not None and given.save_worst:
+        for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
     sys.exit(0 if result.passed else 1)
 
 
-NEED_MODEL: Mapping[str, str] = MappingProxyType({
-    "save_inputs": "--save-inputs", "save_input_blob": "--save-input-blob", "save_onnx": "--save-onnx",
-    "to_fp16": "--fp-to-fp16", "target_model": "--target-model", "metric_script": "--metric-script",
-    "gen_script": "--gen-script",
-})  # fmt: skip
-"""Options that ask for something only a model and its inputs can give."""
+def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
+    """Return the comparison that the options ask for, with engines that can be used here."""
+    limits = given.request.limits
+    saved = load_every(given.load_outputs)
+    reference, targets = engines_of(given, saved)
+    if as_there and not (given.reference or given.targets):
+        reference, targets, saved = compatible.ordered([runner(name, given) for name in given.runners], saved)
+    chosen = given.request.outputs
+    return dataclasses.replace(
+        given.request,
+        reference=usable(str(reference), limits=limits) if reference else None,
+        targets=[usable(str(spec), limits=limits) for spec in targets],
+        saved=saved,
+        outputs=dataclasses.replace(
+            chosen,
+            mark=(*chosen.mark, *given.marked.outputs, *given.marked.debug),
+            exclude=(*chosen.exclude, *given.marked.excluded),
+            strict=not as_there,
+        ),
+        tolerances=given.judgement.tolerances(limits) or ([PolygraphyTolerance()] if as_there else []),
+        strict=not as_there,
+    )
 
 
-def check_saved_alone(given: RunValues, context: click.Context) -> None:
+def check_saved_alone(given: RunOptions, context: click.Context) -> None:
     """Refuse what only a model can answer, when none is named.
 
     Raises:
         click.UsageError: When something is to be run, or no saved outputs are named.
         UsageError: For an option that needs the model (``option-needs-model``).
     """
-    if not given["load_outputs"] or given["runners"] or given["targets"] or given["reference"]:
+    if not given.load_outputs or given.runners or given.targets or given.reference:
         raise click.UsageError("Missing argument 'MODEL'", context)
-    values: Mapping[str, object] = given
-    for name, option in NEED_MODEL.items():
-        if values[name]:
+    needing = {
+        "--save-inputs": given.save_inputs, "--save-input-blob": given.save_input_blob, "--save-onnx": given.save_onnx,
+        "--fp-to-fp16": given.to_fp16, "--target-model": given.request.target_model,
+        "--metric-script": given.request.metric, "--gen-script": given.gen_script,
+    }  # fmt: skip
+    for name, value in needing.items():
+        if value:
             raise UsageError(
-                f"{option} needs the model, but only saved outputs are given",
+                f"{name} needs the model, but only saved outputs are given",
                 slug="option-needs-model", cure="name the MODEL, or leave the option out",
             )  # fmt: skip
 
 
-def prepared(request: CompareRequest, model: Path, given: RunValues, folder: Path) -> CompareRequest:
+def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Path) -> CompareRequest:
     """Return the request with the model that is run, written where asked for, and with targets that can be built."""
     chosen = model_to_run(model, given, request.outputs, folder)
-    source = given["target_model"] or chosen
+    source = given.request.target_model or chosen
     feeding = request.feeding
     if feeding.iterations == 0:
         return dataclasses.replace(request, model=chosen)
@@ -164,10 +140,10 @@ def prepared(request: CompareRequest, model: Path, given: RunValues, folder: Pat
     return dataclasses.replace(request, model=chosen, targets=targets)
 
 
-def write_script(request: CompareRequest, given: RunValues) -> NoReturn:
+def write_script(request: CompareRequest, given: RunOptions) -> NoReturn:
     """Write the script that does the same and exit."""
     context = click.get_current_context()
-    words, place = context.meta["words"], str(given["gen_script"])
+    words, place = context.meta["words"], str(given.gen_script)
     kept = [word for word in words if word != place and word.partition("=")[0] not in ("--gen", "--gen-script")]
     line = f"{context.command_path} {shlex.join(kept)}"
     text = script_of(dataclasses.replace(request, saved=()), given, line)
@@ -188,26 +164,26 @@ def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
     sys.exit(0)
 
 
-def check_places(request: CompareRequest, given: RunValues) -> None:
+def check_places(request: CompareRequest, given: RunOptions) -> None:
     """Refuse files to save that could not hold what will be saved.
 
     Raises:
         UsageError: For a file that could not hold what is to be saved, or a file of worst samples without a metric.
     """
-    if given["save_inputs"]:
-        check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
-    if given["save_worst"]:
+    if given.save_inputs:
+        check_place(given.save_inputs, [""], kind=Kind.INPUTS)
+    if given.save_worst:
         if request.metric is None:
             raise UsageError(
                 "--save-worst without --metric-script",
                 slug="option-needs-another",
                 cure="name the metric: --metric-script",
             )
-        check_place(given["save_worst"], [""], kind=Kind.INPUTS)
-    if given["save_outputs"]:
+        check_place(given.save_worst, [""], kind=Kind.INPUTS)
+    if given.save_outputs:
         live = [spec for spec in (request.reference, *request.targets) if spec is not None]
         names = [*(name for name, _ in numbered(live)), *(saved.name for saved in request.saved)]
-        check_place(given["save_outputs"], names, kind=Kind.OUTPUTS)
+        check_place(given.save_outputs, names, kind=Kind.OUTPUTS)
 
 
 def participants(request: CompareRequest) -> list[str]:
@@ -218,7 +194,7 @@ def participants(request: CompareRequest) -> list[str]:
     return [*live, *(saved.name for saved in request.saved)]
 
 
-def recorded(request: CompareRequest, given: RunValues, names: Mapping[str, str]) -> CompareResult:
+def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str]) -> CompareResult:
     """Compare, and write the files that were asked for.
 
     Args:
@@ -231,25 +207,25 @@ def recorded(request: CompareRequest, given: RunValues, names: Mapping[str, str]
         with contextlib.closing(Teller(err=True)) as teller:
             result = compare(
                 request,
-                record=recorder.outputs if given["save_outputs"] else None,
-                on_feed=recorder.feed if given["save_inputs"] or given["save_input_blob"] else None,
+                record=recorder.outputs if given.save_outputs else None,
+                on_feed=recorder.feed if given.save_inputs or given.save_input_blob else None,
                 say=teller.progress,
             )
-        if given["save_inputs"]:
-            recorder.save_inputs(given["save_inputs"])
-        if given["save_input_blob"]:
-            recorder.save_blobs(given["save_input_blob"])
-        if given["save_outputs"]:
+        if given.save_inputs:
+            recorder.save_inputs(given.save_inputs)
+        if given.save_input_blob:
+            recorder.save_blobs(given.save_input_blob)
+        if given.save_outputs:
             # There, what was loaded is not saved again.
             loaded = {saved.name for saved in request.saved} if names else set()
             if request.model is not None or not loaded:
-                recorder.save_outputs(given["save_outputs"], names, without=loaded)
-    if given["save_accuracy_results"]:
+                recorder.save_outputs(given.save_outputs, names, without=loaded)
+    if given.save_accuracy_results:
         from tensortriage.inputs.files.accuracy_results import write_accuracy
         from tensortriage.workflows.comparison.saved_accuracy import accuracy_of, as_judged, averaged
 
         found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
-        write_accuracy(given["save_accuracy_results"], averaged(found) if given["check_average"] else found)
+        write_accuracy(given.save_accuracy_results, averaged(found) if given.judgement.check_average else found)
     return result
 
 
@@ -261,12 +237,12 @@ def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> 
     yield f"worst by the metric: {count(saved, 'sample')}, saved to {path}"
     for target in request.targets:
         words = ["triage", "diagnose", str(model), "--target", str(target), "--inputs", str(path)]
-        if request.reference is not None and str(request.reference) != REFERENCE:
+        if request.reference is not None and str(request.reference) != DEFAULT_REFERENCE:
             words += ["--reference", str(request.reference)]
         yield f"  next: {shlex.join(words)}"
 
 
-def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
+def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
     """Return the reference engine (None when saved results are the reference, or nothing is compared) and the targets.
 
     Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
@@ -274,22 +250,22 @@ def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | N
     Raises:
         UsageError: For a flag of a runner that is not asked for (``flag-without-runner``), or a malformed spec.
     """
-    flag = any_given(given)
-    if flag and "tensorrt" not in given["runners"]:
+    flag = given.tensorrt.any_given()
+    if flag and "tensorrt" not in given.runners:
         raise UsageError(
             f"{flag} is for the runner --trt, which is not among the engines", slug="flag-without-runner",
             cure="add --trt, or say it in the engine's spec: --target tensorrt:precision=fp16,opt_level=3",
         )  # fmt: skip
-    runners = [runner(name, given) for name in given["runners"]]
-    named = [EngineSpec.parse(text) for text in given["targets"]]
-    if given["reference"]:
-        return EngineSpec.parse(given["reference"]), [*runners, *named]
+    runners = [runner(name, given) for name in given.runners]
+    named = [EngineSpec.parse(text) for text in given.targets]
+    if given.reference:
+        return EngineSpec.parse(given.reference), [*runners, *named]
     if saved:
         return None, [*runners, *named]
     if named:
         first = next((spec for spec in runners if spec.name == "onnxruntime"), None)
         if first is None:
-            return EngineSpec.parse(REFERENCE), [*runners, *named]
+            return EngineSpec.parse(DEFAULT_REFERENCE), [*runners, *named]
         return first, [*(spec for spec in runners if spec is not first), *named]
     if len(runners) < 2:
         return None, runners
@@ -298,44 +274,11 @@ def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | N
     return runners[number], [spec for place, spec in enumerate(runners) if place != number]
 
 
-def runner(name: str, given: RunValues) -> EngineSpec:
+def runner(name: str, given: RunOptions) -> EngineSpec:
     """Return the engine of a Polygraphy-style runner flag with the options that apply to it."""
     if name == "onnxruntime":
-        return onnxruntime(given)
-    return EngineSpec(name, tensorrt_words(given) if name == "tensorrt" else {})
-
-
-def onnxruntime(given: OnnxRuntimeValues) -> EngineSpec:
-    """Return ONNX Runtime with what Polygraphy's flags say of it.
-
-    Raises:
-        UsageError: For an unknown optimization level (``option-value-unknown``).
-    """
-    options: dict[str, str] = {}
-    if given["providers"]:
-        options["providers"] = "+".join(given["providers"])
-    level = given["graph_optimization_level"]
-    if level:
-        if level not in LEVELS:
-            raise UsageError(
-                f"'{level}' is not an optimization level", slug="option-value-unknown",
-                cure="use one of: " + ", ".join(LEVELS),
-            )  # fmt: skip
-        options["optimization"] = LEVELS[level]
-    return EngineSpec("onnxruntime", options)
-
-
-def postprocess_of(given: RunValues) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None:
-    """Return what is done to every participant's outputs before they are compared."""
-    if given["postprocess_func_script"]:
-        limits = limits_of(given["timeout"], given["memory_limit"])
-        return ScriptFunction(given["postprocess_func_script"], POSTPROCESS, limits).arrays
-    if not given["postprocess"]:
-        return None
-    from tensortriage.compare.postprocess import parse_top_k, top_k
-
-    rules = parse_top_k(given["postprocess"])
-    return lambda outputs: top_k(outputs, rules)
+        return given.onnxruntime.engine()
+    return EngineSpec(name, given.tensorrt.words() if name == "tensorrt" else {})
 
 
 def headline(request: CompareRequest) -> str:

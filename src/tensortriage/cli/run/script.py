@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensortriage.cli.option_values import RunValues
+from tensortriage.cli.run.options import RunOptions
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -107,7 +107,7 @@ def _items(value: object) -> Sequence[object]:
     return value if isinstance(value, tuple | list) else ("not a list",)
 
 
-def script_of(request: CompareRequest, given: RunValues, line: str) -> str:
+def script_of(request: CompareRequest, given: RunOptions, line: str) -> str:
     """Return the script of a comparison.
 
     Args:
@@ -120,12 +120,10 @@ def script_of(request: CompareRequest, given: RunValues, line: str) -> str:
     """
     source = _Source()
     text = source.of(request)
-    if given["load_outputs"]:
-        loaded = ", ".join(
-            f"*{source.name('load_saved', _RECORDER)}({source.of(path)})" for path in given["load_outputs"]
-        )
+    if given.load_outputs:
+        loaded = ", ".join(f"*{source.name('load_saved', _RECORDER)}({source.of(path)})" for path in given.load_outputs)
         text = text.removesuffix(")").rstrip("\n") + f"\n    saved=[{loaded}],\n)"
-    saved = {"save_inputs": given["save_inputs"], "save_outputs": given["save_outputs"]}
+    saved = {"save_inputs": given.save_inputs, "save_outputs": given.save_outputs}
     written = {name: path for name, path in saved.items() if path}
     call = f"result = {source.name('compare')}(request)"
     if written:
@@ -139,7 +137,7 @@ def script_of(request: CompareRequest, given: RunValues, line: str) -> str:
                 *saves,
             ]
         )
-    if given["save_worst"]:
-        call += f"\n{source.name('save_worst', _WORST)}(request, result, {source.of(given['save_worst'])})"
+    if given.save_worst:
+        call += f"\n{source.name('save_worst', _WORST)}(request, result, {source.of(given.save_worst)})"
     shown = json.dumps(line)[1:-1]
     return _TEMPLATE.format(line=shown, imports=source.imports(), request=text, call=call)

@@ -1,53 +1,21 @@
-"""What ``steps`` makes of its options, and how it shows what was found."""
+"""How ``steps`` tells and shows what it finds."""
 
 import contextlib
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from tensortriage.cli.diagnose.request import no_target
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import StepsValues
 from tensortriage.cli.progress import StepTeller
-from tensortriage.cli.requests import feed_request, limits_of
 from tensortriage.cli.steps.shown import print_report
-from tensortriage.errors import UsageError
 from tensortriage.inputs.steps.carried import Carry
 from tensortriage.values.printable import printable
+from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.step_feeds import StepFeeds
-from tensortriage.workflows.steps.steps_request import StepsRequest
 from tensortriage.workflows.steps.walk import walk
 
 MOST_PAIRS = 2
-
-
-def no_target_here(model: Path) -> UsageError:
-    """Return the error for a missing --target."""
-    return no_target(model, "steps")
-
-
-def request_of(model: Path, target: str, given: StepsValues) -> StepsRequest:
-    """Return the request that a command line stands for."""
-    limits = limits_of(given["timeout"], given["memory_limit"])
-    return StepsRequest(
-        model=model,
-        target=target,
-        reference=given["reference"],
-        feeding=feed_request(given, most=given["steps"], limits=limits),
-        steps=given["steps"],
-        carry=given["carry"],
-        logits=given["logits"],
-        between=given["between"],
-        drift=not given["no_drift"],
-        free_running=given["free_running"],
-        self_check=given["self_check"],
-        diagnosis=not given["no_diagnosis"],
-        case=given["case"],
-        limits=limits,
-        external_data_dir=given["external_data_dir"],
-    )
 
 
 def show(request: StepsRequest, *, as_json: bool) -> NoReturn:

@@ -7,12 +7,13 @@ import click
 
 from tensortriage.cli.documents import print_document
 from tensortriage.errors import UsageError
+from tensortriage.report.formats import markdown
 from tensortriage.report.renderers import ReportFormat, write
-from tensortriage.report.steps_page import render_steps
-from tensortriage.report.terminal.steps_text import step_lines
+from tensortriage.report.terminal.lines import Line, plain, show, width
+from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.values import serial
 from tensortriage.values.printable import printable
-from tensortriage.workflows.steps.shown_steps import line_of, page_of, remarks_of
+from tensortriage.workflows.steps.shown_steps import remarks_of, render_steps, steps_table, telling
 from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import DATA, PAGE, case_files
 
@@ -25,8 +26,7 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
         case: Its case.
         err: On stderr.
     """
-    for line, bad in _lines(report):
-        click.echo(click.style(line, fg="red") if bad else line, err=err)
+    show(_lines(report, width()), err=err)
     bad = report.exit_code != 0
     click.echo(err=err)
     click.echo(click.style(_summary(report), fg="red" if bad else "green", bold=True), err=err)
@@ -67,7 +67,7 @@ def show_again(case: Path, wanted: ReportFormat, output: Path | None, *, to_stdo
 
 def _rendered(report: StepsReport, name: str) -> str:
     if name == "html":
-        return render_steps(page_of(report))
+        return render_steps(report)
     if name == "json":
         return serial.to_json(report)
     if name not in ("console", "markdown"):
@@ -76,17 +76,22 @@ def _rendered(report: StepsReport, name: str) -> str:
             slug="report-format-steps",
             cure="take console, html, json or markdown, or render the diagnosis of the wrong step: CASE/step-N",
         )
-    lines = [f"model {report.model}, target {report.target}", *(line for line, _ in _lines(report))]
-    following = [f"next: {command}" for command in report.next]
+    heading, following = f"model {report.model}, target {report.target}", [f"next: {line}" for line in report.next]
     if name == "console":
-        return "\n".join(map(printable, [*lines, _summary(report), *following]))
-    fence = "```"
-    return "\n".join([f"**{_summary(report)}**", "", fence, *map(printable, [*lines, *following]), fence, ""])
+        lines = [heading, *map(plain, _lines(report)), _summary(report), *following]
+        return "\n".join(map(printable, lines))
+    table = markdown.table_lines(steps_table(telling(report.rows)))
+    remarks = [f"- {markdown.plain(remark)}" for remark in (heading, *remarks_of(report))]
+    commands = markdown.fenced(report.next)
+    return "\n".join([f"**{markdown.plain(_summary(report))}**", "", *remarks, "", *table, *commands])
 
 
-def _lines(report: StepsReport) -> Iterator[tuple[str, bool]]:
-    yield from step_lines(list(map(line_of, report.rows))) if report.rows else ()
-    yield from ((printable(remark), False) for remark in remarks_of(report))
+def _lines(report: StepsReport, width: int = 0) -> Iterator[Line]:
+    rows = telling(report.rows)
+    yield from table_lines(steps_table(rows), width=width, indent="") if rows else ()
+    if len(rows) < len(report.rows):
+        yield f"... {len(report.rows) - len(rows)} other steps are right"
+    yield from remarks_of(report)
 
 
 def _summary(report: StepsReport) -> str:

@@ -1,26 +1,16 @@
 """``triage surgeon insert``: put one node into a model."""
 
 import ast
-from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from tensortriage.cli.options import READ, GuideCommand, common, option
-from tensortriage.cli.surgeon.edit_values import InsertValues
-from tensortriage.cli.surgeon.options import (
-    FEED_LISTS,
-    INFER_SHAPES,
-    OWN_INFERENCE,
-    feed_option,
-    feeding_of,
-    file_options,
-    layout_of,
-    proof_options,
-    source_of,
-    verify_of,
-)
+from tensortriage.cli.declared import command
+from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.errors import UsageError
+from tensortriage.values.options import option, part, request
+from tensortriage.workflows.edits.requests import FILES, SHAPES, ProofRequest, Source, Target, infer_field
+
+if TYPE_CHECKING:
+    from tensortriage.model.transforms.insert_node import NewNode
 
 EPILOG = """\b
 Examples:
@@ -28,61 +18,51 @@ Examples:
   triage surgeon insert model.onnx --op Softmax --attrs axis=1 --inputs scores --outputs probs -o model2.onnx
   triage surgeon insert model.onnx --op mydomain::FusedBlock --inputs a b --outputs c --name block -o fused.onnx
 """
-NODE = "The node"
-LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 
 
-@click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--op", required=True, metavar="[DOMAIN::]OP", heading=NODE, help="Operator.")
-@option(
-    "--inputs",
-    multiple=True,
-    required=True,
-    metavar="NAME...",
-    heading=NODE,
-    help="Values that the node takes, in order.",
-)
-@option("--outputs", multiple=True, required=True, metavar="NAME...", heading=NODE,
-        help="Values that the node produces from now on, in order. If one of --inputs is among them, the "
-             "node is put behind that value.")  # fmt: skip
-@option("--name", default="", metavar="NAME", heading=NODE, help="Name of the node.")
-@option("--attrs", multiple=True, metavar="NAME=VALUE...", heading=NODE,
-        help="Attributes: 1 is an int, 1.0 a float, '1' or text a string, [0,1] a list.")  # fmt: skip
-@INFER_SHAPES
-@OWN_INFERENCE
-@file_options
-@proof_options
-@feed_option()
-@common
-def insert(model: Path, as_json: bool, **given: Unpack[InsertValues]) -> None:
+@request
+class NodeOptions:
+    """The node to insert."""
+
+    # fmt: off
+    op: str = option("--op", "[DOMAIN::]OP", "Operator.", group="The node")
+    inputs: tuple[str, ...] = option("--inputs", "NAME...", "Values that the node takes, in order.")
+    outputs: tuple[str, ...] = option(
+        "--outputs", "NAME...", "Values that the node produces from now on, in order. If one of --inputs is among "
+        "them, the node is put behind that value.")
+    name: str = option("--name", "NAME", "Name of the node.", default="")
+    attributes: tuple[str, ...] = option(
+        "--attrs", "NAME=VALUE...", "Attributes: 1 is an int, 1.0 a float, '1' or text a string, [0,1] a list.",
+        default=())
+    # fmt: on
+
+    def value(self) -> "NewNode":
+        """Return the node."""
+        from tensortriage.model.transforms.insert_node import NewNode
+
+        domain, _, op_type = self.op.rpartition("::")
+        return NewNode(op_type=op_type, domain=domain, inputs=self.inputs, outputs=self.outputs, name=self.name,
+                       attributes=dict(map(attribute, self.attributes)))  # fmt: skip
+
+
+@command(epilog=EPILOG, accepted=[own_inference(SHAPES), model_type_option(FILES)])
+def insert(
+    *,
+    node: "NewNode" = part(factory=NodeOptions),
+    infer_shapes: bool = infer_field(),
+    source: Source,
+    target: Target,
+    proof: ProofRequest,
+    as_json: bool,
+) -> None:
     """Insert one node into MODEL between existing values; nodes between them that become unused are removed.
 
     The result must run, and outputs that do not depend on the node must not move.
     """
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.model.model import ExternalData
-    from tensortriage.model.transforms.insert_node import NewNode
     from tensortriage.workflows.edits import small_edits
-    from tensortriage.workflows.edits.edit_pipeline import Target
-    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    domain, _, op_type = given["op"].rpartition("::")
-    result = small_edits.insert(
-        source_of(model, given),
-        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
-        NewNode(
-            op_type=op_type,
-            domain=domain,
-            inputs=given["inputs"],
-            outputs=given["outputs"],
-            name=given["name"],
-            attributes=dict(map(attribute, given["attrs"])),
-        ),
-        infer_shapes=given["infer_shapes"],
-        request=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding_of(given, given["feeds"])),
-    )
-    show(result, as_json=as_json)
+    show(small_edits.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
 
 
 def attribute(word: str) -> tuple[str, Any]:

@@ -2,15 +2,10 @@
 
 from typing import NoReturn
 
-import click
-
-from tensortriage.cli.documents import print_document
-from tensortriage.values.printable import printable
-from tensortriage.values.serial import to_json
+from tensortriage.cli.documents import answer
+from tensortriage.values.text import size
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.edits.verify_edit import Proof
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
@@ -19,11 +14,7 @@ def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
     Raises:
         SystemExit: Always, with 0.
     """
-    if as_json:
-        print_document(to_json(result))
-    else:
-        for line in lines(result):
-            click.echo(printable(line))
+    answer(result, lines(result), as_json=as_json)
     raise SystemExit(0)
 
 
@@ -45,14 +36,6 @@ def lines(result: SurgeryResult) -> list[str]:
     found += [f"wrote {file}" for file in result.files]
     found.append(_proof(result.proof))
     return found
-
-
-def size(nbytes: int) -> str:
-    """Return a size with three digits, e.g. ``32.6 MB``."""
-    number, unit = float(nbytes), 0
-    while number >= 1000 and unit < len(_UNITS) - 1:
-        number, unit = number / 1000, unit + 1
-    return f"{nbytes} B" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
 
 
 def _proof(proof: Proof) -> str:

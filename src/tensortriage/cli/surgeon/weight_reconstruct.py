@@ -1,14 +1,12 @@
 """``triage surgeon weight-reconstruct``: fill stripped weights with made-up values."""
 
-from pathlib import Path
-from typing import Unpack
-
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.options import READ, GuideCommand, common, option
-from tensortriage.cli.surgeon.edit_values import ReconstructValues
-from tensortriage.cli.surgeon.options import PROOF, file_options, layout_of, source_of, verify_of
+from tensortriage.cli.declared import command
+from tensortriage.cli.options import model_type_option
+from tensortriage.values.options import option
+from tensortriage.workflows.edits.requests import FILES, ProofRequest, Source, Target, Verify, verify_field
 
 EPILOG = """\b
 Example:
@@ -16,26 +14,21 @@ Example:
 """
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--seed", type=click.IntRange(0), default=0, metavar="N", heading="Numbers",
-        help="Seed of the made-up weights  [default: 0].")  # fmt: skip
-@option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to verify that the result runs.")
-@file_options
-@common
-def weight_reconstruct(model: Path, as_json: bool, **given: Unpack[ReconstructValues]) -> None:
+@command(epilog=EPILOG, accepted=[model_type_option(FILES)])
+def weight_reconstruct(
+    source: Source,
+    target: Target,
+    seed: int = option("--seed", "N", "Seed of the made-up weights.", default=0, least=0, group="Numbers"),
+    verify: Verify = verify_field("Whether to verify that the result runs."),
+    *,
+    as_json: bool,
+) -> None:
     """Write MODEL, from weight-strip, with made-up weights of the right type, shape and sparsity."""
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.model.model import ExternalData
     from tensortriage.workflows.edits import small_edits
-    from tensortriage.workflows.edits.edit_pipeline import Target
-    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    result = small_edits.weight_reconstruct(
-        source_of(model, given),
-        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
-        seed=given["seed"],
-        request=ProofRequest(verify=verify_of(given["verify"])),
-        needs_weights=not click.get_current_context().meta.get(COMPATIBLE),
+    needs_weights = not click.get_current_context().meta.get(COMPATIBLE)
+    done = small_edits.weight_reconstruct(
+        source, target, seed=seed, request=ProofRequest(verify=verify), needs_weights=needs_weights
     )
-    show(result, as_json=as_json)
+    show(done, as_json=as_json)

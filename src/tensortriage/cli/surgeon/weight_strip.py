@@ -1,14 +1,14 @@
 """``triage surgeon weight-strip``: take the values of the weights out of a model."""
 
 from pathlib import Path
-from typing import Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.options import READ, GuideCommand, common, option
-from tensortriage.cli.surgeon.edit_values import StripValues
-from tensortriage.cli.surgeon.options import file_options, layout_of, source_of
+from tensortriage.cli.declared import command
+from tensortriage.cli.options import model_type_option
+from tensortriage.values.options import option
+from tensortriage.workflows.edits.requests import FILES, Source, Target
 
 EPILOG = """\b
 Examples:
@@ -17,26 +17,23 @@ Examples:
 """
 
 
-@click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=READ)
-@option("--exclude-list", type=READ, metavar="FILE", heading="What to strip",
-        help="Text file with the names of initializers to keep, one per line.")  # fmt: skip
-@file_options
-@common
-def weight_strip(model: Path, as_json: bool, **given: Unpack[StripValues]) -> None:
+@command(epilog=EPILOG, accepted=[model_type_option(FILES)])
+def weight_strip(
+    source: Source,
+    target: Target,
+    exclude_list: Path | None = option(
+        "--exclude-list", "FILE", "Text file with the names of initializers to keep, one per line.", default=None,
+        group="What to strip"),
+    *,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write MODEL without the values of its weights: small, and free of secrets. Fold its constants first.
 
     TensorRT can build an engine from the result and fill in the real weights later.
     """
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.model.model import ExternalData
     from tensortriage.workflows.edits import small_edits
-    from tensortriage.workflows.edits.edit_pipeline import Target
 
-    result = small_edits.weight_strip(
-        source_of(model, given),
-        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
-        exclude_list=given["exclude_list"],
-        needs_weights=not click.get_current_context().meta.get(COMPATIBLE),
-    )
-    show(result, as_json=as_json)
+    needs_weights = not click.get_current_context().meta.get(COMPATIBLE)
+    done = small_edits.weight_strip(source, target, exclude_list=exclude_list, needs_weights=needs_weights)
+    show(done, as_json=as_json)

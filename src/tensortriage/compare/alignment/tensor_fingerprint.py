@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import FEWEST_DISTINCT, FEWEST_RECOGNISED, NEARLY_CONSTANT
 from tensortriage.compare.metrics.random_projection import project_rows, project_symmetric
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
@@ -25,11 +26,6 @@ PROJECTIONS = 32
 QUANTILES = 64
 """Sorted values that are kept."""
 
-SMALLEST = 32
-"""Elements below which a tensor is too small to be recognised."""
-
-_FEWEST_DISTINCT = 8
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fingerprint:
@@ -38,8 +34,8 @@ class Fingerprint:
     Attributes:
         shape: Its shape.
         rms: Root mean square of its finite elements.
-        information: Whether it can be recognised at all: at least `SMALLEST` elements, not constant, not of a handful
-            of values in a handful of places, not mostly NaN or Inf.
+        information: Whether it can be recognised at all: at least `FEWEST_RECOGNISED` elements, not constant, not of a
+            handful of values in a handful of places, not mostly NaN or Inf.
         in_order: Projections in memory order.
         symmetric: Projections that treat all axes alike.
         sorted_values: Evenly spaced quantiles of the squashed values.
@@ -121,7 +117,7 @@ def _squashed(values: np.ndarray) -> tuple[np.ndarray | None, float]:
         return None, 0.0
     scaled = sizes / largest  # So that squares stay in range.
     rms = largest * math.sqrt(float(np.vdot(scaled, scaled)) / values.size)
-    if values.size < SMALLEST or _is_poor(values):
+    if values.size < FEWEST_RECOGNISED or _is_poor(values):
         return None, rms
     positive = scaled[scaled > 0.0]
     scale = math.sqrt(float(np.median(positive)) * float(positive.mean(dtype=np.float64)))
@@ -133,4 +129,6 @@ def _is_poor(values: np.ndarray) -> bool:
     """Say whether a tensor says too little to be told from others: constant, or but for few elements."""
     flat = values.reshape(-1)
     common = float(np.median(flat[:: -(-flat.size // 4096)]))
-    return int(np.count_nonzero(flat != common)) < _FEWEST_DISTINCT or bool(np.ptp(flat) <= 1e-3 * np.abs(flat).max())
+    return int(np.count_nonzero(flat != common)) < FEWEST_DISTINCT or bool(
+        np.ptp(flat) <= NEARLY_CONSTANT * np.abs(flat).max()
+    )

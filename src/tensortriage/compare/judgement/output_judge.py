@@ -5,12 +5,39 @@ Measuring a floor costs runs of the model; an error that no healthy fp32 engine 
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Self
 
-from tensortriage.compare.judgement.compared import Compared
+import numpy as np
+
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.judgement.within import certainly_fails, within_healthy
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compared:
+    """A tensor of the reference, the target's of the same shape, and their figures.
+
+    Attributes:
+        reference: The tensor taken as right.
+        target: The tensor under suspicion.
+        metrics: Target measured against reference.
+    """
+
+    reference: np.ndarray
+    target: np.ndarray
+    metrics: Metrics
+
+    @classmethod
+    def of(cls, reference: np.ndarray, target: np.ndarray) -> Self:
+        """Measure two tensors.
+
+        Args:
+            reference: What is right.
+            target: Of the same shape, of any type that compares with it.
+        """
+        return cls(reference, target, measure(reference, target))
 
 
 @dataclasses.dataclass

@@ -79,16 +79,16 @@ def format_limit(predicted: float, count: int) -> float:
     return predicted * amplitude(gap_allowance_db(count))
 
 
-def loud_limit(loud: ErrorFigures) -> float:
+def amplified_limit(amplified: ErrorFigures) -> float:
     """Return the largest error that a healthy evaluation explains of which every operator errs `MATCH_FACTOR` times.
 
     Noise of all elements varies by chance as `gap_allowance_db` says. Where some elements carry all of it (roundings to
     int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine, and
     so chance is allowed for.
     """
-    error = error_of(loud)
-    few = not loud.exact and loud.median_abs_error <= FEW_CARRY * loud.rms_error
-    return error * amplitude(PREDICTION_GAP_DB) if few else format_limit(error, loud.count)
+    error = error_of(amplified)
+    few = not amplified.exact and amplified.median_abs_error <= FEW_CARRY * amplified.rms_error
+    return error * amplitude(PREDICTION_GAP_DB) if few else format_limit(error, amplified.count)
 
 
 def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:

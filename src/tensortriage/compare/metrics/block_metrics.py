@@ -11,8 +11,7 @@ import numpy as np
 from tensortriage.compare.metrics import finite_block, ulp
 from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.compare.metrics.blocks import SCRATCH
-from tensortriage.compare.metrics.dtype_pairs import F64, SAFE, Lane
-from tensortriage.compare.metrics.load_values import load
+from tensortriage.compare.metrics.dtype_pairs import F64, SAFE, Lane, load
 from tensortriage.values.dtype import DType
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from tensortriage.compare.metrics import blocks, max_ulp
 from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.compare.metrics.blocks import SCRATCH
-from tensortriage.compare.metrics.dtype_pairs import Lane
-from tensortriage.compare.metrics.load_values import load
+from tensortriage.compare.metrics.dtype_pairs import Lane, load
 from tensortriage.compare.metrics.peaks import peaks, places_reaching
 
 ZERO_REFERENCE = float(np.finfo(np.float64).eps)

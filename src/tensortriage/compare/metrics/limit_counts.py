@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.compare.metrics import block_metrics, blocks, finite_block, load_values
+from tensortriage.compare.metrics import block_metrics, blocks, dtype_pairs, finite_block
 from tensortriage.values.dtype import DType
 
 
@@ -113,7 +113,7 @@ def _block_errors(reference: np.ndarray, target: np.ndarray, infinities_equal: b
     if reference.dtype.kind == "c" or target.dtype.kind == "c":
         one, other = reference.astype(np.complex128), target.astype(np.complex128)
     else:
-        one, other = (load_values.in_float(side) for side in (reference, target))
+        one, other = (dtype_pairs.in_float(side) for side in (reference, target))
     is_wide = {np.dtype(np.int64), np.dtype(np.uint64)} & {reference.dtype, target.dtype}
     absolute = block_metrics.exact_errors(reference, target) if is_wide else np.abs(other - one)
     if infinities_equal:

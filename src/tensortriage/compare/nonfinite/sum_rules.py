@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tensortriage.compare.nonfinite.element import Element, RuleMatch, spoken
-from tensortriage.engines.reference.kernels import Call, kernel_for
+from tensortriage.engines.float64.kernels import Call, kernel_for
 
 
 def _of_terms(

@@ -1,5 +1,7 @@
 """Where the wrong elements are: in few indices of an axis, in its tail, at the border, in every n-th index, anywhere.
 
+Of elements that are NaN or Inf in the target only, the reference there is looked at as well.
+
 A place is told only when so many wrong elements would not have fallen there by chance: less than once in a million
 tensors whose wrong elements are scattered at random.
 """
@@ -9,22 +11,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import (
+    FEWEST_ALIKE,
+    FEWEST_NOISY,
+    FEWEST_PERIODS,
+    FEWEST_WITH_EXCEPTIONS,
+    LOG10_LUCK,
+    NEARLY_ALL,
+    PERIOD_FILLED,
+)
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import PatternFinding, counted, listed, log10_binomial, percent
-
-_NEARLY_ALL = 0.99
-_LUCK = -6.0
-"""log10 of the chance below which a coincidence is none."""
+from tensortriage.compare.patterns.finding import PatternFinding, counted, listed, log10_binomial, number, percent
 
 _TILES = (128, 64, 32, 16, 8)
 _LONGEST_PERIOD = 512
-_FEWEST_PERIODS = 3
 _WIDEST_BORDER = 8
-_FEWEST_ELEMENTS = 32
-"""Of fewer elements no few can be called exceptions."""
-_FEWEST_NOISY = 128
-"""Nor of fewer that have any error, where the others have one too: of 3,000 tensors of noise relative to normally
-distributed numbers, few stood out in 0.1 % of those with 64 elements, in 0.03 % with 96, and in none with 128."""
 
 
 def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[PatternFinding]:
@@ -57,7 +58,7 @@ def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, sh
     """Are the elements in few indices of an axis?"""
     size, count = hits.size, int(hits.sum())
     order = np.argsort(-hits, kind="stable")
-    needed = int(np.searchsorted(np.cumsum(hits[order]), _NEARLY_ALL * count)) + 1
+    needed = int(np.searchsorted(np.cumsum(hits[order]), NEARLY_ALL * count)) + 1
     missed = count - int(hits[order[:needed]].sum())
     places_hit = np.sort(order[:needed])
     is_run = int(places_hit[-1] - places_hit[0]) == needed - 1
@@ -66,7 +67,7 @@ def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, sh
     # Runs of indices are fewer than sets of indices: about size**2 / 2.
     ways = 2.0 * math.log10(size) if is_run else log10_binomial(size, needed)
     chance = ways + log10_binomial(count, missed) + (count - missed) * math.log10(needed / size)
-    if chance > _LUCK:
+    if chance > LOG10_LUCK:
         return None
     chosen = specimen.indices[axis][places_hit].tolist()
     length = specimen.whole_reference.shape[axis]
@@ -99,17 +100,17 @@ def _tail_words(chosen: Sequence[int], length: int, axis: int) -> str:
 def _periodic(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> PatternFinding | None:
     """Are the elements in every n-th index of an axis?"""
     size, count = hits.size, int(hits.sum())
-    if not specimen.is_whole(axis) or size < 2 * _FEWEST_PERIODS:
+    if not specimen.is_whole(axis) or size < 2 * FEWEST_PERIODS:
         return None
     hit = hits > 0
-    for period in range(2, min(size // _FEWEST_PERIODS, _LONGEST_PERIOD) + 1):
+    for period in range(2, min(size // FEWEST_PERIODS, _LONGEST_PERIOD) + 1):
         folded = np.bincount(np.arange(size) % period, weights=hits, minlength=period)
-        residues = np.flatnonzero(folded >= (1.0 - _NEARLY_ALL) * count)
-        if residues.size == 0 or 2 * residues.size > period or folded[residues].sum() < _NEARLY_ALL * count:
+        residues = np.flatnonzero(folded >= (1.0 - NEARLY_ALL) * count)
+        if residues.size == 0 or 2 * residues.size > period or folded[residues].sum() < NEARLY_ALL * count:
             continue
         covered = hit[np.isin(np.arange(size) % period, residues)].mean()
         chance = log10_binomial(period, residues.size) + count * math.log10(residues.size / period)
-        if covered < 0.8 or chance + math.log10(period) > _LUCK:
+        if covered < PERIOD_FILLED or chance + math.log10(period) > LOG10_LUCK:
             continue
         rests = ", ".join(str(int(rest)) for rest in residues[:8]) + (", ..." if residues.size > 8 else "")
         which = (
@@ -140,7 +141,7 @@ def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, 
         inner = math.prod(max(shape[axis] - 2 * width, 0) / shape[axis] for axis in axes)
         if width > min(_WIDEST_BORDER, *(shape[axis] // 4 for axis in axes)) or inner <= 0.0:
             continue
-        if count * math.log10(1.0 - inner) + math.log10(_WIDEST_BORDER) < _LUCK:
+        if count * math.log10(1.0 - inner) + math.log10(_WIDEST_BORDER) < LOG10_LUCK:
             where = f"axis {axes[0]}" if len(axes) == 1 else f"axes {axes[0]} and {axes[1]}"
             sentence = f"all {what} are at the border, within {counted(width, 'element')} of an end of {where}"
             return PatternFinding("border", sentence, share, {"axes": list(axes), "width": width, "share": share})
@@ -160,7 +161,7 @@ def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Pattern
     """
     count, size = int(np.count_nonzero(wrong)), wrong.size
     noisy = int(np.count_nonzero(specimen.error))
-    if size < _FEWEST_ELEMENTS or count < noisy < _FEWEST_NOISY:
+    if size < FEWEST_WITH_EXCEPTIONS or count < noisy < FEWEST_NOISY:
         return None
     flat = np.flatnonzero(wrong.reshape(-1))
     worst = flat[np.argsort(-np.abs(specimen.error.reshape(-1)[flat]), kind="stable")[:3]]
@@ -179,3 +180,46 @@ def position(specimen: Specimen, place: int) -> tuple[int, ...]:
     """Return the index in the whole tensor of a flat index in the box."""
     found = np.unravel_index(place, specimen.shape)
     return tuple(int(indices[int(along)]) for indices, along in zip(specimen.indices, found, strict=True))
+
+
+def nonfinite(specimen: Specimen) -> list[PatternFinding]:
+    """Describe the non-finite elements of the target that the reference does not have."""
+    broken = specimen.broken
+    count = int(np.count_nonzero(broken))
+    if not count:
+        return []
+    values = specimen.target[broken]
+    kinds = [
+        (int(np.count_nonzero(np.isnan(values))), "NaN"),
+        (int(np.count_nonzero(values == math.inf)), "Inf"),
+        (int(np.count_nonzero(values == -math.inf)), "-Inf"),
+    ]
+    word = " and ".join(name for number_of, name in kinds if number_of)
+    which = "every element" if count == broken.size else f"{percent(count / broken.size)} of the elements"
+    if count <= FEWEST_ALIKE:
+        spots = ", ".join(str(list(position(specimen, int(place)))) for place in np.flatnonzero(broken.reshape(-1)))
+        which = f"{counted(count, 'element')} of {broken.size} (at {spots})"
+    verb = "is" if count == 1 or which == "every element" else "are"
+    facts = {"elements": count, "of": broken.size, "share": count / broken.size} | {name: n for n, name in kinds}
+    common = _common(specimen, broken)
+    found = [PatternFinding("nonfinite", f"{which} {verb} {word} in the target only{common}", 1.0, facts)]
+    if FEWEST_ALIKE < count < broken.size:
+        found += places(specimen, broken, what="NaN and Inf", share=0.99)  # told after that they are
+    return found
+
+
+def _common(specimen: Specimen, broken: np.ndarray) -> str:
+    """Return what sets the reference apart where the target is not finite; empty when nothing does."""
+    ours = specimen.reference[broken & np.isfinite(specimen.reference)]
+    others = specimen.reference[specimen.finite]
+    if ours.size < FEWEST_ALIKE or others.size < FEWEST_ALIKE:
+        return ""
+    if np.abs(ours).min() > np.abs(others).max():
+        return f", exactly where the reference's magnitude exceeds {number(float(np.abs(others).max()))}: an overflow"
+    if ours.max() < others.min():
+        return f", exactly where the reference is below {number(float(others.min()))}"
+    if ours.min() > others.max():
+        return f", exactly where the reference is above {number(float(others.max()))}"
+    if not ours.any() and others.all():
+        return ", exactly where the reference is zero"
+    return ""

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import TYPICAL_ERRORS, WRONG_OVER_FLOOR
 from tensortriage.compare.patterns.finding import energy, support
 from tensortriage.values.dtype import DType
 
@@ -21,10 +22,6 @@ MOST_ELEMENTS = 1 << 20
 indices evenly spaced and half those with the largest errors."""
 
 _QUANTILE_ELEMENTS = 1 << 16
-_TYPICAL = ((0.5, 16.0), (0.1, 64.0))
-"""(quantile of the error taken as typical, how many times that is wrong). For normal noise 11 and 8 standard
-deviations. The second, for faults that cover more than half of the elements, is asked when the first finds nothing."""
-_FLOOR_FACTOR = 8.0
 _PRIOR_ELEMENTS = 4
 
 
@@ -137,8 +134,8 @@ class Specimen:
         known = known[:: -(-known.size // _QUANTILE_ELEMENTS)]
         with np.errstate(all="ignore"):
             ratios = [np.nan_to_num(sizes.flat[known] / law.flat[known], nan=0.0) for law in (reference, scale)]
-            least = _FLOOR_FACTOR * max(self.floor, 2.0 * self.epsilon)
-            for share, factor in _TYPICAL:
+            least = WRONG_OVER_FLOOR * max(self.floor, 2.0 * self.epsilon)
+            for share, factor in TYPICAL_ERRORS:
                 own, product = (max(factor * _quantile(ratio, share), least) for ratio in ratios)
                 limit = np.maximum(
                     np.maximum(own * reference, product * scale), factor * _quantile(sizes.flat[known], share)

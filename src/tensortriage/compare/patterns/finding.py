@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
+from tensortriage.compare.judgement.thresholds import HALVED_BY_CHANCE, LOG10_LUCK, PATTERN_MAJORITY, PATTERN_SHARE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,11 +69,6 @@ def log10_binomial(count: int, chosen: int) -> float:
     return ways / math.log(10.0)
 
 
-_MAJORITY = 0.7
-_BY_CHANCE = 0.4
-_LUCK = -6.0
-
-
 def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> float:
     """Return the share of a squared error that an explanation accounts for; 0 when that may be luck.
 
@@ -96,18 +91,18 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
         sizes = np.abs(error)
         better = np.count_nonzero((np.abs(rest) < 0.5 * sizes) & (sizes > 0.0))
         count = float(np.count_nonzero(sizes))
-        if better < _MAJORITY * count:
+        if better < PATTERN_MAJORITY * count:
             return 0.0
         equal = count if parameters == 0 else 1.0 / energy(np.square(error / math.sqrt(total)))
     by_sum = 0.5 * max(equal - parameters, 0.0) * math.log10(left)
     by_number = -max(count - parameters, 0.0) * _divergence(better / count) / math.log(10.0)
-    return 1.0 - left if min(by_sum, by_number) <= _LUCK else 0.0
+    return 1.0 - left if min(by_sum, by_number) <= LOG10_LUCK else 0.0
 
 
 def _divergence(share: float) -> float:
-    """Return the Kullback-Leibler divergence of a coin that falls with this share from one with `_BY_CHANCE`."""
-    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - _BY_CHANCE)) if share < 1.0 else 0.0
-    return share * math.log(share / _BY_CHANCE) + rest
+    """Return the Kullback-Leibler divergence of a coin that falls with this share from one with `HALVED_BY_CHANCE`."""
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - HALVED_BY_CHANCE)) if share < 1.0 else 0.0
+    return share * math.log(share / HALVED_BY_CHANCE) + rest
 
 
 def energy(errors: np.ndarray) -> float:

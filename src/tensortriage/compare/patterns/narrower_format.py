@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import EVEN_LEVELS, FEWEST_VALUES, HALF_A_LEVEL, HALF_A_SPACING
 from tensortriage.compare.patterns.error_view import Specimen
 from tensortriage.compare.patterns.finding import PatternFinding, number
 from tensortriage.values.dtype import DType
@@ -21,9 +22,7 @@ _TF32_BITS = 13
 _FEWEST_BITS_FIRST = ("float8_e5m2", "float8_e4m3fn", "bfloat16", "float16", "TF32")
 """Within the range of float16 every bfloat16 number is a float16 number too: the narrower format is the news."""
 
-_HALF = 0.5001
 _MOST_LEVELS = 256
-_FEWEST_VALUES = 8
 
 
 def narrowed(specimen: Specimen) -> PatternFinding | None:
@@ -35,7 +34,7 @@ def narrowed(specimen: Specimen) -> PatternFinding | None:
     finite = specimen.target[specimen.finite]
     fitting = {}
     for label, made_of, spacing in _candidates():
-        if made_of(finite) and (spacings := np.abs(target - reference) / spacing(reference)).max() <= _HALF:
+        if made_of(finite) and (spacings := np.abs(target - reference) / spacing(reference)).max() <= HALF_A_SPACING:
             fitting[label] = float(spacings.max())
     if fitting:
         # Within the range of float16, TF32 has the same numbers; any other format that fits as well is a finer one.
@@ -47,7 +46,7 @@ def narrowed(specimen: Specimen) -> PatternFinding | None:
         )
     if DType.from_numpy(specimen.whole_target.dtype) != DType.from_numpy(specimen.whole_reference.dtype):
         return None
-    if np.unique(finite[: 1 << 12]).size < _FEWEST_VALUES:
+    if np.unique(finite[: 1 << 12]).size < FEWEST_VALUES:
         return None
     for label, made_of, spacing in sorted(_candidates(), key=lambda item: _FEWEST_BITS_FIRST.index(item[0])):
         if made_of(finite) and not made_of(reference):
@@ -98,7 +97,7 @@ def quantised(specimen: Specimen) -> PatternFinding | None:
     """Does the target have at most 256 evenly spaced values, the reference many more?"""
     finite = specimen.finite
     reference, target = specimen.reference[finite], specimen.target[finite]
-    if not specimen.whole_floats or reference.size < _FEWEST_VALUES:
+    if not specimen.whole_floats or reference.size < FEWEST_VALUES:
         return None
     if np.unique(target[: 1 << 12]).size > _MOST_LEVELS:
         return None
@@ -107,12 +106,12 @@ def quantised(specimen: Specimen) -> PatternFinding | None:
         return None
     step = float(np.diff(levels).min())
     places = (levels - levels[0]) / step
-    if float(np.abs(places - np.rint(places)).max()) > 0.02 or places[-1] > _MOST_LEVELS:
+    if float(np.abs(places - np.rint(places)).max()) > EVEN_LEVELS or places[-1] > _MOST_LEVELS:
         return None
     largest = float(np.abs(target - reference).max()) / step
     facts = {"levels": int(levels.size), "step": step, "largest_error_in_steps": largest}
     words = f"{levels.size} evenly spaced values, {number(step)} apart"
-    if largest <= 0.505:
+    if largest <= HALF_A_LEVEL:
         sentence = f"the target is the reference rounded to {words}: 8-bit quantisation, and nothing else"
         return PatternFinding("rounding", sentence, 1.0, facts)
     sentence = f"the target has only {words}, with errors up to {number(largest)} of them: 8-bit quantisation"

@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
+from tensortriage.compare.judgement.thresholds import (
+    CHANGED_SLICE,
+    CLIPPED_FROM,
+    EQUAL_SUMS,
+    FEWEST_ALIKE,
+    NO_VARIATION,
+    PATTERN_SHARE,
+    SIGN_FLIPPED,
+    SIMPLER_BY,
+    SLICES_OVER_FLOOR,
+    VARIATION,
+)
 from tensortriage.compare.patterns.error_view import Specimen
 from tensortriage.compare.patterns.finding import PatternFinding, energy, number, percent
 from tensortriage.values.dtype import DType
 
-_FEW = 3
-_SIMPLER = 4.0
-"""A fit with fewer parameters is preferred while it leaves at most so many times as much."""
-
-_NO_VARIATION, _VARIATION = 1e-4, 1e-2
-_CONSTANT_SPREAD = 0.02
 _LIMITS = {
     float(kind.finfo.max): f"the largest {kind.label} number"
     for kind in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2)
@@ -46,7 +51,7 @@ def _lost_variation(reference: np.ndarray, target: np.ndarray, axis: int | None)
     """Say whether a target has no variation beyond rounding along an axis (None: at all), while the reference has."""
     with np.errstate(all="ignore"):
         ours, theirs = ((energy(x - x.mean(axis=axis, keepdims=True)), energy(x)) for x in (reference, target))
-    return theirs[0] < _NO_VARIATION * theirs[1] and ours[0] > _VARIATION * ours[1]
+    return theirs[0] < NO_VARIATION * theirs[1] and ours[0] > VARIATION * ours[1]
 
 
 def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
@@ -64,7 +69,7 @@ def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
     facts = {"zeros": count, "share": count / specimen.target.size, "largest_lost": largest}
     if count == known:
         return PatternFinding("zeros", "the target is zero everywhere", share, facts), zeros
-    if others.size and count >= _FEW and largest < float(others.min()):
+    if others.size and count >= FEWEST_ALIKE and largest < float(others.min()):
         sentence = f"magnitudes up to {number(largest)} have become zero, larger ones have not: flushed to zero"
     else:
         sentence = f"{percent(count / known)} of the reference's non-zero elements are zero in the target"
@@ -86,7 +91,7 @@ def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFindin
         share = specimen.support(factor * specimen.reference + offset, parameters=parameters, where=where)
         # What is small against an error may still be all there is of a small target.
         predicts = energy(target - factor * reference - offset) < (1.0 - PATTERN_SHARE) * energy(target)
-        if share and predicts and _SIMPLER * (1.0 - share) < left:
+        if share and predicts and SIMPLER_BY * (1.0 - share) < left:
             best, left = (factor, offset, share), 1.0 - share
     if best is None:
         return None
@@ -104,7 +109,7 @@ def _fits(reference: np.ndarray, target: np.ndarray) -> Iterator[tuple[float, fl
     """Yield (factor, offset, parameters) of least-squares fits, the simplest first."""
     with np.errstate(all="ignore"):
         square = energy(reference)
-        if reference.size < _FEW or not 0.0 < square < math.inf:
+        if reference.size < FEWEST_ALIKE or not 0.0 < square < math.inf:
             return
         yield float(np.dot(reference, target)) / square, 0.0, 1
         mean, offset = float(reference.mean()), float((target - reference).mean())
@@ -118,7 +123,7 @@ def _fits(reference: np.ndarray, target: np.ndarray) -> Iterator[tuple[float, fl
 def _linear_finding(factor: float, offset: float, share: float, where: str) -> PatternFinding:
     facts = {"factor": factor, "offset": offset, "explained": share}
     times = f"{number(factor)} times" if abs(factor - 1.0) > 1e-3 else f"(1 {factor - 1.0:+.2g}) times"
-    if offset == 0.0 and abs(factor + 1.0) < 0.01:
+    if offset == 0.0 and abs(factor + 1.0) < SIGN_FLIPPED:
         return PatternFinding("sign", f"{where}the sign is flipped", share, facts)
     if offset == 0.0:
         power = math.log2(abs(factor)) if factor else 0.0
@@ -142,7 +147,7 @@ def scaled_slices(specimen: Specimen) -> PatternFinding | None:
         if not 2 <= count <= specimen.reference.size // 16:
             continue
         for finding in (_slice_factors(specimen, kept, words), _slice_offsets(specimen, kept, words)):
-            if finding and _SIMPLER * (1.0 - finding.strength) < left:
+            if finding and SIMPLER_BY * (1.0 - finding.strength) < left:
                 best, left = finding, 1.0 - finding.strength
     return best
 
@@ -157,7 +162,7 @@ def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
         if not share or energy(target - factors * reference) > (1.0 - PATTERN_SHARE) * energy(target):
             return None
     low, high = float(factors.min()), float(factors.max())
-    if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= 2.0 * specimen.floor:
+    if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= SLICES_OVER_FLOOR * specimen.floor:
         return None
     sentence = f"every {words} has a factor of its own, from {number(low)} to {number(high)}"
     return PatternFinding("slice-scale", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
@@ -177,7 +182,7 @@ def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
 
 def _is_common(changes: np.ndarray) -> bool:
     """Say whether most slices are changed; when few are, it is the place that is peculiar (`places`)."""
-    return bool(np.mean(np.abs(changes) > 0.05 * np.abs(changes).max()) > 0.5)
+    return bool(np.mean(np.abs(changes) > CHANGED_SLICE * np.abs(changes).max()) > 0.5)
 
 
 def folded(specimen: Specimen) -> PatternFinding | None:
@@ -189,7 +194,7 @@ def folded(specimen: Specimen) -> PatternFinding | None:
         folds = sign * specimen.reference < 0.0
         share = specimen.support(-specimen.reference, where=folds)
         count = int(np.count_nonzero(folds))
-        if share >= PATTERN_SHARE and count >= _FEW:
+        if share >= PATTERN_SHARE and count >= FEWEST_ALIKE:
             return PatternFinding("sign", words, share, {"explained": share, "elements": count})
     return None
 
@@ -205,8 +210,11 @@ def saturated(specimen: Specimen) -> PatternFinding | None:
     beyond = [int(np.count_nonzero(side)) for side in (above, below)]
     cut = specimen.reference[above | below]
     excess = np.abs(cut - np.clip(cut, low, high))
-    # What is clipped lies beyond the bound by anything from nothing on; a rounded constant lies off by one amount.
-    if share < PATTERN_SHARE or np.unique(cut).size < _FEW or float(excess.min()) > 0.25 * float(excess.max()):
+    if (
+        share < PATTERN_SHARE
+        or np.unique(cut).size < FEWEST_ALIKE
+        or float(excess.min()) > CLIPPED_FROM * float(excess.max())
+    ):
         return None
     bounds = [(high, "above"), (low, "below")]
     parts = [
@@ -235,8 +243,8 @@ def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
             ours, theirs = change(specimen.reference), change(specimen.target)
             spreads = {axis: (_spread(ours, axis), _spread(theirs, axis)) for axis in axes}
         for right, taken in itertools.permutations(axes, 2):
-            lost = spreads[right][0] < _CONSTANT_SPREAD and spreads[right][1] > 5 * _CONSTANT_SPREAD
-            if lost and spreads[taken][1] < _CONSTANT_SPREAD and spreads[taken][0] > 5 * _CONSTANT_SPREAD:
+            lost = spreads[right][0] < EQUAL_SUMS and spreads[right][1] > 5 * EQUAL_SUMS
+            if lost and spreads[taken][1] < EQUAL_SUMS and spreads[taken][0] > 5 * EQUAL_SUMS:
                 sentence = (
                     f"the {words} along axis {right} are equal in the reference, those along axis {taken} in the "
                     "target: normalised along the wrong axis"

@@ -4,25 +4,28 @@ A scale that is too small cuts numbers off, one that is too large wastes steps: 
 clipping costs and what rounding costs, and the best scale balances the two. The yardstick is measured on the same
 numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, and
 says which part is to blame; other axes and zero points are tried to tell a wrong scale from a right one misplaced.
+
+An engine gets a quantizer wrong by misreading its definition: a part left out, taken from elsewhere, or rounded
+otherwise. A misreading is told when it gives the engine's result and the definition does not.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels
-from tensortriage.compare.judgement.within import near_prediction
+from tensortriage.compare.judgement.thresholds import MISREADING_AGREES, MISREADING_EXACT, WIDE_ENOUGH
+from tensortriage.compare.judgement.within import is_decisive, near_prediction
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
 
 KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
 
 _FRACTIONS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of the observed range tried for the best scale: clipping few outliers may pay."""
-
-_EXPLAINS = 0.5
-"""Share of the avoidable squared error that one change must remove to be named as the mistake."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,9 +122,6 @@ def calibrate(
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
 """What ONNX Runtime's quantizers use of the types with ``reduce_range``."""
 
-_WIDE = 0.9
-"""A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share
-of what was observed is the zero point what is missing; a narrower range is a matter of the scale."""
 
 _RECALIBRATE = "calibrate again, on data like these"
 
@@ -200,10 +200,9 @@ def _mistake(
 ) -> tuple[str, str, str]:
     """Name the one change that removes most of the avoidable error: another axis, zero point if not meant, or scale."""
     avoidable = fit.error**2 - fit.best_error**2
-    least_removed = _EXPLAINS * avoidable
 
     def removes(error: float) -> bool:
-        return fit.error**2 - error**2 >= least_removed
+        return is_decisive((fit.error**2 - error**2) / avoidable)
 
     fitting = [other for other in range(x.ndim) if scales.size > 1 and other != axis and x.shape[other] == scales.size]
     for other in fitting:
@@ -213,7 +212,7 @@ def _mistake(
     spans = f"it meets [{fit.observed[0]:.4g}, {fit.observed[1]:.4g}], and can represent [{fit.representable[0]:.4g}, "
     spans += f"{fit.representable[1]:.4g}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
-    wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE * (fit.observed[1] - fit.observed[0])
+    wide = float(scales.max()) * (limits[1] - limits[0]) >= WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
     for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
@@ -237,3 +236,74 @@ def _mistake(
 def _shown(scale: np.ndarray) -> str:
     flat = np.asarray(scale, np.float64).reshape(-1)
     return f"{flat[0]:.4g}" if flat.size == 1 else f"{flat.min():.4g} to {flat.max():.4g} per channel"
+
+
+def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.ndarray) -> str:
+    """Return which misreading of a QuantizeLinear or DequantizeLinear gives a result; empty when none does.
+
+    Args:
+        node: The operator.
+        operands: One array per input.
+        target: What the engine made of them.
+    """
+    if not is_quantizer(node) or node.attributes.get("block_size"):
+        return ""
+    x, scale = operands[0], operands[1]
+    if x is None or scale is None or not x.size or x.shape != target.shape:
+        return ""
+    zero = operands[2] if len(operands) > 2 and operands[2] is not None else np.zeros(scale.shape)
+    axis = node.attributes.get("axis", 1)
+    axis = axis % x.ndim if isinstance(axis, int) and x.ndim else 0
+    for words, made in _misreadings(node.op_type, x, scale, zero, axis, DType.from_numpy(target.dtype)):
+        if _same(made, target):
+            return words
+    return ""
+
+
+def _same(made: np.ndarray, target: np.ndarray) -> bool:
+    wide = target.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if DType.from_numpy(target.dtype).is_float:
+            close = np.abs(made - wide) <= MISREADING_EXACT * np.maximum(np.abs(made), np.abs(wide))
+        else:
+            close = made == wide
+    return float(close.mean()) >= MISREADING_AGREES and np.unique(wide.reshape(-1)[: 1 << 14]).size > 1
+
+
+def _misreadings(
+    op_type: str, x: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int, dtype: DType
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield what each misreading is called and what it gives."""
+    wide, scales, zeros = (np.asarray(array).astype(np.float64) for array in (x, scale, zero))
+    zeros = np.broadcast_to(zeros, scales.shape)
+    limits = integer_range(dtype) if dtype.is_integer else (-np.inf, np.inf)
+
+    def made(s: np.ndarray, z: np.ndarray, along: int = axis, rounded: "np.ufunc | None" = None) -> np.ndarray:
+        s, z = _spread(s, wide, along), _spread(z, wide, along)
+        if op_type == "DequantizeLinear":
+            return np.asarray((wide - z) * s)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.clip((rounded or np.rint)(wide / s) + z, *limits))
+
+    if zeros.any():
+        yield "it ignores the zero point", made(scales, np.zeros(scales.shape))
+        yield "it takes the zero point with the wrong sign", made(scales, -zeros)
+    if scales.size > 1:
+        first = np.full(scales.shape, scales.flat[0])
+        yield "it takes the scale of the first channel for all", made(first, np.full(scales.shape, zeros.flat[0]))
+        yield "it takes the scale of the first channel for all, with each one's zero point", made(first, zeros)
+        for other in range(wide.ndim):
+            if other != axis and wide.shape[other] == scales.size:
+                yield f"it applies the scales along axis {other} instead of {axis}", made(scales, zeros, other)
+    if op_type == "QuantizeLinear":
+        yield "it cuts digits off instead of rounding to nearest", made(scales, zeros, rounded=np.trunc)
+        yield "it rounds down instead of to nearest", made(scales, zeros, rounded=np.floor)
+        if limits[0] < 0:
+            yield (
+                "it saturates at the range of uint8",
+                np.asarray(np.clip(np.rint(wide / _spread(scales, wide, axis)), 0, 255)),
+            )
+    inverse = made(1.0 / scales, zeros)
+    if op_type == "DequantizeLinear":
+        inverse = np.asarray((wide - _spread(zeros, wide, axis)) / _spread(scales, wide, axis))
+    yield "it multiplies where it should divide by the scale, or the reverse", inverse

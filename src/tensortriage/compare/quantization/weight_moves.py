@@ -11,12 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_HALF_A_STEP = 0.5 + 1e-3
-"""In steps; a folded normalization is computed in float32, which moves an int8 by a 10^-5th of the step at most."""
-
-_LEAST_NUMBERS = 9
-"""Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
-one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
+from tensortriage.compare.judgement.thresholds import FEWEST_IN_ROW, HALF_A_STEP
 
 _MOST_SOUGHT = 64
 """Rows that are looked for in other places: enough to tell what was done to a weight."""
@@ -89,7 +84,7 @@ def _rows(array: np.ndarray, axis: int) -> np.ndarray:
 
 def _moves(was: np.ndarray, now: np.ndarray, steps: np.ndarray, axis: int) -> tuple[WeightMove, ...]:
     """Return the moves of rows, all three arrays [rows, numbers]."""
-    if was.shape[1] < _LEAST_NUMBERS:
+    if was.shape[1] < FEWEST_IN_ROW:
         return ()
     found, sought = [], 0
     directions = was / np.maximum(np.linalg.norm(was, axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -113,7 +108,7 @@ def _factor(was: np.ndarray, now: np.ndarray, steps: np.ndarray) -> float | None
 
     Each number leaves an interval of factors; what is looked for lies in all of them.
     """
-    room = _HALF_A_STEP * steps
+    room = HALF_A_STEP * steps
     some = was != 0.0
     if (np.abs(now[~some]) > room[~some]).any() or not some.any():
         return None

@@ -11,11 +11,10 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.consistency.relations import EqualityClaim
 from tensortriage.diagnose.consistency.views import EqualParts, views
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.members import CENTRE
-from tensortriage.envelope.row_limits import HealthySpread
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.healthy_values import healthy_values
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
 
 
@@ -42,7 +41,6 @@ class OwnEvaluation:
         relation: The claim.
         values: Values that are asked about, in topological order.
         target: The engine whose format and hardware count.
-        precision: Its format.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -57,13 +55,12 @@ class OwnEvaluation:
         values: Sequence[str],
         *,
         target: EngineSpec,
-        precision: Precision,
     ) -> None:
         self._relation = relation
-        self._healthy = HealthySpread(lab, model, relation.left, values, target=target, precision=precision)
+        self._healthy = healthy_values(lab, model, relation.left, values, target=target)
         self._right: TensorStore = self._healthy.centre
         if relation.right is not relation.left:
-            self._right, _ = lab.recorded(CENTRE, model, relation.right, values)
+            self._right = lab.values(CORRECTLY_ROUNDED, model, relation.right, values)
 
     def shapes(self, value: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the shapes of a value in the left run and in the right one."""
@@ -76,7 +73,7 @@ class OwnEvaluation:
 
     def strays(self, value: str, left: np.ndarray, right: np.ndarray) -> bool:
         """Say whether a value is outside the envelope of the model itself, in the left run or in the right one."""
-        limit = self._healthy.limit(value, np.asarray)
+        limit = self._healthy.limit(value).error
         runs = ((self._healthy.centre[value], left), (self._right[value], right))
         return not all(within_limit(difference(centre, array), limit) for centre, array in runs)
 
@@ -91,7 +88,7 @@ class OwnEvaluation:
 
     def _kept(self, value: str, parts: EqualParts, left: np.ndarray, right: np.ndarray) -> KeptPart | None:
         apart = difference(parts.left(left), parts.right(right))
-        limit = self._healthy.limit(value, parts.left)
+        limit = self._healthy.limit(value, parts.left).error
         return KeptPart(parts, 2.0 * limit + apart) if within_limit(apart, limit) else None
 
 

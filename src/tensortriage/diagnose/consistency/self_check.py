@@ -20,15 +20,14 @@ from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, differe
 from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
 from tensortriage.diagnose.consistency.views import views
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decided_values, decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
-from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import Runner, precision_of
+from tensortriage.runs.lab import Lab, Run
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore, TensorStore
 
@@ -106,7 +105,6 @@ class SelfCheck:
     def __init__(self, lab: Lab, model: Model, target: EngineSpec, *, at_sight: bool = False) -> None:
         self._at_sight = at_sight
         self._lab, self._model, self._target = lab, model, target
-        self._precision = precision_of(target)
         self._runs: dict[str, Mapping[str, np.ndarray]] = {}
         self._outputs = [spec.name for spec in model.outputs]
 
@@ -128,7 +126,7 @@ class SelfCheck:
         """
         if self._at_sight and self._equal_at_sight(relation):
             return _answer(relation, ClaimOutcome.HOLDS, "yes")
-        self._lab.recorded(CENTRE, self._model, relation.left, self._outputs)
+        self._lab.values(CORRECTLY_ROUNDED, self._model, relation.left, self._outputs)
         try:
             own = self._own(relation, self._outputs)
         except EngineError as error:
@@ -138,7 +136,7 @@ class SelfCheck:
         try:
             right = self._right_run(relation)
         except EngineError as error:
-            self._lab.drop_runner(self._target, self._model)
+            self._lab.drop(self._target, self._model)
             return _answer(
                 relation, ClaimOutcome.REFUSED, f"{self._target} fails on {relation.right.name}: {error.message}"
             )
@@ -170,15 +168,14 @@ class SelfCheck:
         )
 
     def _own(self, relation: EqualityClaim, values: Sequence[str]) -> OwnEvaluation:
-        return OwnEvaluation(self._lab, self._model, relation, values, target=self._target, precision=self._precision)
+        return OwnEvaluation(self._lab, self._model, relation, values, target=self._target)
 
     # -- the engine ----------------------------------------------------------------------------------------------------
 
     def _run(self, feed: Feed, *, again: bool = False) -> Mapping[str, np.ndarray]:
         if again or feed.name not in self._runs:
             self._lab.progress(f"running {self._target} on {feed.name}")
-            found = self._lab.runner(self._target, self._model).run(feed)
-            self._runs[feed.name] = {name: np.array(array) for name, array in found.items()}
+            self._runs[feed.name] = self._lab.outputs(self._target, self._model, feed, repetition=None)
         return self._runs[feed.name]
 
     def _right_run(self, relation: EqualityClaim) -> Mapping[str, np.ndarray]:
@@ -195,13 +192,13 @@ class SelfCheck:
         Both are built before either runs.
         """
         first = self._run(feed)
+        lab, target, model = self._lab, self._target, self._model
         with (
-            self._lab.new_runner(self._target, self._model) as one,
-            self._lab.new_runner(self._target, self._model) as other,
+            lab.sequence(target, model, built=True) as one,
+            lab.sequence(target, model, built=True) as other,
             ThreadPoolExecutor(2) as pool,
         ):
-            one.build(), other.build()
-            futures = [pool.submit(_copies, runner, feed) for runner in (one, other)]
+            futures = [pool.submit(_copies, stream, feed) for stream in (one, other)]
             found = [run for future in futures for run in future.result()]
         return max(found, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
 
@@ -232,10 +229,10 @@ class SelfCheck:
         values = markable(self._model)
         try:
             own = self._own(relation, values)
-            left, _ = self._lab.recorded(self._target, self._model, relation.left, values)
+            left = self._lab.values(self._target, self._model, relation.left, values)
             right = left
             if relation.right is not relation.left:
-                right, _ = self._lab.recorded(self._target, self._model, relation.right, values)
+                right = self._lab.values(self._target, self._model, relation.right, values)
         except EngineError:
             return None
         proving = [name for name in values if name not in self._decided and not own.exact(name)]
@@ -273,8 +270,8 @@ class SelfCheck:
         return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: no output of the model has rows")
 
 
-def _copies(runner: Runner, feed: Feed) -> list[dict[str, np.ndarray]]:
-    return [{name: np.array(array) for name, array in runner.run(feed).items()} for _ in range(STREAM_RUNS)]
+def _copies(run: Run, feed: Feed) -> list[Mapping[str, np.ndarray]]:
+    return [run(feed.tensors) for _ in range(STREAM_RUNS)]
 
 
 def _equal_inputs(relation: EqualityClaim, name: str) -> bool:

@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import UNMOVED
 from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
 
 Part = Callable[[np.ndarray], np.ndarray]
-
-UNMOVED = 1e-6
-"""Share of a value's RMS that an element may move by in the model's own evaluation and still count as unmoved: some
-roundings of a float32 result."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

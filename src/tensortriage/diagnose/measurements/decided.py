@@ -25,8 +25,9 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.score_noise import Radii, radii_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors, format_members, fp32_members
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import (
@@ -41,7 +42,7 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import BEFORE_PREFIX, needed_for
 from tensortriage.model.transforms.pin_decisions import pinned
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MemoryStore
+from tensortriage.values.store import MemoryStore, TensorStore
 
 Arrays = Mapping[str, np.ndarray]
 Asked = tuple[EngineSpec, Model]
@@ -148,17 +149,18 @@ def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Pic
     """
     model = inv.model
     specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
-    members = format_members(model, inv.precision, inv.question.kept) or fp32_members(model)
+    healthy = Healthy.of(model, inv.precision, kept=inv.question.kept)
+    members = healthy.format or healthy.order
     fused = [
         EngineSpec(each.name, {**each.options, "fused": "true"})
         for each in members.values()
-        if each.name == CENTRE.name
+        if each.name == CORRECTLY_ROUNDED.name
     ]
     yield dataclasses.replace(picks, theirs={**picks.theirs, **{name: picks.ours[name] for name in picks.unsure}})
     for spec in (*members.values(), *fused):
         with contextlib.suppress(EngineError, UsageError):
-            made = dict(inv.capture(spec, model, feed, picks.unsure, specs=specs))
-            own = {name: array.reshape(picks.theirs[name].shape).astype(np.int64) for name, array in made.items()}
+            made = inv.lab.values(spec, model, feed, picks.unsure, specs=specs)
+            own = {name: made[name].reshape(picks.theirs[name].shape).astype(np.int64) for name in made.names()}
             yield dataclasses.replace(picks, theirs={**picks.theirs, **own})
 
 
@@ -177,10 +179,12 @@ def picks_of(
     if not decisions or (hidden and ask is None):
         return None
     unseen = [value for value, name in shown.items() if name != value]
-    ours = dict(inv.capture(inv.question.reference, inv.model, feed, unseen, specs=specs)) if unseen else {}
+    ours = inv.lab.values(inv.question.reference, inv.model, feed, unseen, specs=specs)
     reach = {each.value: decided_values(graph, each) for each in decisions}
     beside = [name for name in names if any(name in reach[value] for value in hidden)]
-    asked = dict(inv.capture(*ask, feed, [*hidden, *beside], specs=specs)) if ask and hidden else {}
+    asked: TensorStore = MemoryStore({})
+    if ask and hidden:
+        asked = inv.lab.values(*ask, feed, [*hidden, *beside], specs=specs)
     moved = any(not np.array_equal(asked[name], outputs[name], equal_nan=asked[name].dtype.kind == "f")
                 for name in beside if name in asked)  # fmt: skip
     mine, theirs = {}, {}
@@ -202,7 +206,8 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     limits = [name for each in picks.decisions for name in each.limits if name]
     made_limits = [name for name in limits if name not in graph.constants and name not in feed.tensors]
     wanted = list(dict.fromkeys([*outputs, *made, *made_limits, *before]))
-    run = dict(inv.capture(inv.question.reference, model, feed, wanted, specs=value_specs(model, fed)))
+    shown = inv.lab.values(inv.question.reference, model, feed, wanted, specs=value_specs(model, fed))
+    run = {name: np.asarray(shown[name]) for name in shown.names()}
     values = {**feed.tensors, **run} | {n: graph.weight(n) for n in [*operands, *limits] if n in graph.constants}
     asked = list(dict.fromkeys([*outputs, *made]))
     short = needed_for(model, asked)

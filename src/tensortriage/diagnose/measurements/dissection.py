@@ -24,20 +24,13 @@ MOST_SENTENCES = 4
 """Findings told of one tensor, the strongest ones."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Patterns:
-    """What is peculiar about the errors of some tensors.
-
-    Attributes:
-        of: Value name to sentences, the strongest first; no sentence where nothing is peculiar.
-    """
-
-    of: Mapping[str, tuple[str, ...]]
+Patterns = Mapping[str, tuple[str, ...]]
+"""Value name to what is peculiar about its error, in sentences, the strongest first; none where nothing is."""
 
 
 def with_anatomy(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
     """Return a verdict with the patterns of its worst output's error and of its culprits', while time is left."""
-    if verdict.kind is VerdictKind.MATCH or not evidence.results or not any(evidence.worst.errors.values()):
+    if verdict.kind is VerdictKind.MATCH or not evidence.results or not any(evidence.worst_feed.errors.values()):
         return verdict
     try:
         return looked_at(inv, evidence, verdict)
@@ -51,40 +44,35 @@ def looked_at(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdi
     Raises:
         BudgetSpent: When there is no time to ask the target again.
     """
-    target, feed = inv.question.target, evidence.feed
-    output = evidence.worst.worst[0]
-    checks, key = inv.case.checks, inv.key(target, inv.model, feed, "patterns of the output", output)
-    told = checks.remember(key, f"what the error of '{output}' looks like", Patterns, lambda: of_output(inv, evidence))
+    output = evidence.worst_feed.worst_output()[0]
+    told = of_output(inv, evidence)
     values = list(dict.fromkeys(culprit.value for culprit in verdict.culprits[:MOST_CULPRITS] if culprit.value))
     if not values:
-        return dataclasses.replace(verdict, anatomy=told.of.get(output, ()))
-    where = "alone" if evidence.local else "in context"
-    key = inv.key(target, inv.model, feed, "patterns", where, values)
-    question = "what the errors of the culprits look like"
-    born = checks.remember(key, question, Patterns, lambda: born_in(inv, evidence, values))
+        return dataclasses.replace(verdict, anatomy=told.get(output, ()))
+    born = born_in(inv, evidence, values)
     culprits = tuple(with_sentences(culprit, born) for culprit in verdict.culprits)
-    return dataclasses.replace(verdict, anatomy=told.of.get(output, ()), culprits=culprits)
+    return dataclasses.replace(verdict, anatomy=told.get(output, ()), culprits=culprits)
 
 
 def with_sentences(culprit: Culprit, patterns: Patterns) -> Culprit:
     """Return a culprit with what is known of its value."""
-    return dataclasses.replace(culprit, anatomy=patterns.of.get(culprit.value, culprit.anatomy))
+    return dataclasses.replace(culprit, anatomy=patterns.get(culprit.value, culprit.anatomy))
 
 
 def of_output(inv: Investigation, evidence: Evidence) -> Patterns:
     """Look at the worst output of the deployed target; outputs of other feeds may be what it holds by mistake."""
-    name, feed = evidence.worst.worst[0], evidence.feed
+    name, feed = evidence.worst_feed.worst_output()[0], evidence.feed
     golden = inv.golden_outputs(feed)
     try:
-        target = np.asarray(inv.runner(inv.question.target, inv.model).run(feed)[name])
+        target = np.asarray(inv.deployed(feed)[name])
     except EngineError:
-        return Patterns({})
-    others = {f"output '{other}'": golden[other] for other in evidence.worst.metrics if other != name}
+        return {}
+    others = {f"output '{other}'": golden[other] for other in evidence.worst_feed.metrics if other != name}
     for other in inv.question.feeds:
         if other is not feed:
             others[f"'{name}' on {other.name}"] = inv.golden_outputs(other)[name]
-    floor = evidence.worst.floors.target.get(name, 0.0)
-    return Patterns({name: sentences(golden[name], target, others=others, floor=floor)})
+    floor = evidence.worst_feed.floors.target.get(name, 0.0)
+    return {name: sentences(golden[name], target, others=others, floor=floor)}
 
 
 def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Patterns:
@@ -95,7 +83,7 @@ def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Pa
         node = inv.model.graph.producer(value)
         operands = {f"its operand '{name}'": golden[name] for name in (node.uses if node else ()) if name in golden}
         found[value] = sentences(golden[value], target, others=operands, floor=floor)
-    return Patterns(found)
+    return found
 
 
 def culprit_arrays(
@@ -113,10 +101,11 @@ def culprit_arrays(
     floors = evidence.floors.target if evidence.floors else {}
     try:
         specs = inv.specs(evidence.feed)
-        for value, array in inv.capture(inv.question.target, inv.model, evidence.feed, rest, specs=specs):
-            yield value, array, floors.get(value, 0.0)
+        shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, rest, specs=specs)
     except EngineError:
         return
+    for value in shown.names():
+        yield value, np.asarray(shown[value]), floors.get(value, 0.0)
 
 
 def sentences(

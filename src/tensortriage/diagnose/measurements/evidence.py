@@ -11,7 +11,8 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
-from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
+from tensortriage.diagnose.measurements.local_errors.injection import Influence
+from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
@@ -19,6 +20,7 @@ from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.diagnose.state.verdict import ShapeRow, Verdict
+from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
@@ -127,6 +129,7 @@ class Findings(TypedDict, total=False):
     wrong_part: WrongPart | None
     in_training: tuple[lint.LintFinding, ...]
     builds_compared: int
+    builds_choose: tuple[Explanation, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ class Evidence:
         in_training: Nodes of the reference's model that are in training mode.
         two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
         builds_compared: Builds of the deployed model whose outputs were compared.
+        builds_choose: What some of these choose and others do not, where that makes all of them healthy.
     """
 
     beside: Correspondence | None = None
@@ -186,20 +190,21 @@ class Evidence:
     wrong_part: WrongPart | None = None
     in_training: tuple[lint.LintFinding, ...] = ()
     builds_compared: int = 1
+    builds_choose: tuple[Explanation, ...] = ()
 
     def with_(self, **findings: Unpack[Findings]) -> "Evidence":
         """Return what is known once something more was found out."""
         return dataclasses.replace(self, **findings)
 
     @property
-    def worst(self) -> FeedResult:
-        """The feed that fails worst."""
+    def worst_feed(self) -> FeedResult:
+        """The outputs on the feed that fails worst."""
         return worst_result(self.results)
 
     @property
     def feed(self) -> Feed:
         """The feed that is looked into."""
-        return self.worst.feed
+        return self.worst_feed.feed
 
     def error(self, value: str) -> float | None:
         """Return the relative error of a value in the target's own full run; None when it was not looked at."""

@@ -14,8 +14,9 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.floors import ROUNDED, Floors, envelope_floors, jitter
-from tensortriage.envelope.member_errors import MemberError
+from tensortriage.envelope.distances import Distance
+from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.floors import Floors, envelope_floors, jitter
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -54,7 +55,7 @@ def floors_of(
     if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
             return envelope_floors(
-                inv,
+                inv.lab,
                 model,
                 feed,
                 values,
@@ -76,7 +77,7 @@ def floors_of(
     target = dict(fp32)
     for name, metrics in emulated.items():
         target[name] = max(error_of(metrics), fp32.get(name, 0.0), 0.0 if metrics.exact else least)
-    figures = {name: MemberError.of(metrics) for name, metrics in emulated.items()}
+    figures = {name: Distance.of(metrics) for name, metrics in emulated.items()}
     return Floors(fp32, target, figures, "input jitter")
 
 
@@ -95,18 +96,17 @@ def emulate(
     always = {name for name in inv.question.kept if name in model.graph}
     rounded = round_results(model, inv.precision, specs=specs, kept=tuple({*always, *kept}))
     label = f"{what} with results rounded to {inv.precision.value}"
-    return inv.measured(PLAIN, rounded, feed, values, golden=golden, what=label).metrics
+    return inv.figures(PLAIN, rounded, feed, values, golden=golden, what=label).figures.metrics
 
 
-def fp32_floors(
-    inv: Investigation, model: Model, feed: Feed, values: Sequence[str], *, golden: TensorStore, what: str
-) -> tuple[Mapping[str, float], str]:
-    """Return fp32 floors and how they were found."""
+def fp32_floors(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mapping[str, float]:
+    """Return the fp32 floors of values of the investigation's model, whatever the target's format."""
+    what = "tensors in fp32"
     if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
-            floors = envelope_floors(inv, model, feed, values, precision=Precision.FP32, what=what)
-            return floors.fp32, floors.source
-    return jittered_floors(inv, model, feed, values, golden=golden, what=what), "input jitter"
+            return envelope_floors(inv.lab, inv.model, feed, values, precision=Precision.FP32, what=what).fp32
+    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
+    return jittered_floors(inv, inv.model, feed, values, golden=golden, what=what)
 
 
 def jittered_floors(
@@ -118,7 +118,7 @@ def jittered_floors(
     """
     moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)
     what = f"{what} with jittered inputs"
-    metrics = inv.measured(PLAIN, model, moved, values, golden=golden, what=what).metrics
+    metrics = inv.figures(PLAIN, model, moved, values, golden=golden, what=what).figures.metrics
     least = least_floor(Precision.FP32)
     depth = {value: index for index, value in enumerate(values)}
     floors: dict[str, float] = {}
@@ -126,9 +126,3 @@ def jittered_floors(
         allowance, error = least * math.sqrt(depth[name] + 1.0), error_of(figure)
         floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
     return floors
-
-
-def floors_of_original(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mapping[str, float]:
-    """Return the fp32 floors of values of the investigation's model, whatever another model makes of them."""
-    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
-    return fp32_floors(inv, inv.model, feed, list(values), golden=golden, what="the original's tensors")[0]

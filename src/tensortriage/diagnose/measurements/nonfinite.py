@@ -17,9 +17,9 @@ from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import ROUNDED, Floors
-from tensortriage.envelope.member_errors import MemberError
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.distances import Distance
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
@@ -60,9 +60,9 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
         limit = largest_sum(inv.precision)
         return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=_formats(inv), beyond=limit))
 
-    if (known := inv.case.checks.get(_scan_key(inv, feed, CENTRE), Scan)) is not None:
+    if (known := inv.lab.case.checks.get(_scan_key(inv, feed, CORRECTLY_ROUNDED), Scan)) is not None:
         return known.rows
-    return inv.case.checks.remember(_scan_key(inv, feed, inv.question.reference), _SCANNED, Scan, ask).rows
+    return inv.lab.case.checks.remember(_scan_key(inv, feed, inv.question.reference), _SCANNED, Scan, ask).rows
 
 
 @contextlib.contextmanager
@@ -77,11 +77,11 @@ def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[C
     scan = RangeScan(inv.model, feed.tensors, formats=_formats(inv), beyond=largest_sum(inv.precision))
     yield scan.take
     if scan.taken.issuperset(values):
-        inv.case.checks.put(_scan_key(inv, feed, CENTRE), _SCANNED, Scan(scan.rows()), seconds=0.0)
+        inv.lab.case.checks.put(_scan_key(inv, feed, CORRECTLY_ROUNDED), _SCANNED, Scan(scan.rows()), seconds=0.0)
 
 
 def _scan_key(inv: Investigation, feed: Feed, spec: EngineSpec) -> str:
-    return inv.key(spec, inv.model, feed, "range scan", [precision.value for precision in _formats(inv)])
+    return inv.lab.key(spec, inv.model, feed, "range scan", [precision.value for precision in _formats(inv)])
 
 
 def _formats(inv: Investigation) -> tuple[Precision, ...]:
@@ -180,6 +180,4 @@ def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Colle
         name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
         for name, figure in figures.items()
     }
-    return Floors(
-        floors.fp32, target, {name: MemberError.of(figure) for name, figure in figures.items()}, floors.source
-    )
+    return Floors(floors.fp32, target, {name: Distance.of(figure) for name, figure in figures.items()}, floors.source)

@@ -8,15 +8,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import Limit, healthy_limit, within_healthy
+from tensortriage.compare.judgement.within import Limit, half_at_most, near_limit, within_healthy, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.local_errors.local import local_errors
+from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
+from tensortriage.diagnose.measurements.moved_inputs import errors_by_chance
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.allowances import whole_model
-from tensortriage.envelope.floors import PREDICTED, either_side
-from tensortriage.envelope.freedoms import Freedom, expected_of
-from tensortriage.envelope.hardware import Hardware
+from tensortriage.engines.spec import Hardware
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import Explanation, ExplanationKind, Usual, explanations_of, freedoms_of
+from tensortriage.envelope.floors import cost_of_freedoms
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -42,13 +46,11 @@ def output_limits(
             beyond its floor.
     """
     floors = floors_of(inv, inv.model, feed, names, golden=golden, specs=inv.specs(feed), what="the outputs")
-    predicted = floors.target if inv.precision in PREDICTED else {}
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in names}
-    limits = {name: healthy_limit(counts[name], floors.fp32.get(name, 0.0), predicted.get(name)) for name in names}
+    limits = {name: floors.limit(name, counts[name]) for name in names}
     beyond = [name for name in names if figures is None or _beyond(figures[name], limits[name])]
-    for name, error in chosen_by_hardware(inv, feed, beyond).items():
-        limits[name] = healthy_limit(counts[name], floors.fp32.get(name, 0.0), predicted.get(name), error)
-    return limits
+    chosen = cost_at(inv, feed, beyond, freedoms_here(inv))
+    return limits | {name: floors.limit(name, counts[name], error) for name, error in chosen.items()}
 
 
 def typed_limits(inv: Investigation, feed: Feed, typed: Model, golden: Mapping[str, np.ndarray]) -> dict[str, Limit]:
@@ -65,41 +67,79 @@ def typed_limits(inv: Investigation, feed: Feed, typed: Model, golden: Mapping[s
     Returns:
         The limits by output; empty where the hardware is not known or the model cannot be evaluated.
     """
-    freedoms = expected_freedoms(inv)
+    freedoms = freedoms_here(inv)
     if not freedoms or not inv.question.trusts_float64:
         return {}
-    options = {"accumulated": "narrow"}
-    for freedom in freedoms:
-        options |= freedom.options
+    healthy = Healthy.of_types(typed, freedoms)
     try:
-        stores = [inv.recorded(each, typed, feed, list(golden))[0] for each in either_side(typed, "", options).values()]
+        stores = {name: inv.lab.values(each, typed, feed, list(golden)) for name, each in healthy.all.items()}
     except (EngineError, UsageError):
         return {}
     limits = {}
     for name, right in golden.items():
-        arrays = [np.asarray(store[name]) for store in stores]
-        errors = [error_of(measure(right, array.astype(right.dtype))) for array in arrays if array.shape == right.shape]
-        limits[name] = healthy_limit(right.size, 0.0, None, max(errors, default=0.0))
+        arrays = {each: np.asarray(store[name]) for each, store in stores.items()}
+        figures = {
+            n: measure(right, array.astype(right.dtype)) for n, array in arrays.items() if array.shape == right.shape
+        }
+        limits[name] = healthy.limit(figures, right.size)
     return limits
+
+
+def limits_by_chance(inv: Investigation, feed: Feed, figures: Mapping[str, Metrics]) -> dict[str, Limit]:
+    """Return how far off outputs beyond their floors may be by chance: as the farthest of many draws of rounding.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        figures: The outputs that are beyond their floors.
+
+    Returns:
+        Limits by output; empty where chance does not explain all of them, or an op is wrong alone.
+
+    Raises:
+        EngineError: When the model cannot be evaluated, or the target does not run its ops one by one.
+        ModelError: Likewise.
+        UsageError: Likewise.
+    """
+    (chance,) = explanations_of(ExplanationKind.CHANCE)
+    if inv.precision not in chance.formats or any(each.exact or each.nonfinite_mismatch for each in figures.values()):
+        return {}
+    drawn = errors_by_chance(inv, feed, [*figures], chance.draws)
+    limits = {name: near_limit(max(errors, default=0.0)) for name, errors in drawn.items()}
+    beyond = any(not within_limit(error_of(figure), limits[name]) for name, figure in figures.items())
+    if beyond or suspicious(local_errors(inv, feed)):
+        return {}
+    return {name: half_at_most(Limit(limit, Basis.FORMAT)) for name, limit in limits.items()}
 
 
 def _beyond(figure: Metrics, limit: Limit) -> bool:
     return not figure.exact and not within_healthy(error_of(figure), limit.error)
 
 
-def chosen_by_hardware(inv: Investigation, feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
-    """Return what the target's hardware costs at tensors when it takes all of its freedoms; nothing if unknown."""
-    freedoms = expected_freedoms(inv)
+def cost_at(
+    inv: Investigation, feed: Feed, names: Sequence[str], freedoms: Sequence[Explanation]
+) -> Mapping[str, float]:
+    """Return what freedoms cost at tensors when all of them are taken; nothing where that is not known."""
     if not names or not freedoms or not inv.question.trusts_float64:
         return {}
     try:
-        return whole_model(inv, inv.model, feed, list(names), freedoms=freedoms, precision=inv.precision)
+        return cost_of_freedoms(inv.lab, inv.model, feed, list(names), freedoms=freedoms, precision=inv.precision)
     except (EngineError, UsageError):  # an operator without an exact kernel: the floor alone counts
         return {}
 
 
-def expected_freedoms(inv: Investigation) -> tuple[Freedom, ...]:
-    """Return what the target's hardware is expected to choose at operators that the model has; nothing if unknown."""
+def freedoms_here(inv: Investigation, usual: Usual | None = Usual.EXPECTED) -> tuple[Explanation, ...]:
+    """Return what the target may choose at operators that the model has, of that what is so usual; None for all."""
     op_types = {node.op_type for node in inv.model.graph.nodes}
-    expected = expected_of(Hardware.of(inv.question.target), inv.precision)
-    return tuple(freedom for freedom in expected if freedom.concerns(op_types))
+    return freedoms_of(inv.hardware, inv.precision, usual, op_types=op_types)
+
+
+def may_be_taken(inv: Investigation) -> list[tuple[Explanation, ...]]:
+    """Return the sets of freedoms of which the target may take one, those that allow least first.
+
+    They are all that is expected of its class of hardware, or any single one where that is not known. Of functions of
+    any operator nothing shows where they are taken.
+    """
+    if inv.hardware is not Hardware.ANY:
+        return [freedoms_here(inv)]
+    return [(each,) for each in freedoms_here(inv, None) if each.operators]

@@ -17,22 +17,22 @@ from tensortriage.compare.judgement.relative_error import (
     sqnr_db,
 )
 from tensortriage.compare.judgement.within import within_fp32
-from tensortriage.compare.measured import compare_all, in_words
+from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.nonfinite import watched
-from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import PREDICTED, ROUNDED, Floors
-from tensortriage.envelope.member_errors import MemberError
+from tensortriage.envelope.distances import Distance
+from tensortriage.envelope.explanations import PREDICTED, ROUNDED
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.capture import size_of
+from tensortriage.runs.observation.capture import size_of
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
@@ -119,9 +119,8 @@ class FeedResult:
         """Whether every output passes."""
         return all(self.within.values())
 
-    @property
-    def worst(self) -> tuple[str, float, float]:
-        """Name, relative error and error/floor of the output farthest above its fp32 floor."""
+    def worst_output(self) -> tuple[str, float, float]:
+        """Return name, relative error and error/floor of the output farthest above its fp32 floor."""
         name = max(
             self.errors, key=lambda n: (not self.within[n], ratio_of(self.errors[n], self.floors.fp32.get(n)) or 0.0)
         )
@@ -151,7 +150,7 @@ def output_floors(inv: Investigation) -> Floors:
         found.append(floors)
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    judged: dict[str, MemberError] = {}
+    judged: dict[str, Distance] = {}
     for floors in found:
         for name, figure in floors.reference.items():
             if name not in judged or error_of(figure) > error_of(judged[name]):
@@ -181,15 +180,7 @@ def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
         EngineError: When the target fails.
         Unsound: When its outputs have other names, shapes or kinds than the reference's.
     """
-    target = inv.question.target
-    names = [spec.name for spec in inv.model.outputs if spec.name in inv.golden_outputs(feed)]
-
-    def ask() -> OutputFigures:
-        inv.progress(f"running {target} on {feed.name}")
-        return measured_outputs(inv, feed, run_once(inv, target, inv.model, feed))
-
-    key = inv.key(target, inv.model, feed, "deployed", names, *in_words(inv.tolerances))
-    return inv.case.checks.remember(key, f"outputs of {target} on {feed.name}", OutputFigures, ask)
+    return measured_outputs(inv, feed, inv.deployed(feed))
 
 
 def measured_outputs(
@@ -263,7 +254,7 @@ def with_decided(floors: Floors, decided: Decided) -> Floors:
 
 def worst_result(results: tuple[FeedResult, ...]) -> FeedResult:
     """Return the feed that fails worst (the passing one nearest its limit when none fails)."""
-    return max(results, key=lambda result: (not result.passes, result.worst[2], result.worst[1]))
+    return max(results, key=lambda result: (not result.passes, result.worst_output()[2], result.worst_output()[1]))
 
 
 def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[OutputRow, ...]:
@@ -285,7 +276,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
                 measure=result.measure(name),
                 figure=result.errors[name],
                 words=result.in_words(name, noise_of(inv)),
-                told=decided or not is_rms,
+                needs_sentence=decided or not is_rms,
                 floor=result.floors.fp32.get(name) if is_rms else None,
                 within=result.within[name],
                 nonfinite_target=metrics.nonfinite_mismatch,

@@ -53,7 +53,7 @@ def in_float64(inv: Investigation, feed: Feed, value: str) -> str:
     """Say whether the same model makes a NaN of the same feed in float64; empty when that cannot be asked."""
     try:
         specs = inv.specs(feed)
-        ((_, array),) = inv.capture(FLOAT64, inv.model, feed, [value], specs=specs)
+        array = inv.lab.values(FLOAT64, inv.model, feed, [value], specs=specs)[value]
     except TriageError:
         return ""
     return "; so it is in float64" if has_nan(array) else "; in float64 it is a number"

@@ -12,7 +12,8 @@ import numpy as np
 
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import ROUNDED, jitter
+from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.floors import jitter
 from tensortriage.envelope.score_radii import format_radius, fp32_radius
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -53,7 +54,8 @@ def radii_of(
     if inv.precision not in ROUNDED:
         return Radii(fp32, fp32)
     rounded = round_results(model, inv.precision, specs=specs)
-    emulated = dict(inv.capture(PLAIN, rounded, feed, made, specs=specs)) if made else {}
+    shown = inv.lab.values(PLAIN, rounded, feed, made, specs=specs)
+    emulated = {name: np.asarray(shown[name]) for name in shown.names()}
     target = {
         name: np.maximum(fp32[name], format_radius(array, emulated.get(name), inv.precision))
         for name, array in arrays.items()
@@ -69,5 +71,6 @@ def _first(inv: Investigation, model: Model, feed: Feed, names: Sequence[str]) -
         ways.insert(0, (FLOAT64, feed))
     for spec, tensors in ways if names else ():
         with contextlib.suppress(EngineError, UsageError):
-            return dict(inv.capture(spec, model, tensors, names, specs={}))
+            shown = inv.lab.values(spec, model, tensors, names, specs={})
+            return {name: np.asarray(shown[name]) for name in shown.names()}
     return {}

@@ -4,7 +4,6 @@ A verdict about an engine is worthless where there is no answer, or one with oth
 """
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,13 +11,10 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.engines.base import VariesBuilds
-from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.capabilities import VariesBuilds
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.model.model import Model
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 
 FAILURES = {
@@ -47,7 +43,7 @@ def failed(inv: Investigation, error: EngineError) -> Verdict:
     """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits."""
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
-        inv.budget.check()  # what ended it may be the budget, not the time limit
+        inv.lab.budget.check()  # what ended it may be the budget, not the time limit
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
     named = [
@@ -93,11 +89,6 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
     return re.search(rf"(?:{behind}){re.escape(name)}(?![\w/]|\.\w)", text)
 
 
-def run_once(inv: Investigation, spec: EngineSpec, model: Model, feed: Feed) -> Mapping[str, np.ndarray]:
-    """Run the deployed (unmarked) model once in a session kept for reuse."""
-    return inv.runner(spec, model).run(feed)
-
-
 def is_constant(array: np.ndarray) -> bool:
     """Whether an array says nothing: no element at all, or several that are all equal."""
     return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
@@ -105,5 +96,5 @@ def is_constant(array: np.ndarray) -> bool:
 
 def builds_vary(inv: Investigation) -> bool | None:
     """Say whether two builds of the target may differ; None where the engine does not tell."""
-    engine = create(inv.question.target)
+    engine = resolve(inv.question.target).engine
     return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None

@@ -12,7 +12,8 @@ from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Plan
-from tensortriage.engines.reference.function_accuracy import ACCURACIES, HardwareClass
+from tensortriage.engines.float64.function_accuracy import ACCURACIES
+from tensortriage.engines.spec import Hardware
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph
 
@@ -70,7 +71,7 @@ def tiles(nodes: Sequence[str]) -> Iterator[Round]:
 def regions_of(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ...]]:
     """Return what the target fuses in the deployed model, where it tells: regions of several nodes."""
     try:
-        plan = inv.runner(inv.question.target, inv.model).plan()
+        plan = inv.lab.plan(inv.question.target, inv.model)
     except EngineError:
         return []
     return disjoint(multiple(plan, nodes)) if plan else []
@@ -83,14 +84,14 @@ def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tu
     what is fused most.
     """
     try:
-        plan = inv.runner(inv.question.target, inv.model).plan()
+        plan = inv.lab.plan(inv.question.target, inv.model)
     except EngineError:
         return []
     if plan is None:
         return []
     graph, known = inv.model.graph, {*nodes}
     region_of = {name: region.nodes for region in plan.regions for name in region.nodes}
-    functions = ACCURACIES[HardwareClass.CPU].keys()  # those that no hardware computes exactly
+    functions = ACCURACIES[Hardware.CPU].keys()  # those that no hardware computes exactly
 
     def pieces() -> Iterator[tuple[str, ...]]:
         for region in plan.regions:

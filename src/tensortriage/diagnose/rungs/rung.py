@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,12 +36,16 @@ class Rung:
         ask: Asks it; returns what it found out, or no more than a verdict, or None to go on.
         reads: Fields of `Evidence` that the answer may depend on.
         gives: Fields of `Evidence` that are among its findings.
+        cost: What answering it takes beside what was asked before, for people.
+        ends: Verdicts that it may end with; none where it only adds to the evidence.
     """
 
     title: str
     ask: Ask
     reads: frozenset[str]
     gives: frozenset[str]
+    cost: str
+    ends: tuple[VerdictKind, ...] = ()
 
     def __call__(self, inv: Investigation, evidence: Evidence) -> Answer:
         """Ask the question."""
@@ -48,12 +53,21 @@ class Rung:
         return answer if isinstance(answer, Answer) else Answer(answer)
 
 
-def rung(title: str, *, reads: Sequence[str] = (), gives: Sequence[str] = ()) -> Callable[[Ask], Rung]:
+def rung(
+    title: str,
+    *,
+    reads: Sequence[str] = (),
+    gives: Sequence[str] = (),
+    cost: str,
+    ends: Sequence[VerdictKind] = (),
+) -> Callable[[Ask], Rung]:
     """Return a decorator that makes a rung of the function that asks a question.
 
     Args:
         title: The question.
         reads: Names of the fields of `Evidence` that the function reads.
         gives: Names of those that it finds out.
+        cost: What answering it takes.
+        ends: Verdicts that it may end with.
     """
-    return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives))
+    return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives), cost, tuple(ends))

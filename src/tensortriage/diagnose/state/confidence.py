@@ -1,6 +1,8 @@
 """How sure each kind of evidence makes a verdict: one table, each figure with its reason.
 
-Stated confidence is checked against observed correctness by ``bench/truth.py``, decile by decile.
+Stated confidence is checked against observed correctness by ``bench/truth.py``, decile by decile (bench/RESULTS.md,
+"Truth"): of 459 verdicts stated at 0.9 to 1.0 (0.95 in the mean) 455 were right with their culprit (0.99), of 4 stated
+at 0.85 two, of 2 stated at 0.5 none. Single rows were not observed often enough to be told apart, but for `unfailing`.
 """
 
 import dataclasses

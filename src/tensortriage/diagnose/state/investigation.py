@@ -1,4 +1,4 @@
-"""One diagnosis: what is asked, the lab to ask engines in, and the record of the steps.
+"""One diagnosis: what is asked, the lab in which engines answer, and the record of the steps.
 
 Every answer of an engine is remembered in the case by content, so the ladder may be rerun, extended or resumed at no
 cost. Golden tensors are stored; the target's tensors are compared as they arrive and only their figures are kept.
@@ -10,28 +10,26 @@ import dataclasses
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
+import numpy as np
+
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.compare.measured import Keep, Measured, measured
 from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.diagnose.state.inner_values import Layered, centre_spec
+from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Record, Silent
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
-from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineError, EngineHung
-from tensortriage.inputs.conform import Casting, check_feed
-from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.size_sweep import Shaped
+from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import precision_of
+from tensortriage.runs.observation.experiment import Experiment, Measurement, ObservedValues
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
@@ -41,69 +39,7 @@ Source = tuple[str, str, str]
 """What golden values are of: the reference's spec, the model's fingerprint, and the name of the feed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked: the user's question, or one that came of it.
-
-    Attributes:
-        model: The model taken as right.
-        feeds: The samples, at least one.
-        reference: The engine taken as right.
-        target: The engine under suspicion.
-        target_model: What the target runs, when that is another ONNX file.
-        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
-        limits: Time and memory limits of isolated engines.
-        input_paths: Where the feeds came from, for the commands that a verdict suggests.
-        batch_bytes: Largest amount of captured tensors held at once.
-        budget_seconds: Wall time the whole may take; None for any.
-        sweep: Feeds of other shapes.
-        random_too: Whether to look at random data as well when real data pass.
-        builds: How often the target is built again; None for what its engine makes sensible.
-        kept: Nodes that compute in fp32 on the target, whatever its format.
-        against: Another target that the target is held against; None for none.
-        trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
-        network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
-    """
-
-    model: Model
-    feeds: Sequence[Feed]
-    reference: EngineSpec
-    target: EngineSpec
-    target_model: Model | None = None
-    tolerance: Tolerance | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    input_paths: Sequence[str] = ()
-    batch_bytes: int | None = 1 << 30
-    budget_seconds: float | None = None
-    sweep: Sequence[Shaped] = ()
-    random_too: bool = True
-    builds: int | None = None
-    kept: tuple[str, ...] = ()
-    network: EngineSpec | None = None
-    against: EngineSpec | None = None
-    trusts_float64: bool = True
-
-    @cached_property
-    def precision(self) -> Precision:
-        """The number format the target computes in."""
-        return precision_of(self.target)
-
-    @cached_property
-    def values(self) -> tuple[str, ...]:
-        """Every value of the model that can be marked, in topological order."""
-        return markable(self.model)
-
-    def on_model(self, model: Model) -> "Question":
-        """Return the same question about another model alone."""
-        feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.feeds)
-        return dataclasses.replace(self, model=model, feeds=feeds, target_model=None)
-
-    def on_target(self, target: EngineSpec, *, kept: tuple[str, ...]) -> "Question":
-        """Return the same question about another target, some nodes of which compute in fp32; not on random data."""
-        return dataclasses.replace(self, target=target, target_model=None, kept=kept, random_too=False)
-
-
-class Investigation(Lab):
+class Investigation:
     """One diagnosis in progress.
 
     Args:
@@ -122,7 +58,7 @@ class Investigation(Lab):
         golden: Mapping[str, TensorStore] = MappingProxyType({}),
     ) -> None:
         listener = listener or Silent()
-        super().__init__(
+        self.lab = Lab(
             case,
             limits=question.limits,
             budget=Budget(question.budget_seconds),
@@ -151,6 +87,11 @@ class Investigation(Lab):
         return self.question.precision
 
     @property
+    def hardware(self) -> Hardware:
+        """The class of hardware that the target computes on."""
+        return resolve(self.question.target).hardware
+
+    @property
     def model(self) -> Model:
         """The model whose tensors are compared."""
         return self.question.model
@@ -159,6 +100,10 @@ class Investigation(Lab):
     def values(self) -> tuple[str, ...]:
         """Every value of `model` that can be marked, in topological order."""
         return self.question.values
+
+    def progress(self, what: str) -> None:
+        """Tell what takes a while, before it begins."""
+        self.lab.progress(what)
 
     @property
     def tolerances(self) -> Mapping[str, Tolerance]:
@@ -169,7 +114,7 @@ class Investigation(Lab):
     @property
     def inputs_word(self) -> str:
         """``real`` when any feed is real, else ``random``."""
-        return "real" if any(feed.origin is Origin.REAL for feed in self.question.feeds) else "random"
+        return origin_of(self.question.feeds)
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed, as recorded in the golden run."""
@@ -200,8 +145,9 @@ class Investigation(Lab):
         """Return golden outputs and inner values, from wherever they are to be had."""
         outputs = [spec.name for spec in self.model.outputs]
         inner = [name for name in self.values if name not in outputs]
-        key = self.key(self.question.reference, self.model, None, "answers the outputs only")
-        reason = self.case.checks.get(key, str)
+        lab, checks = self.lab, self.lab.case.checks
+        key = lab.key(self.question.reference, self.model, None, "answers the outputs only")
+        reason = checks.get(key, str)
         if reason is None:
             try:
                 rest = [name for name in outputs if name not in self.values]
@@ -211,12 +157,12 @@ class Investigation(Lab):
                     raise
                 reason = error.message
         outer = self.golden_outputs(feed)  # raises when the reference fails altogether
-        self.case.checks.put(key, f"{self.question.reference} answers the outputs only", reason, seconds=0.0)
+        checks.put(key, f"{self.question.reference} answers the outputs only", reason, seconds=0.0)
         question = "does the reference show its inner values?"
         if all(step.question != question for step in self._record.steps):
             answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
             self.answered(question, answer, reason=reason)
-        return Layered(outer, self.recorded(centre_spec(), self.model, feed, inner)[0])
+        return Layered(outer, lab.values(centre_spec(), self.model, feed, inner))
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
         """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""
@@ -232,45 +178,58 @@ class Investigation(Lab):
         return str(self.question.reference), self.model.fingerprint, feed
 
     def _recorded_by_reference(self, feed: Feed, values: Sequence[str]) -> TensorStore:
-        store, seconds = self.recorded(self.question.reference, self.model, feed, values)
-        self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, seconds)
+        reference = self.question.reference
+        asked = Experiment(
+            engine=reference,
+            model=self.model,
+            feed=feed,
+            observed=ObservedValues(tuple(values)),
+            what=f"recording {len(values)} tensors on {reference}",
+        )
+        answer = self.lab.answer(asked)
+        store, tally = answer.tensors, self.lab.tally
+        tally.reference_run_seconds = max(tally.reference_run_seconds, answer.seconds)
         if all(store.spec(name).dtype is not DType.DOUBLE for name in store.names()):
             return store
         return typed_as(store, value_specs(self.model))  # a reference may compute in float64
 
-    def measured(
+    def figures(
         self,
-        spec: EngineSpec,
+        engine: EngineSpec,
         model: Model,
         feed: Feed,
-        values: Sequence[str],
+        names: Sequence[str],
         *,
         golden: TensorStore,
         what: str,
-        keep: Keep | None = None,
         build: int = 0,
         tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
-    ) -> Measured:
-        """Run a model with the wanted values marked and return their figures against golden values; see `measured`.
+        floors: Mapping[str, float] | None = None,
+        kept_too: bool = False,
+    ) -> Measurement:
+        """Return how far values of a model are from golden ones; see `tensortriage.runs.lab.Lab.figures`.
 
-        Values that the target refuses to show are left out; other engines must show all. Another number of a build is
-        another build, not the answer remembered.
+        Values that the target refuses to show are left out; other engines must show all.
         """
-        partly = spec == self.question.target
-        return measured(
-            self,
-            spec,
+        return self.lab.figures(
+            engine,
             model,
             feed,
-            values,
-            base=golden,
+            names,
+            against=golden,
+            source=str(self.question.reference),
             what=what,
-            base_name=f"build {build}" if build else "",
-            keep=keep,
-            progress=self.progress,
-            partly=partly,
+            build=build,
             tolerances=tolerances,
+            partly=engine == self.question.target,
+            floors=floors,
+            kept_too=kept_too,
         )
+
+    def deployed(self, feed: Feed) -> Mapping[str, np.ndarray]:
+        """Return the outputs of the target on a feed, its model untouched."""
+        target = self.question.target
+        return self.lab.outputs(target, self.model, feed, what=f"running {target} on {feed.name}")
 
     # -- the record ----------------------------------------------------------------------------------------------
 
@@ -324,6 +283,10 @@ class Investigation(Lab):
         """Return a command line on this model as `command` does, on made-up data."""
         return shlex.join(["triage", *command.split(), str(self.question.model.path or "MODEL"), *options])
 
+    def close(self) -> None:
+        """Release every session and temporary file."""
+        self.lab.close()
+
     def refreshed(self, verdict: Verdict) -> Verdict:
         """Return a verdict with the steps that were made since it was reached."""
         return dataclasses.replace(verdict, steps=self._record.steps, cost=self.cost)
@@ -331,5 +294,6 @@ class Investigation(Lab):
     @property
     def cost(self) -> Cost:
         """What has been spent so far."""
-        seconds = round(time.perf_counter() - self.budget.started, 3)
-        return Cost(seconds, self.tally.builds, self.tally.checks, self.tally.builds_by_engine)
+        tally, started = self.lab.tally, self.lab.budget.started
+        seconds = round(time.perf_counter() - started, 3)
+        return Cost(seconds, tally.builds, tally.checks, tally.builds_by_engine, self.lab.earlier)

@@ -86,7 +86,7 @@ class OutputRow:
         figure: How far the output is from the reference; of outputs that an ArgMax, a TopK or a suppression of boxes
             decides, from what the reference makes of the target's decisions.
         words: The same in words, as the rest of a sentence that begins with the output.
-        told: Whether it takes the words to say how far the output is off: it is compared exactly, or decided.
+        needs_sentence: Whether figures do not say how far the output is off: it is compared exactly, or decided.
     """
 
     name: str
@@ -103,7 +103,7 @@ class OutputRow:
     measure: str = RELATIVE_RMS
     figure: float | None = None
     words: str = ""
-    told: bool = False
+    needs_sentence: bool = False
 
     @property
     def error(self) -> float:

@@ -16,13 +16,24 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that listens to nothing."""
+    """A listener that listens to nothing, whatever is told."""
 
     def step(self, step: Step) -> None:
         """Ignore a step."""
 
     def progress(self, text: str) -> None:
         """Ignore progress."""
+
+    def tell(self, text: str) -> None:
+        """Ignore what is to be shown."""
+
+    def checked(self, progress: object) -> None:
+        """Ignore a check."""
+
+    searched = checked
+
+    def built(self, trial: object, trials: object) -> None:
+        """Ignore a build."""
 
 
 class Record:

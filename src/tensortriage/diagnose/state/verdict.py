@@ -180,12 +180,14 @@ class Cost:
         builds: Models compiled by an engine.
         checks: Runs of an engine.
         builds_by_engine: The builds by the names of engines.
+        known: Answers that an earlier command had left in the case.
     """
 
     seconds: float = 0.0
     builds: int = 0
     checks: int = 0
     builds_by_engine: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    known: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

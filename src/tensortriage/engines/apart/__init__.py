@@ -1,7 +1,7 @@
 """Engines that work in this process, in a worker instead: for models that brought this process down.
 
 The worker runs `in_worker.py` as the script of a `script:` engine, under the same interpreter, so that everything that
-an engine can do in this process it does there. What it cannot do there is to share memory: `CompilesInPlace` is gone.
+an engine can do in this process it does there. What it cannot do there is to share memory: it lacks `CompilesInPlace`.
 """
 
 import importlib
@@ -31,8 +31,7 @@ def engine_class(name: str) -> Callable[..., Engine]:
         there = {**options, "file": str(script), "attribute": "EngineInWorker", NAME: name}
         return isolated.compile(model, there, affinity=f"apart {name}")
 
-    members = {"compile": compile_apart, "compile_in_place": None}
-    return cast(Callable[..., Engine], type(f"{own.__name__}Apart", (own,), members))
+    return cast(Callable[..., Engine], type(f"{own.__name__}Apart", (own,), {"compile": compile_apart}))
 
 
 def own_class(name: str) -> Any:

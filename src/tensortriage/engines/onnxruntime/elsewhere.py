@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.feed_checks import build_failed
 from tensortriage.engines.onnxruntime.plugin_providers import FALLBACK, known_provider, plugin_words
-from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, SessionSettings, read_settings
+from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, read_settings
 from tensortriage.engines.options import Options
 from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.given_files import FILE, checked_file
@@ -95,7 +95,8 @@ class Elsewhere:
                 loaded = convert(loaded, precision)
         except ModelError as error:
             raise build_failed(TITLE, error.message, cure=error.cure) from error
-        words = _words(settings, plugin, given.choice("fallback", FALLBACK, FALLBACK["allow"]))
+        fallback = given.word("fallback", FALLBACK)
+        words = json.dumps({**settings.words(), "plugin": plugin, "fallback": fallback})
         compiled = Path(checked_file(given.text(FILE), TITLE)) if FILE in given else None
 
         def built(path: Path) -> IsolatedSession:
@@ -189,23 +190,6 @@ class ElsewhereSession(SessionByShape):
 
 def _place(given: Options) -> dict[str, str]:
     return {"worker": given.text("worker")} if "worker" in given else {}
-
-
-def _words(settings: SessionSettings, plugin: Mapping[str, object] | None, fallback: str) -> str:
-    return json.dumps(
-        {
-            "level": settings.level,
-            "providers": [[name, dict(own)] for name, own in settings.providers],
-            "threads": settings.threads,
-            "inter_threads": settings.inter_threads,
-            "deterministic": settings.deterministic,
-            "disabled": list(settings.disabled_optimizers),
-            "config": dict(settings.config),
-            "custom_ops": settings.custom_ops,
-            "plugin": plugin,
-            "fallback": fallback,
-        }
-    )
 
 
 def _asked(given: Options, model: "Model") -> Precision:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.capabilities import ChecksOptions, ReportsPrecision, RunsFiles, RunsOnHardware, VariesBuilds
 from tensortriage.engines.feed_checks import (
     build_failed,
     checked_feed,
     closed,
     one_line,
     run_failed,
-    without_source_place,
 )
 from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
@@ -34,15 +34,18 @@ from tensortriage.engines.onnxruntime.settings import (
     PRECISIONS,
     UNOPTIMIZED,
     SessionSettings,
+    hardware_of,
     nominal_precision,
     read_settings,
 )
 from tensortriage.engines.options import read_options
 from tensortriage.engines.process.given_files import without_file
 from tensortriage.engines.process.isolated import WORKER_OPTION
-from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError, UsageError
+from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
+from tensortriage_worker.onnxruntime.session_options import SILENT, session_options
+from tensortriage_worker.onnxruntime.values import reason
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
@@ -50,15 +53,13 @@ if TYPE_CHECKING:
 
 NAME = "ONNX Runtime"
 _TYPE_NAMES = {f"tensor({d.name.lower()})": d for d in DType}
-_SILENT = 4
-BUILD_LOG_LEVEL = _SILENT
+BUILD_LOG_LEVEL = SILENT
 """Severity from which a build logs to standard error; `optimizer_passes` lowers it in a process of its own."""
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _AS_THEY_ARE = "session.disable_prepacking"
-_SPINNING = "session.intra_op.allow_spinning"
 
 
-class OnnxRuntimeEngine(InSteps):
+class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, RunsFiles):
     """The engine ``onnxruntime``, in this process or, with ``worker``, ``ep``, ``file``, in a worker under `Limits`."""
 
     name: ClassVar[str] = "onnxruntime"
@@ -102,6 +103,10 @@ class OnnxRuntimeEngine(InSteps):
         on the CPU provider weights and inputs are float16, but most kernels compute in float32.
         """
         return nominal_precision(read_options(options, self.options))
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return the class of the providers that are asked for; see `settings.hardware_of`."""
+        return hardware_of(read_options(options, self.options))
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say whether two builds may differ: the CPU's kernels are chosen by rule, other providers may time theirs."""
@@ -147,24 +152,6 @@ class OnnxRuntimeEngine(InSteps):
                     f"this provider cannot compute in {precision.value}; emulate:precision={precision.value} can"
                 )
             raise
-
-    def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> "OnnxRuntimeSession":
-        """Build a session on a message whose weights are mapped from the files where they are, and used as they are.
-
-        Kernels that would rather have their weights in another order add otherwise: results may differ by rounding.
-
-        Raises:
-            UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
-            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
-            BuildFailed: When ONNX Runtime refuses the model.
-        """
-        given = read_options(options, self.options)
-        if in_a_worker(given):
-            raise UsageError(
-                "a worker cannot use this option", slug="engine-option-value", cure="leave out worker, ep and file"
-            )
-        given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
-        return OnnxRuntimeSession(model, read_settings(given, library()))
 
 
 def _converted(model: "Model", precision: Precision) -> "Model":
@@ -218,7 +205,7 @@ class OnnxRuntimeSession:
         arrays = checked_feed(feed, self.inputs)
         names = [spec.name for spec in self.outputs]
         options = library().RunOptions()
-        options.log_severity_level = _SILENT
+        options.log_severity_level = SILENT
         try:
             if any(spec.dtype is DType.STRING for spec in self.inputs):
                 return dict(
@@ -229,7 +216,7 @@ class OnnxRuntimeSession:
             fed = {value.data_ptr() for value in values.values()}
             return {name: to_array(value, fed) for name, value in zip(names, results, strict=True)}
         except Exception as error:
-            raise _translated(error, run_failed(NAME, _reason(error))) from error
+            raise _translated(error, run_failed(NAME, reason(error))) from error
 
     def plan(self) -> Plan | None:
         """Return the optimized graph, each kernel with the original nodes fused into it.
@@ -312,7 +299,7 @@ def library() -> Any:
             slug="engine-not-installed",
             cure="pip install onnxruntime",
         ) from error
-    onnxruntime.set_default_logger_severity(_SILENT)
+    onnxruntime.set_default_logger_severity(SILENT)
     onnxruntime.disable_telemetry_events()  # `silence` came too late if the caller had imported it before us
     return onnxruntime
 
@@ -320,10 +307,9 @@ def library() -> Any:
 def _build(model: "Path | InPlace", settings: SessionSettings, *, save_to: Path | None = None) -> Any:
     ort = library()
     try:
-        options = _session_options(ort, settings, save_to)
-        if not isinstance(model, Path):
-            options.add_session_config_entry(_WEIGHTS, str(model.folder))
-            options.add_session_config_entry(_AS_THEY_ARE, "1")
+        mapped = {} if isinstance(model, Path) else {_WEIGHTS: str(model.folder), _AS_THEY_ARE: "1"}
+        place = str(save_to or "")
+        options = session_options(ort, settings.words(), config=mapped, save_to=place, log_level=BUILD_LOG_LEVEL)
         session = ort.InferenceSession(
             str(model) if isinstance(model, Path) else model.message,
             options,
@@ -332,7 +318,7 @@ def _build(model: "Path | InPlace", settings: SessionSettings, *, save_to: Path 
             enable_fallback=0,
         )
     except Exception as error:
-        raise _translated(error, build_failed(NAME, _reason(error))) from error
+        raise _translated(error, build_failed(NAME, reason(error))) from error
     started = session.get_providers()
     absent = [name for name, _ in settings.providers if name not in started]
     if absent:
@@ -342,30 +328,6 @@ def _build(model: "Path | InPlace", settings: SessionSettings, *, save_to: Path 
             cure="check the device, its driver and the libraries this provider needs",
         )
     return session
-
-
-def _session_options(ort: Any, settings: SessionSettings, save_to: Path | None) -> Any:
-    options = ort.SessionOptions()
-    options.log_severity_level = BUILD_LOG_LEVEL
-    levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all
-    options.graph_optimization_level = getattr(levels, settings.level, levels.ORT_ENABLE_ALL)
-    options.enable_cpu_mem_arena = False
-    options.intra_op_num_threads = settings.threads
-    if settings.inter_threads:
-        options.inter_op_num_threads = settings.inter_threads
-    if settings.inter_threads > 1:
-        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
-    options.use_deterministic_compute = settings.deterministic
-    for key, value in {_SPINNING: "0", **settings.config}.items():
-        options.add_session_config_entry(key, value)
-    if settings.custom_ops:
-        options.register_custom_ops_library(settings.custom_ops)
-    if save_to is not None:
-        options.optimized_model_filepath = str(save_to)
-        head = "session.optimized_model_external_initializers_"
-        options.add_session_config_entry(head + "file_name", save_to.name + ".data")
-        options.add_session_config_entry(head + "min_size_in_bytes", "1024")
-    return options
 
 
 def _spec(arg: Any, role: str) -> ValueSpec:
@@ -379,17 +341,14 @@ def _spec(arg: Any, role: str) -> ValueSpec:
     return ValueSpec(arg.name, _TYPE_NAMES[arg.type], shape)
 
 
-def _reason(error: Exception) -> str:
-    text = re.sub(r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?", "", str(error))
-    return one_line(without_source_place(text))
-
-
 def _translated(error: Exception, otherwise: TriageError) -> TriageError:
     if isinstance(error, TriageError):
         return error
     if isinstance(error, MemoryError) or re.search(r"Failed to allocate memory|bad_alloc|out of memory", str(error)):
         return EngineOutOfMemory(
-            f"{NAME} ran out of memory: {_reason(error)}", slug="engine-out-of-memory", cure="use a smaller input"
+            f"{NAME} ran out of memory: {one_line(reason(error))}",
+            slug="engine-out-of-memory",
+            cure="use a smaller input",
         )
     return otherwise
 

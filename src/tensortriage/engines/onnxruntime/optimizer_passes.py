@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from tensortriage.engines.capabilities import NamesPasses, OffersLadder, TellsPlan
 from tensortriage.engines.onnxruntime.settings import ladder, nominal_precision
 from tensortriage.engines.options import read_options
 
@@ -28,7 +29,7 @@ onnxruntime.OnnxRuntimeEngine().compile(pathlib.Path(sys.argv[1]), options).clos
 """
 
 
-class InSteps:
+class InSteps(OffersLadder, NamesPasses, TellsPlan):
     """What an engine with ONNX Runtime's options tells of its builds: `OffersLadder`, `NamesPasses`, `TellsPlan`."""
 
     options: ClassVar[Mapping[str, str]] = {}

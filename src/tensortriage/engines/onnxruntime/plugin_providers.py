@@ -12,7 +12,7 @@ from tensortriage.engines.process.given_files import FILE
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
 
-FALLBACK = {"allow": "allow", "refuse": "refuse"}
+FALLBACK = ("allow", "refuse")
 """Whether nodes that a provider does not take may run on the CPU."""
 
 

@@ -5,8 +5,9 @@ Kept apart from the engine so that it needs no ONNX Runtime: the names of the pr
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from tensortriage.engines.onnxruntime.plugin_providers import plugin_precision
 from tensortriage.engines.options import Options
@@ -20,6 +21,12 @@ PRECISIONS = (Precision.FP32, Precision.TF32, *CONVERTED)
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
 _TF32_PROVIDERS = (_CUDA, "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+_HARDWARE = {
+    "cpu": "cpu", "dnnl": "cpu", "xnnpack": "cpu",
+    "cuda": "gpu", "tensorrt": "gpu", "nvtensorrtrtx": "gpu", "rocm": "gpu", "migraphx": "gpu", "dml": "gpu",
+    "webgpu": "gpu", "qnn": "npu", "vsinpu": "npu", "rknpu": "npu",
+}  # fmt: skip
+"""Providers that run on one class of hardware and no other; OpenVINO, CoreML, CANN and others may run on several."""
 _LEVELS = {
     "none": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -52,6 +59,12 @@ class SessionSettings:
     disabled_optimizers: tuple[str, ...] = ()
     config: Mapping[str, str] = dataclasses.field(default_factory=dict)
     custom_ops: str = ""
+
+    def words(self) -> dict[str, Any]:
+        """Return the settings as plain data, for `tensortriage_worker.onnxruntime.session_options`."""
+        providers = [[name, dict(own)] for name, own in self.providers]
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**fields, "providers": providers, "config": dict(self.config)}
 
 
 UNOPTIMIZED = SessionSettings(level=_LEVELS["none"])
@@ -113,6 +126,20 @@ def nominal_precision(given: Options) -> str:
             return word
     first = _matching((*given.words("providers"), "cpu")[0], (_CPU, *_TF32_PROVIDERS))
     return "tf32" if first in _TF32_PROVIDERS and own.get("use_tf32", "1") != "0" else "fp32"
+
+
+def hardware_of(given: Options) -> str:
+    """Return the class of hardware of the providers that are asked for, that of an accelerator first.
+
+    ``cpu`` only where all of them are the CPU's; ``any`` where one is not known.
+    """
+    if "ep" in given:  # a name or a library, and the name that it is registered under
+        words = f"{Path(given.text('ep')).name} {given.text('ep_name')}".lower()
+        found = {where for short, where in _HARDWARE.items() if short in words and where != "cpu"}
+    else:
+        names = [_matching(word, tuple(_HARDWARE)) for word in given.words("providers") or ("cpu",)]
+        found = {_HARDWARE.get(name, "any") for name in names}
+    return next((where for where in ("gpu", "npu", "any") if where in found), "cpu" if found else "any")
 
 
 def ladder(options: Mapping[str, str], precision: str) -> list[tuple[str, Mapping[str, str]]]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortriage.engines.process.interpreters import packages_digest
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
-from tensortriage.engines.process.workers import packages_digest
 from tensortriage.values.files import placed
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 CONVERTED = "converted"
 """Option of adapters that takes a kept conversion, and the question that hands one over."""
-GIVEN = ("file", "weights")
-"""Options that name converted files of the user's."""
 _logger = logging.getLogger(__name__)
 
 
@@ -35,9 +33,11 @@ class Conversions:
     Args:
         isolated: The adapter.
         words: The options that the converter reads.
+        files: Words that name files of the user's, such as converted ones.
     """
 
-    def __init__(self, isolated: IsolatedEngine, words: Sequence[str]) -> None:
+    def __init__(self, isolated: IsolatedEngine, words: Sequence[str], files: Sequence[str]) -> None:
+        self._files = tuple(files)
         self._isolated = isolated
         self._words = tuple(words)
         self._folder: Path | None = None
@@ -57,7 +57,7 @@ class Conversions:
         Raises:
             TriageError: As `IsolatedEngine.compile`.
         """
-        given = tuple(key for key in GIVEN if words.get(key))
+        given = tuple(key for key in self._files if words.get(key))
         if self._folder is None or given:
             return self._isolated.compile(path, words, files=given)
         kept = self._folder / f"{self._key(model, words)}.converted"

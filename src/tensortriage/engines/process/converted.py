@@ -5,15 +5,27 @@ values, inner ones are seen in the very file that runs, and the operators of the
 """
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
-from tensortriage.engines.feed_checks import build_failed, checked_feed
+from tensortriage.engines.capabilities import (
+    ChecksOptions,
+    KeepsEngines,
+    Observes,
+    OffersLadder,
+    ReportsPrecision,
+    RunsFiles,
+    ShowsValues,
+    TellsPlan,
+    VariesBuilds,
+)
+from tensortriage.engines.feed_checks import build_failed, checked_feed, fits
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import Build, SessionByShape
 from tensortriage.engines.process.conversions import Conversions
@@ -30,15 +42,20 @@ SEEN = "converted file"
 """How inner values are seen: in the file that runs, under the names that the converter kept."""
 
 
-class ConvertedEngine:
+class ConvertedEngine(
+    ReportsPrecision, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles, KeepsEngines
+):
     """What an engine with a converter inherits.
 
     Attributes:
-        name: Its word in specs, and the name of its adapter.
+        name: Its word in specs. Its adapter is the module ``worker.adapter`` beside the engine's own.
         title: What messages call it.
         precisions: The formats it can be asked for; the first is the default.
-        converter_words: The options that the converter reads.
+        converter_words: The options that the converter reads; empty where what it makes cannot be kept.
+        files: Words of the adapter that name files.
         fixed_shapes: Whether open dimensions must be closed before the model is converted.
+        plan_at_once: Whether sessions tell their plan without having run.
+        set_aside: Options, or families of options, that settings safer than the given ones leave out.
     """
 
     name: ClassVar[str]
@@ -46,12 +63,16 @@ class ConvertedEngine:
     options: ClassVar[Mapping[str, str]]
     precisions: ClassVar[tuple[Precision, ...]]
     converter_words: ClassVar[tuple[str, ...]] = ("precision",)
+    files: ClassVar[tuple[str, ...]] = (FILE, "weights")
     fixed_shapes: ClassVar[bool] = True
+    plan_at_once: ClassVar[bool] = True
+    set_aside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._isolated = IsolatedEngine(self.name, title=self.title, limits=self.limits)
-        self._conversions = Conversions(self._isolated, (*self.converter_words, "declared"))
+        adapter = f"{type(self).__module__.rpartition('.')[0]}.worker.adapter"
+        self._isolated = IsolatedEngine(adapter, title=self.title, limits=self.limits)
+        self._conversions = Conversions(self._isolated, (*self.converter_words, "declared"), self.files)
 
     def availability(self) -> Availability:
         """Say that it needs an environment of its own."""
@@ -71,8 +92,20 @@ class ConvertedEngine:
         self._isolated.probe(self._all_words(read_options(options, self.options)))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say that sessions tell their plan at once: it is in the file."""
-        return True
+        """Say whether sessions tell their plan at once, out of the file."""
+        return self.plan_at_once
+
+    def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Return settings to try in the place of some of the options, the safest first."""
+        raise NotImplementedError
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return the options at safer settings first, then as they are."""
+        kept = {key: value for key, value in options.items() if key.partition(".")[0] not in self.set_aside}
+        rungs = [(",".join(f"{k}={v}" for k, v in given.items()), {**kept, **given}) for given in self.safer(options)]
+        whole = {**options, "precision": self.precision(options)}
+        rungs = [rung for rung in rungs if {**rung[1], "precision": self.precision(rung[1])} != whole]
+        return [*rungs, ("as given", dict(options))]
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say that two builds are the same: converter and kernels choose nothing by timing."""
@@ -87,11 +120,11 @@ class ConvertedEngine:
         return without_file(options) if self.observing(options) is None else None
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
-        """Keep conversions in a folder; see `tensortriage.engines.base.KeepsEngines`."""
-        if engines:
+        """Keep conversions in a folder; see `tensortriage.engines.capabilities.KeepsEngines`."""
+        if engines and self.converter_words:
             self._conversions.keep_in(folder)
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> "NamedValuesSession":
+    def compile(self, model: Path, options: Mapping[str, str]) -> "ConvertedSession":
         """Convert and load an ONNX file in a worker.
 
         Raises:
@@ -100,17 +133,20 @@ class ConvertedEngine:
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         words = self._all_words(read_options(options, self.options))
-        loaded = opened(self.title, model)
+        return self.session(_opened(self.title, model), words)
 
-        def built(path: Path, shaped: "Model") -> IsolatedSession:
-            return self._conversions.compile(path, shaped, {**words, **self.told_of(shaped, words)})
+    def session(self, model: "Model", words: Mapping[str, str]) -> "ConvertedSession":
+        """Return the session of a model, given the options in the words of the adapter."""
+        return NamedValuesSession(model, functools.partial(self.built, words), self)
 
-        return NamedValuesSession(loaded, built, title=self.title, fixed_shapes=self.fixed_shapes)
+    def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
+        """Return a file built in a worker; ``model`` is what the file holds."""
+        return self._conversions.compile(path, model, {**words, **self.told_of(model, words)})
 
     def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
         """Return what the adapter is told of a model beside the words of the options."""
         del words
-        return {"declared": declared(model)}
+        return {"declared": _declared(model)}
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the engine's own options in the words of its adapter."""
@@ -120,27 +156,54 @@ class ConvertedEngine:
         return given.precision("precision", self.precisions, self.precisions[0])
 
     def _all_words(self, given: Options) -> dict[str, str]:
-        words = {"precision": self._precision(given).value, **self.words(given)}
+        words = {"precision": self._precision(given).value}
         words |= {key: given.text(key) for key in ("worker", FILE) if key in given}
-        if "threads" in given:
-            words["threads"] = str(given.integer("threads", 1, minimum=1))
         if FILE in words:
             checked_file(words[FILE], self.title)
-        return words
+        if "threads" in given:
+            words["threads"] = str(given.integer("threads", 1, minimum=1))
+        return {**words, **self.words(given)}
 
 
-class NamedValuesSession(SessionByShape):
-    """A converted model whose tensors have the names of ONNX values; made by `ConvertedEngine.compile`."""
+class ConvertedSession(SessionByShape, ShowsValues):
+    """A converted model; made by `ConvertedEngine.compile`.
+
+    Args:
+        model: The ONNX model.
+        build: Converts and loads a file.
+        engine: What made it.
+        at_once: See `SessionByShape`.
+    """
+
+    def __init__(self, model: "Model", build: Build, engine: ConvertedEngine, *, at_once: bool = True) -> None:
+        super().__init__(model, build, title=engine.title, fixed_shapes=engine.fixed_shapes, at_once=at_once)
+
+    def in_terms_of_onnx(self, plan: Plan | None, values: Callable[[str], Iterable[str]]) -> Plan | None:
+        """Return a plan with the ONNX nodes that its regions execute; None when no name is the model's.
+
+        Args:
+            plan: Its regions name what the file calls its values.
+            values: The model's values that something so called holds.
+        """
+        from tensortriage.engines.region_nodes import place
+
+        graph = self._model.graph
+        held = [[value for name in region.nodes for value in values(name)] for region in (plan or Plan(())).regions]
+        named = [[node.name for value in each if (node := graph.producer(value)) is not None] for each in held]
+        if plan is None or not any(named):
+            return None
+        regions = zip(plan.regions, place(named, graph, [spec.name for spec in self.inputs]), strict=True)
+        return Plan(tuple(dataclasses.replace(region, nodes=nodes) for region, nodes in regions))
+
+
+class NamedValuesSession(ConvertedSession):
+    """One whose tensors have the names of ONNX values."""
 
     observation = SEEN
 
-    def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool, at_once: bool = True) -> None:
-        super().__init__(model, build, title=title, fixed_shapes=fixed_shapes, at_once=at_once)
-
     def plan(self) -> Plan | None:
         """Return the operators of the file, and the ONNX nodes that each executes; None where no name was kept."""
-        plan = self.built_for_any().plan()
-        return None if plan is None else by_values(plan, self._model, [spec.name for spec in self.inputs])
+        return self.in_terms_of_onnx(self.built_for_any().plan(), lambda name: (name,))
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ``(value, array)`` for those of the wanted values that the file still has, in their declared shapes.
@@ -154,25 +217,11 @@ class NamedValuesSession(SessionByShape):
         _, found = self.built_for(arrays).answer("captured", arrays, wanted=list(values))
         specs = value_specs(self._model)
         for value in values:
-            if value in found and _may_be(found[value], specs.get(value)):
+            if value in found and fits(found[value].shape, specs[value].shape if value in specs else None):
                 yield value, found[value]
 
 
-def by_values(plan: Plan, model: "Model", inputs: Sequence[str]) -> Plan | None:
-    """Return a plan whose regions name values with the ONNX nodes instead; None when no name is the model's."""
-    from tensortriage.engines.region_nodes import place
-
-    graph = model.graph
-    named = [
-        [node.name for value in region.nodes if (node := graph.producer(value)) is not None] for region in plan.regions
-    ]
-    if not any(named):
-        return None
-    regions = zip(plan.regions, place(named, graph, inputs), strict=True)
-    return Plan(tuple(dataclasses.replace(region, nodes=nodes) for region, nodes in regions))
-
-
-def opened(title: str, path: Path) -> "Model":
+def _opened(title: str, path: Path) -> "Model":
     """Return the model of a file.
 
     Raises:
@@ -186,7 +235,7 @@ def opened(title: str, path: Path) -> "Model":
         raise build_failed(title, error.message, cure=error.cure) from error
 
 
-def declared(model: "Model") -> str:
+def _declared(model: "Model") -> str:
     """Return names, types and shapes of inputs and outputs as JSON, as far as they are known."""
     from tensortriage.model.shape_inference.value_specs import value_specs
 
@@ -204,11 +253,3 @@ def _rows(specs: Sequence[ValueSpec]) -> list[dict[str, Any]]:
         }
         for spec in specs
     ]
-
-
-def _may_be(array: np.ndarray, spec: ValueSpec | None) -> bool:
-    if spec is None or spec.shape is None:
-        return True
-    return array.ndim == len(spec.shape) and all(
-        not isinstance(size, int) or size == own for size, own in zip(spec.shape, array.shape, strict=True)
-    )

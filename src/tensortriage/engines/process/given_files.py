@@ -2,21 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from tensortriage.errors import UsageError
 
 FILE = "file"
 """The option that names one."""
-
-
-@runtime_checkable
-class RunsFiles(Protocol):
-    """Capability of an engine: it runs a file that was made of the model before."""
-
-    def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which it builds the model itself; None without a file, and for one that shows values."""
-        ...
 
 
 def without_file(options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -35,3 +25,16 @@ def checked_file(path: str, title: str) -> str:
             f"{path} does not exist", slug="engine-option-file", cure=f"give the path of a file of {title}"
         )
     return path
+
+
+def beside(path: str, ending: str) -> str:
+    """Return the path of the file that belongs to a given one: of the same name but for the ending.
+
+    Raises:
+        UsageError: When there is none (``engine-option-file``).
+    """
+    found = Path(path).with_suffix(ending)
+    if not found.is_file():
+        cure = f"put the {ending} beside the {Path(path).suffix} file"
+        raise UsageError(f"{found} does not exist", slug="engine-option-file", cure=cure)
+    return str(found)

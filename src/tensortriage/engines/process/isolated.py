@@ -7,6 +7,8 @@ no copy, no lifetime to think about.
 """
 
 import dataclasses
+import importlib.metadata
+import importlib.util
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.engines.base import Choice, Limits, Plan, Region
+from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
+from tensortriage.engines.capabilities import BoundsRuns, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
-from tensortriage.engines.input_names import matched_inputs
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
 from tensortriage.engines.process.gpus import own_gpus
-from tensortriage.engines.process.workers import check_interpreter, lease
+from tensortriage.engines.process.interpreters import check_interpreter
+from tensortriage.engines.process.workers import lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
@@ -29,11 +32,21 @@ WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT]
 _RAW_KINDS = "ui"
 
 
+def installed(package: str, title: str, cure: str) -> Availability:
+    """Say whether this interpreter, the worker's unless another is named, has a package; nothing is imported."""
+    try:
+        if importlib.util.find_spec(package) is not None:
+            return Availability(usable=True, version=importlib.metadata.version(package), device="CPU")
+    except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
+        pass
+    return Availability(usable=False, reason=f"{title} is not installed", cure=cure)
+
+
 class IsolatedEngine:
-    """An adapter of the worker package, run in a process of its own.
+    """An adapter, run in a process of its own.
 
     Args:
-        adapter: Name of the adapter.
+        adapter: Name of one of the worker package's, or the whole name of a module of another; its package travels too.
         title: What messages call the engine.
         limits: Bounds on time and memory.
     """
@@ -148,11 +161,12 @@ class IsolatedEngine:
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
         rest = dict(options)
         word = rest.pop("worker", "")
-        worker = lease(check_interpreter(word) if word else sys.executable, f"{self.adapter} {affinity} {own_gpus()}")
+        interpreter = check_interpreter(word) if word else sys.executable
+        worker = lease(interpreter, f"{self.adapter} {affinity} {own_gpus()}", self.adapter.rpartition(".")[0])
         return Conversation(worker, self.title, self.limits), rest
 
 
-class IsolatedSession:
+class IsolatedSession(BoundsRuns, TellsTactics):
     """A model built in a worker; made by `IsolatedEngine.compile`.
 
     Attributes:
@@ -316,3 +330,31 @@ def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | No
         )
         for row in rows
     )
+
+
+def matched_inputs(declared: Sequence[str], engine: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
+    """Return the engine's name of every declared input that the engine has.
+
+    Engines rename inputs (OpenVINO 2024.0 and 2025.1 call an input that an Identity passes through after the output),
+    sort them and drop those that nothing uses. Every input is known by its name, else by another name of the same
+    tensor, else by its place among those that are left.
+
+    Args:
+        declared: Inputs that the model declares, in its order.
+        engine: Inputs as the engine calls them, in its order, each with other names of the same tensor.
+
+    Returns:
+        Declared name to the engine's, in declared order; a declared input that the engine dropped is not in it. None
+        when an input of the engine stays without partner.
+    """
+    found = {name: name for name in declared if name in engine}
+    for own, others in engine.items():
+        if own not in found:
+            left = [name for name in others if name in declared and name not in found]
+            found.update(dict.fromkeys(left[:1], own))
+    rest = [name for name in engine if name not in found.values()]
+    free = [name for name in declared if name not in found]
+    if len(rest) > len(free) or (rest and len(rest) < len(free)):
+        return None
+    found.update(zip(free, rest, strict=False) if rest else ())
+    return {name: found[name] for name in declared if name in found}

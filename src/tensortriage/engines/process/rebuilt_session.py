@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tensortriage.engines.capabilities import BoundsRuns, BuildsWhenFed
 from tensortriage.engines.feed_checks import closed
 from tensortriage.engines.process.isolated import IsolatedSession
 from tensortriage.values.spec import ValueSpec
 
 
-class RebuiltSession:
+class RebuiltSession(BoundsRuns, BuildsWhenFed):
     """A session over at most one build in a worker at a time.
 
     Args:

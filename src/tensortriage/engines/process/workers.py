@@ -12,39 +12,23 @@ import functools
 import importlib.resources
 import json
 import os
-import re
-import shlex
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from tensortriage.engines.process.answers import fault_of
-from tensortriage.engines.process.gpus import VARIABLE, own_gpus, visible_gpus
+from tensortriage.engines.process.gpus import visible_gpus
+from tensortriage.engines.process.interpreters import REMOTE, START_SECONDS, execnet_spec, unusable
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
 from tensortriage.errors import EngineMissing, StoreError, UsageError
 
 MAX_IDLE = 2
-START_SECONDS = 60.0
 KILL_SECONDS = 15.0
 SAID_CHARACTERS = 200
 """How much of a wrong answer is quoted."""
-REMOTE = "ssh://"
-MAX_PORT = 65535
-_ADDRESS = re.compile(
-    r"ssh://(?P<user>\w[\w.+-]*@)?(?P<host>\w[\w.-]*|\[[\da-fA-F:.]+(?:%\w+)?\])(?::(?P<port>\d{1,5}))?(?P<python>/[^\0\n\r]*)?"
-)
 _PACKAGE = "tensortriage_worker"
-_CHECK = (
-    "import glob, hashlib, os, sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; "
-    "found = [place for folder in sys.path for place in glob.glob(os.path.join(folder or '.', '*-info'))]; "
-    "told = sorted('{} {}'.format(os.path.basename(place), os.path.getmtime(place)) for place in found); "
-    "print('usable', hashlib.sha256('|'.join([sys.version] + told).encode()).hexdigest())"
-)
-_packages: dict[str, str] = {}
-"""By the word of an interpreter: the digest of its version and of the packages that are installed there."""
 
 
 class WorkerDied(Exception):
@@ -70,6 +54,7 @@ class Worker:
     Args:
         interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
         affinity: What the worker may be reused for; see `lease`.
+        package: A package that travels there beside the worker's own; empty for none.
 
     Attributes:
         folders: Where it exchanges tensors, on its machine, best first.
@@ -84,7 +69,7 @@ class Worker:
         StoreError: When there is no room for its files (``exchange-full``).
     """
 
-    def __init__(self, interpreter: str, affinity: str) -> None:
+    def __init__(self, interpreter: str, affinity: str, package: str = "") -> None:
         import execnet  # 20 ms that only isolated engines need to spend
 
         self.interpreter = interpreter
@@ -99,13 +84,14 @@ class Worker:
         self._group = execnet.Group()
         self.transport: Transport = SharedFolder(())
         try:
-            gateway = self._group.makegateway(_execnet_spec(interpreter))
-            self._channel = gateway.remote_exec(_package_texts()["supervisor.py"])
-            self._channel.send(json.dumps({"files": dict(_package_texts()), "working_folder": os.getcwd()}))
+            gateway = self._group.makegateway(execnet_spec(interpreter))
+            files = {**_texts(_PACKAGE), **(_texts(package) if package else {})}
+            self._channel = gateway.remote_exec(files[f"{_PACKAGE}/supervisor.py"])
+            self._channel.send(json.dumps({"files": files, "working_folder": os.getcwd()}))
             answer = json.loads(self._channel.receive(timeout=START_SECONDS))
         except (OSError, EOFError, AssertionError, execnet.RemoteError, execnet.HostNotFound) as error:
             self.close()
-            raise _unusable(interpreter, str(error)) from error
+            raise unusable(interpreter, str(error)) from error
         except BaseException:
             self.close()
             raise
@@ -191,15 +177,15 @@ class Worker:
             self.alive = True
             self.hello = self._answer(START_SECONDS)
         except WorkerDied as error:
-            raise _unusable(self.interpreter, str(error.death["tail"])) from error
+            raise unusable(self.interpreter, str(error.death["tail"])) from error
         except self._timeout_error as error:
             self.close()
-            raise _unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
+            raise unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
         if fault := fault_of(self.hello, "start") if isinstance(self.hello, dict) else "no greeting":
-            raise _unusable(self.interpreter, str(self.distrusted(fault).death["cause"]))
+            raise unusable(self.interpreter, str(self.distrusted(fault).death["cause"]))
         if not self.hello.get("numpy"):
             self.close()
-            raise _unusable(self.interpreter, str(self.hello.get("reason")))
+            raise unusable(self.interpreter, str(self.hello.get("reason")))
 
     def send(self, message: Mapping[str, Any] | bytes) -> None:
         """Send a message or a chunk of a file to the supervisor.
@@ -265,12 +251,13 @@ _idle: list[Worker] = []
 _lock = threading.Lock()
 
 
-def lease(interpreter: str, affinity: str) -> Worker:
+def lease(interpreter: str, affinity: str, package: str = "") -> Worker:
     """Return an idle worker, or a new one, for the exclusive use of the caller until `give_back`.
 
     Args:
         interpreter: Path of the Python to run; checked once per process unless it is our own.
         affinity: Workers are reused only for the same affinity, so that one script's leftovers never meet another's.
+        package: As for `Worker`; the affinity stands for it.
 
     Raises:
         EngineMissing: When the interpreter cannot be used (``worker-unusable``).
@@ -284,7 +271,7 @@ def lease(interpreter: str, affinity: str) -> Worker:
         if fitting[-1].settle():
             return fitting[-1]
         fitting[-1].close()
-    return Worker(interpreter, affinity)
+    return Worker(interpreter, affinity, package)
 
 
 def give_back(worker: Worker) -> None:
@@ -308,78 +295,8 @@ def close_idle() -> None:
 
 
 @functools.cache
-def check_interpreter(word: str) -> str:
-    """Try another Python and return its absolute path, or its address when it is behind ssh.
-
-    Args:
-        word: A path, a program on the PATH, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
-
-    Raises:
-        EngineMissing: When it is no Python >= 3.8 with numpy (``worker-unusable``).
-    """
-    if word.startswith(REMOTE):
-        where, python = _behind_ssh(word)
-        address, command = word, ["ssh", *where.split(" "), f"cd / && {python} -c {shlex.quote(_CHECK)}"]
-    else:
-        path = shutil.which(os.path.expanduser(word))
-        if path is None:
-            raise _unusable(word, "there is no such program")
-        address = os.path.abspath(path)
-        command = [address, "-c", _CHECK]
-    try:
-        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, cwd="/", check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unusable(word, str(error)) from error
-    usable, _, packages = trial.stdout.strip().partition(" ")
-    if usable != "usable":
-        raise _unusable(word, (trial.stderr or trial.stdout).strip())
-    _packages[word] = packages
-    return address
-
-
-def packages_digest(word: str) -> str:
-    """Return what changes whenever a package is installed, upgraded or removed in a worker's Python.
-
-    Args:
-        word: As for `check_interpreter`.
-
-    Raises:
-        EngineMissing: As there.
-    """
-    check_interpreter(word)
-    return _packages[word]
-
-
-def _execnet_spec(interpreter: str) -> str:
-    # Python looks for modules in the current folder first, where a stranger's queue.py may lie: hence the `cd /`.
-    if interpreter.startswith(REMOTE):
-        return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
-    # A Ctrl-C in the terminal is the host's to answer: a supervisor that has just been started would tell a traceback.
-    setting = f"export {VARIABLE}={own_gpus()}; " if own_gpus() else ""
-    return f"""popen//python=/bin/sh -c '{setting}trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
-
-
-def _behind_ssh(word: str) -> tuple[str, str]:
-    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there.
-
-    Raises:
-        UsageError: When the word is no such address (``worker-address``); nothing of it reaches ssh as an option.
-    """
-    address = _ADDRESS.fullmatch(word)
-    if address is None or int(address["port"] or 22) > MAX_PORT:
-        raise UsageError(
-            f"'{word}' is not the address of a worker",
-            slug="worker-address",
-            cure="write ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]; put other ssh options into ~/.ssh/config",
-        )
-    port = f"-p {address['port']} " if address["port"] else ""
-    python = shlex.quote(address["python"]) if (address["python"] or "").strip("/") else "python3"
-    return f"-o BatchMode=yes {port}-- {address['user'] or ''}{address['host']}", python
-
-
-@functools.cache
-def _package_texts() -> Mapping[str, str]:
-    """Return the text of every module of the worker's package by its path in there, with ``/`` between folders."""
+def _texts(package: str) -> Mapping[str, str]:
+    """Return the text of every module of a package by its path, and none for the packages around it."""
 
     def texts(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
         for entry in folder.iterdir():
@@ -388,13 +305,6 @@ def _package_texts() -> Mapping[str, str]:
             elif entry.name.endswith(".py"):
                 yield prefix + entry.name, entry.read_text(encoding="utf-8")
 
-    return dict(texts(importlib.resources.files(_PACKAGE), ""))
-
-
-def _unusable(interpreter: str, reason: str) -> EngineMissing:
-    lines = reason.splitlines()
-    return EngineMissing(
-        f"no worker can run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
-        slug="worker-unusable",
-        cure="name a Python >= 3.8 that has numpy and the engine: worker=/path/to/python",
-    )
+    *around, _ = package.split(".")
+    empty = {"/".join([*around[: depth + 1], "__init__.py"]): "" for depth in range(len(around))}
+    return empty | dict(texts(importlib.resources.files(package), package.replace(".", "/") + "/"))

@@ -16,6 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tensortriage.engines.base import Availability, Choice, Limits
+from tensortriage.engines.capabilities import (
+    AsksParser,
+    ChecksOptions,
+    KeepsEngines,
+    Observes,
+    OffersLadder,
+    PinsTactics,
+    ReportsPrecision,
+    RunsGivenEngines,
+    RunsOnHardware,
+    SavesEngines,
+    TellsPlan,
+    VariesBuilds,
+)
 from tensortriage.engines.options import read_options
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.engines.tensorrt.build_inputs import Prepared, converting, no_weak
@@ -47,7 +61,10 @@ _PROBED: dict[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
 """What a release and a device offer, by the options that choose them: asked once in this process."""
 
 
-class TensorRtEngine:
+class TensorRtEngine(
+    ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, PinsTactics,
+    SavesEngines, RunsGivenEngines, KeepsEngines, AsksParser,
+):  # fmt: skip
     """The engine ``tensorrt``."""
 
     name: ClassVar[str] = "tensorrt"
@@ -86,6 +103,10 @@ class TensorRtEngine:
         if word == AUTO:
             return Precision.TF32.value
         return Precision.FP32.value if word == MIXED else Precision.parse(word).value
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return ``gpu``."""
+        return "gpu"
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask the worker whether there is a device, and this release has the precision; see `ChecksOptions`.
@@ -155,7 +176,7 @@ class TensorRtEngine:
         return "load_engine" not in options
 
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options without ``load_engine``; see `tensortriage.engines.base.RunsGivenEngines`."""
+        """Return options without ``load_engine``; see `tensortriage.engines.capabilities.RunsGivenEngines`."""
         left = {key: value for key, value in options.items() if key != "load_engine"}
         return left if len(left) < len(options) else None
 
@@ -213,7 +234,7 @@ class TensorRtEngine:
         return _PROBED[key]
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
-        """Keep timings and perhaps engines in a folder; see `tensortriage.engines.base.KeepsEngines`."""
+        """Keep timings and perhaps engines in a folder; see `tensortriage.engines.capabilities.KeepsEngines`."""
         self._shelf = Shelf(folder, engines=engines)
 
     def _build(

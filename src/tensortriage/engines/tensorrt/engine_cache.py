@@ -53,7 +53,7 @@ class Shelf:
         engine, facts = self._paths(key)
         try:
             info: Mapping[str, Any] = json.loads(read_regular(facts))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return (engine, info) if engine.is_file() else None
 

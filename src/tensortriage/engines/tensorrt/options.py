@@ -75,7 +75,7 @@ _WEAK = ("fp16", "bf16", "fp8", "int8")
 _LISTS = {"typing": ("weak", "strong"), "constraints": ("obey", "prefer"), "observe": ("unfused", "debug"),
           "calibrator": ("entropy2", "entropy", "minmax"), "library": ("tensorrt", "tensorrt_rtx")}  # fmt: skip
 _HIGHEST_LEVEL = 5
-_RANGE = re.compile(r"-?\d+(x-?\d+)*(:-?\d+(x-?\d+)*){0,2}|:?")
+_RANGE = re.compile(r"-?\d{1,18}(x-?\d{1,18})*(:-?\d{1,18}(x-?\d{1,18})*){0,2}|:?")
 Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
@@ -111,11 +111,7 @@ def read_settings(given: Options) -> BuildSettings:
     if "save_tactics" in given:
         words["record_tactics"] = "true"
     words |= {key: str(given.integer(key, 0, minimum=least)) for key, least in _NUMBERS.items() if key in given}
-    words |= {
-        key: given.choice(key, {word: word for word in choices}, "")
-        for key, choices in _LISTS.items()
-        if key in given and key != "typing"
-    }
+    words |= {key: given.word(key, choices) for key, choices in _LISTS.items() if key in given and key != "typing"}
     if int(words.get("opt_level", "0")) > _HIGHEST_LEVEL:
         raise _bad("opt_level", words["opt_level"], f"a whole number from 0 to {_HIGHEST_LEVEL}")
     if "builder_settings" in given:
@@ -134,7 +130,7 @@ def read_settings(given: Options) -> BuildSettings:
     return BuildSettings(
         precision=_precision(given),
         kept=given.words("kept"),
-        typing=given.choice("typing", {word: word for word in _LISTS["typing"]}, ""),
+        typing=given.word("typing", _LISTS["typing"]) if "typing" in given else "",
         ranges={name: parse_range(name, text) for name, text in given.family("profile").items()},
         save={key: Path(given.text(key)).expanduser().absolute() for key in WRITTEN if key in given},
         words=words,

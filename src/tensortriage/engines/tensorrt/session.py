@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.base import Choice, Plan
+from tensortriage.engines.capabilities import RepeatsBuild, ShowsValues, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.process.isolated import IsolatedSession
 from tensortriage.engines.process.rebuilt_session import RebuiltSession
@@ -19,7 +20,7 @@ from tensortriage.errors import RunFailed
 from tensortriage.values.spec import ValueSpec
 
 
-class TensorRtSession(RebuiltSession):
+class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
     """A model for TensorRT; made by ``TensorRtEngine.compile``.
 
     Args:

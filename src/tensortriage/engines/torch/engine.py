@@ -5,8 +5,6 @@ are the network's own, eager or compiled. So PyTorch is the truth about an expor
 suspicion.
 """
 
-import importlib.metadata
-import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +13,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.capabilities import (
+    BoundsRuns,
+    ChecksOptions,
+    KnowsSomeValues,
+    Observes,
+    OffersLadder,
+    ReportsPrecision,
+    RunsOnHardware,
+    ShowsValues,
+)
 from tensortriage.engines.options import Options, read_options
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
 from tensortriage.engines.torch.cut_module import CutModule, read_cut
 from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
@@ -34,7 +42,7 @@ _PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16)
 _CHANGED = "before::"  # the name of what a replaced value was before
 
 
-class TorchEngine:
+class TorchEngine(ReportsPrecision, RunsOnHardware, ChecksOptions, OffersLadder, Observes):
     """The engine ``torch``."""
 
     name: ClassVar[str] = "torch"
@@ -53,18 +61,16 @@ class TorchEngine:
 
     def availability(self) -> Availability:
         """Say whether this interpreter has PyTorch; nothing is imported or started."""
-        try:
-            if importlib.util.find_spec("torch") is not None:
-                return Availability(usable=True, version=importlib.metadata.version("torch"), device="CPU")
-        except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
-            pass
-        cure = "pip install torch, or name a Python that has it: worker=/path/to/python"
-        return Availability(usable=False, reason="PyTorch is not installed", cure=cure)
+        return installed("torch", "PyTorch", "pip install torch, or name a Python that has it: worker=/path/to/python")
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word of these options; fp32 for fp64, which is at least as good."""
         word = _settings(read_options(options, self.options)).get("dtype", "")
         return Precision.FP32.value if word in ("", DOUBLE) else word
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return the class of the device, where it is one of the two that everybody has."""
+        return {"cpu": "cpu", "cuda": "gpu"}.get(options.get("device", "cpu").partition(":")[0].lower(), "any")
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask the worker for PyTorch and the device; see `ChecksOptions`."""
@@ -137,7 +143,7 @@ class TorchEngine:
         return TorchSession(session, loaded, network)
 
 
-class TorchSession:
+class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues):
     """A network that answers for an ONNX model; made by `TorchEngine.compile`.
 
     Attributes:
@@ -302,7 +308,7 @@ def _settings(options: Options) -> dict[str, Any]:
             f"torch:{file.name} names no function", slug="torch-function", cure=f"write torch:{file.name}:FUNCTION"
         )
     settings["file"] = str(file)
-    settings["compile"] = options.choice("compile", {level: level for level in LEVELS}, LEVELS[0])
+    settings["compile"] = options.word("compile", LEVELS)
     if "dtype" in options:
         word = options.text("dtype").strip().lower()
         settings["dtype"] = word if word == DOUBLE else options.precision("dtype", _PRECISIONS).value

@@ -3,8 +3,9 @@
 Name and contents must agree: a renamed file is an error that says so, since a guess would decide what is tested.
 """
 
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
@@ -21,6 +22,7 @@ from tensortriage.values import serial
 from tensortriage.values.files import open_regular
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import INDEX_NAME, MappedStore
+from tensortriage.values.text import whole_number
 from tensortriage_worker.shards import ShardError, ShardReader
 
 _SUFFIXES = {
@@ -154,10 +156,10 @@ def _stored(path: Path, found: DataFormat, specs: Sequence[ValueSpec]) -> dict[s
     if found is DataFormat.STORE:
         store = MappedStore(path)
         store.verify()
-        return {name: _StoreItem(store, name) for name in store.names()}
+        return {name: _store_item(store, name) for name in store.names()}
     try:
         reader = ShardReader(path)
-        return {name: _ShardItem(reader, name) for name in reader.labels}
+        return {name: _Item(reader.shapes[name], partial(_shard_tensor, reader, name)) for name in reader.labels}
     except ShardError as error:
         raise _damaged_shard(error) from error
 
@@ -174,8 +176,9 @@ def _series_of_store(path: Path) -> DataFile:
     names: dict[tuple[int, int], dict[str, str]] = {}
     for full in store.names():
         place, index, name = (*full.split("/", 2), "", "")[:3]
-        if place.isdecimal() and index.isdecimal():
-            names.setdefault((int(place), int(index)), {})[name] = full
+        row, column = whole_number(place), whole_number(index)
+        if row is not None and column is not None:
+            names.setdefault((row, column), {})[name] = full
     series = tuple(
         Series(item.runner, partial(_iterations_of_store, store, names, place, item.seconds))
         for place, item in enumerate(contents.series)
@@ -194,44 +197,27 @@ def _iterations_of_store(
         yield Iteration(LazyTensors(loaders), spent)
 
 
-class _StoreItem:
-    """One tensor of a store."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Item:
+    """One tensor of a store or of a .safetensors file; its rows are those of the whole."""
 
-    def __init__(self, store: MappedStore, name: str) -> None:
-        self._store = store
-        self._name = name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape = self._store.spec(self._name).shape or ()
-        return tuple(size for size in shape if isinstance(size, int))
-
-    def load(self) -> np.ndarray:
-        return self._store[self._name]
+    shape: tuple[int, ...]
+    load: Callable[[], np.ndarray]
 
     def rows(self) -> Iterator[np.ndarray]:
         return ArrayStored(self.load()).rows()
 
 
-class _ShardItem:
-    """One tensor of a .safetensors file."""
+def _store_item(store: MappedStore, name: str) -> _Item:
+    shape = store.spec(name).shape or ()
+    return _Item(tuple(size for size in shape if isinstance(size, int)), partial(store.__getitem__, name))
 
-    def __init__(self, reader: ShardReader, name: str) -> None:
-        self._reader = reader
-        self._name = name
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._reader.shapes[self._name]
-
-    def load(self) -> np.ndarray:
-        try:
-            return self._reader.tensor(self._name)
-        except ShardError as error:
-            raise _damaged_shard(error) from error
-
-    def rows(self) -> Iterator[np.ndarray]:
-        return ArrayStored(self.load()).rows()
+def _shard_tensor(reader: ShardReader, name: str) -> np.ndarray:
+    try:
+        return reader.tensor(name)
+    except ShardError as error:
+        raise _damaged_shard(error) from error
 
 
 def _damaged_shard(error: ShardError) -> DataError:

@@ -13,6 +13,7 @@ from tensortriage.inputs.conform import fits, show_shape
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.io.check_limits import check_rank
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import whole_number
 
 BATCH = 1
 SEQUENCE = 8
@@ -128,7 +129,8 @@ def _terms(symbol: str, symbols: Collection[str]) -> list[str]:
 
 
 def _term(term: str, sizes: Mapping[str, int]) -> int:
-    return int(term) if term.isdigit() else sizes.get(term, SEQUENCE)
+    number = whole_number(term)
+    return sizes.get(term, SEQUENCE) if number is None else number
 
 
 def _default(spec: ValueSpec, axis: int, is_convolved: bool) -> int:

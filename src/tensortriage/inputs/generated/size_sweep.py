@@ -13,6 +13,7 @@ import numpy as np
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import whole_number
 
 """Word of a sweep -> input name -> axis."""
 
@@ -88,11 +89,12 @@ def swept(feed: Feed, specs: Sequence[ValueSpec], sizes: Mapping[str, tuple[int,
 
 def _axes(name: str, specs: Sequence[ValueSpec]) -> dict[str, int]:
     """Return the axes of the inputs that a word of a sweep stands for."""
-    owner, _, number = name.rpartition(":")
-    if owner in {spec.name for spec in specs} and number.isdigit():
+    owner, _, word = name.rpartition(":")
+    axis = whole_number(word)
+    if owner in {spec.name for spec in specs} and axis is not None:
         spec = next(spec for spec in specs if spec.name == owner)
-        if spec.shape is not None and int(number) < len(spec.shape) and not isinstance(spec.shape[int(number)], int):
-            return {owner: int(number)}
+        if spec.shape is not None and axis < len(spec.shape) and not isinstance(spec.shape[axis], int):
+            return {owner: axis}
     found = {spec.name: axis for spec in specs for axis, size in enumerate(spec.shape or ()) if size == name}
     if not found and name == "batch":
         found = {spec.name: 0 for spec in specs if spec.shape and not isinstance(spec.shape[0], int)}

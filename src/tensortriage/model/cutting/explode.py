@@ -123,7 +123,7 @@ class _Freezer:
 
 def _makes_constant(value: ir.Value) -> bool:
     producer = value.producer()
-    return producer is not None and is_standard(producer, "Constant")
+    return is_standard(producer, "Constant")
 
 
 def _together(groups: Sequence[Sequence[ir.Node]], types: Mapping[ir.Value, ir.TypeProtocol]) -> list[list[ir.Node]]:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.collector_pause import collector_paused
+from tensortriage.model.ir.traversal import outer_values
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_part
 from tensortriage.model.shape_inference.type_inference import infer_types
@@ -21,7 +22,6 @@ from tensortriage.model.transforms.rewrite_helpers import (
     initializer,
     is_standard,
     nearest_name,
-    outer_values,
     with_graph,
 )
 from tensortriage.values.spec import ValueSpec
@@ -161,7 +161,7 @@ class Carving:
             if value.is_graph_input():
                 self._inputs.append(copy)
             return copy
-        if producer is not None and is_standard(producer, "Constant"):
+        if is_standard(producer, "Constant"):
             (node,), _ = _copy(self._model.ir.graph, (producer,), ())
             self._nodes.append(node)
             return node.outputs[0]

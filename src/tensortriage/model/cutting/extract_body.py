@@ -11,7 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
-from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.attributes import constant_tensor
+from tensortriage.model.ir.traversal import captures
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import Types, infer_types
 from tensortriage.model.transforms.rewrite_helpers import find_nodes, with_graph
@@ -97,7 +98,7 @@ def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, 
     (holder,) = find_nodes(model, [node])
     body = _pick(holder, branch)
     types = infer_types(model.ir, specs)
-    outer = _captures(body)
+    outer = captures([body])
     if not len(body):
         raise UsageError(
             f"the body of {node!r} has no nodes", slug="body-empty", cure="extract the nodes around it instead"
@@ -110,9 +111,8 @@ def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, 
         opset_imports=model.ir.graph.opset_imports,
         name=body.name,
     ).clone()
-    captures = copy.inputs[len(body.inputs) :]
     sources = dict(zip((value.name or "" for value in copy.inputs), _turn_inputs(holder, body), strict=False))
-    for value, stand_in in zip(outer, tuple(captures), strict=True):
+    for value, stand_in in zip(outer, tuple(copy.inputs)[len(body.inputs) :], strict=True):
         tensor = value.const_value if value.is_initializer() else _constant(value)
         if tensor is not None:
             copy.inputs.remove(stand_in)
@@ -149,21 +149,6 @@ def _pick(holder: ir.Node, branch: str) -> ir.Graph:
             cure="name one: " + " or ".join(f"{holder.name}:{name}" for name in found),
         )
     return found[branch] if branch else next(iter(found.values()))
-
-
-def _captures(body: ir.Graph) -> list[ir.Value]:
-    """Return the values that a body, or a body in it, uses from outside, in order of first use."""
-    own: set[ir.Value] = set()
-    used: dict[ir.Value, None] = {}
-    pending = [body]
-    while pending:
-        graph = pending.pop(0)
-        own.update(graph.inputs, graph.initializers.values())
-        for node in graph:
-            own.update(node.outputs)
-            used.update((value, None) for value in node.inputs if value is not None)
-            pending.extend(bodies(node))
-    return [value for value in used if value not in own]
 
 
 def _constant(value: ir.Value) -> ir.TensorProtocol | None:

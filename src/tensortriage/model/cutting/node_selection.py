@@ -8,6 +8,7 @@ from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.provenance.path_names import dotted, modules_matching
 from tensortriage.model.transforms.rewrite_helpers import nearest_name
+from tensortriage.values.text import whole_number
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +153,14 @@ def nodes_of_module(graph: Graph, pattern: str) -> set[str]:
 def _position(graph: Graph, word: str) -> int:
     if word in graph:
         return graph.node(word).index
-    if word.isdigit() and int(word) < len(graph.nodes):
-        return int(word)
+    number = whole_number(word)
+    if number is not None and number < len(graph.nodes):
+        return number
     raise UsageError(
         f"the model has no node {word!r}",
         slug="node-unknown",
         cure=nearest_name(word, [node.name for node in graph.nodes])
-        if not word.isdigit()
+        if number is None
         else f"positions go from 0 to {len(graph.nodes) - 1}",
     )
 

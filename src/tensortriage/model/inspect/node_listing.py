@@ -9,12 +9,12 @@ from tensortriage.model.inspect.outline import (
     ConstantFacts,
     ValueFacts,
     attribute_text,
-    bodies,
     constant_value,
     declared_value,
     op_label,
     stored_tensor,
 )
+from tensortriage.model.ir.messages import bodies
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 
 

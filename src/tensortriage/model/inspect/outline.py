@@ -6,14 +6,15 @@ made of the message itself, so that looking into a model costs no more than pars
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 
+from tensortriage.model.ir.messages import CONSTANT_TYPES
 from tensortriage.values.dtype import DType
 
+_DTYPES = {dtype.value for dtype in DType}
 _TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 _FIELDS = {
@@ -81,14 +82,17 @@ def type_label(declared: onnx.TypeProto) -> str:
     kind = declared.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         number = getattr(declared, kind).elem_type
-        label = DType(number).label if number else "?"
+        label = _dtype_label(number)
         return label if kind == "tensor_type" else f"sparse({label})"
     if kind in ("sequence_type", "optional_type"):
         return f"{kind.removesuffix('_type')}({type_label(getattr(declared, kind).elem_type)})"
     if kind == "map_type":
-        key = DType(declared.map_type.key_type).label
-        return f"map({key}, {type_label(declared.map_type.value_type)})"
+        return f"map({_dtype_label(declared.map_type.key_type)}, {type_label(declared.map_type.value_type)})"
     return "" if kind is None else kind.removesuffix("_type")
+
+
+def _dtype_label(number: int) -> str:
+    return DType(number).label if number in _DTYPES else "?"
 
 
 def stored_tensor(tensor: onnx.TensorProto, name: str) -> ConstantFacts:
@@ -103,38 +107,12 @@ def constant_value(node: onnx.NodeProto) -> ConstantFacts | None:
     for attribute in node.attribute:
         if attribute.type == _TENSOR:
             return stored_tensor(attribute.t, node.output[0])
-        dtype = _CONSTANT_DTYPES.get(attribute.name)
+        dtype = CONSTANT_TYPES.get(attribute.name)
         if dtype is not None and not attribute.ref_attr_name:
             many = attribute.type in (onnx.AttributeProto.FLOATS, onnx.AttributeProto.INTS, onnx.AttributeProto.STRINGS)
             shape = (len(getattr(attribute, _FIELDS[attribute.type])),) if many else ()
             return ConstantFacts(node.output[0], dtype, shape)
     return None
-
-
-_CONSTANT_DTYPES = {
-    "value_float": DType.FLOAT, "value_floats": DType.FLOAT, "value_int": DType.INT64, "value_ints": DType.INT64,
-    "value_string": DType.STRING, "value_strings": DType.STRING,
-}  # fmt: skip
-
-
-def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """Yield the graphs that a node holds (If, Loop, Scan), each with the name of its attribute; not recursive."""
-    for attribute in node.attribute:
-        if attribute.type == _GRAPH:
-            yield attribute.name, attribute.g
-        elif attribute.type == _GRAPHS:
-            for number, graph in enumerate(attribute.graphs):
-                yield f"{attribute.name}[{number}]", graph
-
-
-def all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes and those of the bodies they hold, at any depth, each body right behind its node."""
-    pending = list(reversed(nodes))
-    while pending:
-        node = pending.pop()
-        yield node
-        for _, body in bodies(node):
-            pending.extend(reversed(body.node))
 
 
 def attribute_text(attribute: onnx.AttributeProto) -> str:

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tensortriage.model.inspect.outline import ConstantFacts, all_nodes, attribute_text, bodies, op_label
+from tensortriage.model.inspect.outline import ConstantFacts, attribute_text, op_label
+from tensortriage.model.ir.messages import all_nodes, bodies
 from tensortriage.model.provenance.origin import read_origin
 from tensortriage.model.provenance.path_names import common_module
 

@@ -13,8 +13,6 @@ import onnx
 from tensortriage.model.inspect.outline import (
     ConstantFacts,
     ValueFacts,
-    all_nodes,
-    bodies,
     constant_value,
     declared_value,
     op_label,
@@ -22,6 +20,7 @@ from tensortriage.model.inspect.outline import (
 )
 from tensortriage.model.inspect.repeated_blocks import RepeatedBlock, repeated_blocks
 from tensortriage.model.io.parse import Message, read_message
+from tensortriage.model.ir.messages import all_nodes, bodies
 
 _PASSED_ON_BY = frozenset(
     {"Cast", "DequantizeLinear", "Identity", "QuantizeLinear", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}

@@ -5,18 +5,13 @@ import onnx
 from tensortriage.errors import ModelError
 from tensortriage.model.io.check_tensors import known_dtype
 from tensortriage.model.ir.display_names import quoted
-from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
+from tensortriage.model.ir.messages import CONSTANT_TYPES, DTYPE_ATTRIBUTES
 
 _Attribute = onnx.AttributeProto
 _CONSTANTS = {
     "value": _Attribute.TENSOR,
     "sparse_value": _Attribute.SPARSE_TENSOR,
-    "value_float": _Attribute.FLOAT,
-    "value_floats": _Attribute.FLOATS,
-    "value_int": _Attribute.INT,
-    "value_ints": _Attribute.INTS,
-    "value_string": _Attribute.STRING,
-    "value_strings": _Attribute.STRINGS,
+    **{name: _Attribute.AttributeType.Value(name.removeprefix("value_").upper()) for name in CONSTANT_TYPES},
 }
 """Attributes of a Constant, of which it has one (ONNX, operator Constant)."""
 _TYPES = {**DTYPE_ATTRIBUTES, "LayerNormalization": "stash_type"}

@@ -11,6 +11,7 @@ import onnx
 
 from tensortriage.errors import ModelError
 from tensortriage.model.ir.display_names import quoted
+from tensortriage.model.ir.messages import all_nodes
 
 MAX_CALL_DEPTH = 256
 """Functions that call each other in a row; PyTorch's exporter nests them as modules are nested, some twenty deep."""
@@ -66,7 +67,7 @@ def _impossible(message: str) -> ModelError:
 def _check_functions(proto: onnx.ModelProto) -> None:
     functions = {(one.domain, one.name, one.overload): one for one in proto.functions}
     calls = {key: [*_calls(one.node, functions)] for key, one in functions.items()}
-    own = {key: sum(1 for _ in _nodes(one.node)) for key, one in functions.items()}
+    own = {key: sum(1 for _ in all_nodes(one.node)) for key, one in functions.items()}
     sizes: dict[_Key, int] = {}
     depths: dict[_Key, int] = {}
     for key in _callees_first(calls):
@@ -108,23 +109,10 @@ def _callees_first(calls: Mapping[_Key, Sequence[_Key]]) -> Iterator[_Key]:
 
 
 def _calls(nodes: Sequence[onnx.NodeProto], functions: Mapping[_Key, object]) -> Iterator[_Key]:
-    for node in _nodes(nodes):
+    for node in all_nodes(nodes):
         key = (node.domain, node.op_type, node.overload)
         if key in functions:
             yield key
-
-
-def _nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes with those of their bodies."""
-    pending = [*nodes]
-    while pending:
-        node = pending.pop()
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                pending += attribute.g.node
-            elif attribute.type == onnx.AttributeProto.GRAPHS:
-                pending += [inner for graph in attribute.graphs for inner in graph.node]
 
 
 def _too_much(key: _Key, what: str, *, slug: str) -> ModelError:

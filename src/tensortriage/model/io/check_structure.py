@@ -13,6 +13,7 @@ from tensortriage.model.io.check_attributes import check_attributes
 from tensortriage.model.io.check_limits import check_limits, check_rank
 from tensortriage.model.io.check_tensors import check_tensor, densify, known_dtype
 from tensortriage.model.ir.display_names import quoted
+from tensortriage.model.ir.messages import bodies
 
 _NOTHING_LIFTED: Mapping[int, int] = {}
 
@@ -98,18 +99,14 @@ def _check_nodes(
         if node.attribute or node.op_type == "Constant":
             check_attributes(node, f"{_shown(node)} of {where}", in_function=in_function)
         for attribute in node.attribute:
-            if attribute.type not in _HOLD_SOMETHING or attribute.ref_attr_name:
-                continue
-            at = f"attribute {quoted(attribute.name)} of {_shown(node)} of {where}"
             for tensor in _tensors(attribute):
-                check_tensor(tensor, at)
-            for body in _bodies(attribute):
-                _check_graph(body, scopes, at, in_function=in_function)
+                check_tensor(tensor, f"attribute {quoted(attribute.name)} of {_shown(node)} of {where}")
+        for name, body in bodies(node):
+            at = f"attribute {quoted(name)} of {_shown(node)} of {where}"
+            _check_graph(body, scopes, at, in_function=in_function)
 
 
 _TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
-_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
-_HOLD_SOMETHING = frozenset({_TENSOR, _TENSORS, _GRAPH, _GRAPHS})
 
 
 def _shown(node: onnx.NodeProto) -> str:
@@ -117,11 +114,9 @@ def _shown(node: onnx.NodeProto) -> str:
 
 
 def _tensors(attribute: onnx.AttributeProto) -> Iterable[onnx.TensorProto]:
+    if attribute.ref_attr_name:
+        return ()
     return (attribute.t,) if attribute.type == _TENSOR else attribute.tensors if attribute.type == _TENSORS else ()
-
-
-def _bodies(attribute: onnx.AttributeProto) -> Iterable[onnx.GraphProto]:
-    return (attribute.g,) if attribute.type == _GRAPH else attribute.graphs if attribute.type == _GRAPHS else ()
 
 
 def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path, PureWindowsPath
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.lazy_weights import MappedTensor, WeightFile
-from tensortriage.model.io.missing_weights import AbsentTensor
+from tensortriage.model.io.lazy_weights import AbsentTensor, MappedTensor, WeightFile
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.model.ir.traversal import all_graphs
 

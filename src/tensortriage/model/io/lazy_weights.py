@@ -6,6 +6,9 @@ lives as long as an array on it: an open map holds a file descriptor, and models
 
 onnx_ir's own ExternalTensor is not used: it keeps one map, hence one descriptor, per tensor, and refuses files with
 several hard links, which package managers and data version control make routinely.
+
+An `AbsentTensor` is never read: a model loaded without its external data can be cut, sorted and looked into, and what
+is saved refers to the same bytes of the same files as before.
 """
 
 import errno
@@ -15,12 +18,13 @@ import os
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.ir.display_names import quoted
 
 _CHUNK = 1 << 20
 _SHA256 = "tensortriage.sha256"
@@ -204,3 +208,48 @@ def _kernel_copy(source: BinaryIO, target: BinaryIO, offset: int, length: int) -
             raise
     target.seek(start + done)
     return done
+
+
+class AbsentTensor(ir.ExternalTensor):
+    """A tensor that has a type, a shape and a place in a file that is never opened; asking for numbers is an error."""
+
+    @classmethod
+    def of(cls, tensor: ir.ExternalTensor) -> "AbsentTensor":
+        """Return the tensor as one that is never read."""
+        return cls(
+            tensor.location,
+            tensor.offset,
+            tensor.length,
+            tensor.dtype,
+            shape=tensor.shape,
+            name=tensor.name,
+            doc_string=tensor.doc_string,
+            metadata_props=dict(tensor.metadata_props),
+        )
+
+    def numpy(self) -> Any:
+        """Raise a ModelError (slug ``weight-ignored``), as everything does that asks for numbers."""
+        self._refuse()
+
+    def tobytes(self) -> bytes:
+        """Raise; see `numpy`."""
+        self._refuse()
+
+    def tofile(self, file: object) -> None:
+        """Raise; see `numpy`."""
+        self._refuse()
+
+    def __array__(self, dtype: Any = None) -> Any:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ModelError(
+            f"the values of {quoted(self.name)} are needed, but external data are ignored",
+            slug="weight-ignored",
+            cure="leave out --ignore-external-data",
+        )
+
+
+def absent_weights(model: ir.Model) -> bool:
+    """Say whether a model was loaded without its external data, as far as its main graph's initializers tell."""
+    return any(isinstance(value.const_value, AbsentTensor) for value in model.graph.initializers.values())

@@ -15,8 +15,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.io.check_tensors import is_stripped
 from tensortriage.model.io.external_data import ExternalFiles
 from tensortriage.model.io.foreign_types import take_foreign_types
-from tensortriage.model.io.lazy_weights import MappedTensor, WeightFile
-from tensortriage.model.io.missing_weights import AbsentTensor
+from tensortriage.model.io.lazy_weights import AbsentTensor, MappedTensor, WeightFile
 from tensortriage.model.io.parse import Message, read_message
 from tensortriage.model.io.serialize import TRAINING, Hollow
 from tensortriage.model.ir.display_names import first_line

@@ -10,6 +10,8 @@ from collections.abc import Mapping, MutableSequence
 
 import onnx
 
+from tensortriage.model.ir.messages import bodies
+
 
 def mend_repeated_names(proto: onnx.ModelProto) -> dict[str, str]:
     """Rename, in place, all but the last of the values of the main graph that nodes make under one name.
@@ -41,13 +43,12 @@ def mend_repeated_names(proto: onnx.ModelProto) -> dict[str, str]:
 def _use(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
     """Make a node, and what its bodies take from outside, use the values of these names."""
     _replace(node.input, names)
-    for attribute in node.attribute:
-        for body in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
-            own = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
-            own |= {name for inner in body.node for name in inner.output}
-            outer = {name: new for name, new in names.items() if name not in own}
-            for inner in body.node:
-                _use(inner, outer)
+    for _, body in bodies(node):
+        own = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
+        own |= {name for inner in body.node for name in inner.output}
+        outer = {name: new for name, new in names.items() if name not in own}
+        for inner in body.node:
+            _use(inner, outer)
 
 
 def _replace(uses: MutableSequence[str], names: Mapping[str, str]) -> None:

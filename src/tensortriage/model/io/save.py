@@ -25,6 +25,7 @@ from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256
 from tensortriage.model.io.serialize import large_initializers, to_bytes, to_proto
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import quoted
+from tensortriage.model.ir.messages import all_nodes, bodies
 from tensortriage.model.ir.traversal import all_graphs
 from tensortriage.model.wire import Payload, write_model
 from tensortriage.values.files import placed
@@ -143,15 +144,13 @@ def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
     """Return the large initializers inside the bodies of If, Loop and Scan; they did pass through protobuf."""
     if len(list(itertools.islice(all_graphs(model), 2))) == 1:
         return []
-    found: list[_Weight] = []
-    pending = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
-    while pending:
-        for attribute in pending.pop().attribute:
-            for body in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                pending.extend(body.node)
-                tensors = [t for t in body.initializer if t.data_type != onnx.TensorProto.STRING]
-                tensors = [t for t in tensors if t.data_location != onnx.TensorProto.EXTERNAL]  # absent ones stay out
-                found.extend(_Weight(tensor, ir.from_proto(tensor)) for tensor in tensors)
+    holders = all_nodes([*proto.graph.node, *(node for function in proto.functions for node in function.node)])
+    tensors = (tensor for node in holders for _, body in bodies(node) for tensor in body.initializer)
+    found = (
+        _Weight(tensor, ir.from_proto(tensor))
+        for tensor in tensors
+        if tensor.data_type != onnx.TensorProto.STRING and tensor.data_location != onnx.TensorProto.EXTERNAL
+    )  # absent ones stay out
     return [weight for weight in found if weight.nbytes > _INLINE_BYTES]
 
 

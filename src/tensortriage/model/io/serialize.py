@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.io.foreign_types import restore_foreign_types
-from tensortriage.model.io.missing_weights import AbsentTensor
+from tensortriage.model.io.lazy_weights import AbsentTensor
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"

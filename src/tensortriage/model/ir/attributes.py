@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.model.ir.messages import CONSTANT_TYPES
 from tensortriage.model.ir.specs import tensor_spec
 
 _EMPTY: Mapping[str, object] = MappingProxyType({})
@@ -40,16 +41,10 @@ def constant_tensor(node: ir.Node) -> Any:
             return None
         if name == "value":
             return attr.value
-        if name in _CONSTANT_DTYPES:
-            array = np.asarray(attr.value, dtype=_CONSTANT_DTYPES[name])
+        if name in CONSTANT_TYPES:
+            array = np.asarray(attr.value, dtype=CONSTANT_TYPES[name].numpy)
             return ir.tensor(array) if array.dtype != object else _strings(array)
     return None
-
-
-_CONSTANT_DTYPES = {
-    "value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64,
-    "value_string": object, "value_strings": object,
-}  # fmt: skip
 
 
 def _strings(array: np.ndarray) -> ir.StringTensor:

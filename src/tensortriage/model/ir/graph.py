@@ -17,6 +17,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.ir.attributes import bodies, constant_tensor, plain_attributes
 from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
+from tensortriage.model.ir.traversal import captures
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 from tensortriage.model.provenance.path_names import common_module
 from tensortriage.values.spec import ValueSpec
@@ -229,22 +230,6 @@ def _index_node(index: int, node: ir.Node) -> Node:
         inputs=tuple("" if value is None else value.name or "" for value in node.inputs),
         outputs=tuple(value.name or "" for value in node.outputs),
         attributes=plain_attributes(node),
-        captures=_captures(graphs),
+        captures=tuple(dict.fromkeys(value.name or "" for value in captures(graphs))),
         has_body=bool(graphs),
     )
-
-
-def _captures(graphs: tuple[ir.Graph, ...]) -> tuple[str, ...]:
-    """Return the names of values used inside bodies and defined outside all of them, in order of first use."""
-    own: set[int] = set()
-    used: dict[int, str] = {}
-    pending = list(reversed(graphs))
-    while pending:
-        graph = pending.pop()
-        own.update(id(value) for value in (*graph.inputs, *graph.initializers.values()))
-        for node in graph:
-            own.update(map(id, node.outputs))
-            used.update((id(value), value.name or "") for value in node.inputs if value is not None)
-            pending.extend(bodies(node))
-        used.update((id(value), value.name or "") for value in graph.outputs)
-    return tuple(dict.fromkeys(name for key, name in used.items() if key not in own))

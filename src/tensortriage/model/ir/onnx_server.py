@@ -1,4 +1,4 @@
-"""The process that runs functions of onnx's C++ extension, each call in a fork of its own.
+"""The process that runs functions of onnx's C++ extension, each call in a fork of its own where there are forks.
 
 It is started as a script by `tensortriage.model.ir.onnx_subprocess` and imports the standard library only: loading the
 extension without the package onnx takes a fifth of the time, and a fork after that a hundredth.
@@ -10,7 +10,6 @@ header and, after one byte that says which it is, the result or the reason why t
 import contextlib
 import importlib.util
 import os
-import resource
 import struct
 import sys
 from types import ModuleType
@@ -40,6 +39,8 @@ def serve(extension: ModuleType, requests: BinaryIO, answers: BinaryIO) -> None:
 
 def in_fork(call: str, names: dict[str, Any], seconds: int) -> bytes:
     """Return the answer to one request; what the call does to its process ends with it."""
+    if not hasattr(os, "fork"):
+        return b"".join(outcome(call, names))
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
@@ -59,6 +60,8 @@ def in_fork(call: str, names: dict[str, Any], seconds: int) -> bytes:
 
 def limit(seconds: int, more_bytes: int) -> None:
     """Bound memory, beyond what is mapped now, and CPU time of this process, and let it leave no core file."""
+    import resource  # which Windows lacks, as it does forks
+
     with contextlib.suppress(OSError), open("/proc/self/statm") as file:
         largest = int(file.read().split()[0]) * resource.getpagesize() + more_bytes
         resource.setrlimit(resource.RLIMIT_AS, (largest, largest))

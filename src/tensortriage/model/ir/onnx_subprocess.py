@@ -102,7 +102,10 @@ class _Server:
         """End the process and the call that it works on, at once."""
         self.usable = False
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
 
     def close(self) -> None:
         """End the process for good; a forked child leaves its parent's alone."""

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.ir.display_names import quoted
-from tensortriage.model.ir.traversal import top_graphs
+from tensortriage.model.ir.traversal import outer_values, top_graphs
 
 
 def sort_nodes(model: ir.Model) -> None:
@@ -80,14 +80,5 @@ def _circle(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 def _predecessors(node: ir.Node) -> list[ir.Node]:
     """Return the nodes of the same graph that make what a node, or a body in it, uses; each once."""
-    found: dict[int, ir.Node] = {}
-    pending = [node]
-    while pending:
-        user = pending.pop()
-        for value in user.inputs:
-            producer = None if value is None else value.producer()
-            if producer is not None and producer.graph is node.graph:
-                found[id(producer)] = producer
-        for body in bodies(user):
-            pending.extend(body)
-    return list(found.values())
+    makers = (value.producer() for value in outer_values(node))
+    return list(dict.fromkeys(made for made in makers if made is not None and made.graph is node.graph))

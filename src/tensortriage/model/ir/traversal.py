@@ -1,9 +1,11 @@
 """Every graph, node and tensor of an onnx_ir model: main graph, bodies of If, Loop and Scan, and functions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
+
+from tensortriage.model.ir.attributes import bodies
 
 
 def top_graphs(model: ir.Model) -> tuple[ir.Graph | ir.Function, ...]:
@@ -40,3 +42,36 @@ def replace_tensors(model: ir.Model, replace: Callable[[Any], Any]) -> None:
                     node.attributes[name] = ir.AttrTensor(name, new)
             elif attr.type == ir.AttributeType.TENSORS:
                 node.attributes[name] = ir.AttrTensors(name, [replace(tensor) for tensor in attr.value])
+
+
+def walk_bodies(node: ir.Node) -> Iterator[tuple[ir.Graph, ir.Node | None]]:
+    """Yield every body a node holds, at any depth, first with None and then with each of its nodes."""
+    pending = list(reversed(bodies(node)))
+    while pending:
+        graph = pending.pop()
+        yield graph, None
+        for inner in graph:
+            yield graph, inner
+            pending.extend(reversed(bodies(inner)))
+
+
+def captures(graphs: Sequence[ir.Graph]) -> tuple[ir.Value, ...]:
+    """Return the values that bodies, or bodies in them, use from outside of all of them, in order of first use."""
+    own: set[ir.Value] = set()
+    used: dict[ir.Value, None] = {}
+    pending = list(reversed(graphs))
+    while pending:
+        graph = pending.pop()
+        own.update(graph.inputs, graph.initializers.values())
+        for node in graph:
+            own.update(node.outputs)
+            used.update((value, None) for value in node.inputs if value is not None)
+            pending.extend(bodies(node))
+        used.update((value, None) for value in graph.outputs)
+    return tuple(value for value in used if value not in own)
+
+
+def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:
+    """Return what a node needs from outside: its inputs that are not omitted, then the captures of its bodies."""
+    given = (value for value in node.inputs if value is not None)
+    return tuple(dict.fromkeys((*given, *captures(bodies(node)))))

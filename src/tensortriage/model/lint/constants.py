@@ -51,11 +51,11 @@ def _epsilon(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
                 smallest = float(precision.dtype.finfo.smallest_subnormal)
                 yield subject.finding(
                     "epsilon-vanishes",
-                    subject.aims.severity_in(precision),
                     node,
                     f"{epsilon:.3g} is zero in {precision.value}, whose smallest number is {smallest:.2g}: "
                     "what it guards can divide by zero",
                     f"raise it to 1e-5 or so, or keep '{node.name}' and what it guards in fp32",
+                    severity=subject.aims.severity_in(precision),
                     value=value,
                 )
                 break
@@ -79,9 +79,13 @@ def _mask(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
             continue
         if math.isinf(largest) and node.op_type == "Mul":
             yield subject.finding(
-                "infinite-factor", Severity.PROBLEM, node, "Inf times zero is NaN",
-                "use a large finite number, and one that the format holds", value=value,
-            )  # fmt: skip
+                "infinite-factor",
+                node,
+                "Inf times zero is NaN",
+                "use a large finite number, and one that the format holds",
+                severity=Severity.PROBLEM,
+                value=value,
+            )
         if math.isfinite(largest):
             yield from _beyond(subject, node, value, largest)
 
@@ -115,10 +119,10 @@ def _beyond(subject: LintSubject, node: Node, value: str, number: float) -> Iter
         effect = "times zero it is NaN" if multiplied else "a softmax over nothing else is NaN"
         yield subject.finding(
             "mask-beyond-range",
-            subject.aims.severity_in(precision) if multiplied else Severity.HINT,
             node,
             f"{number:.3g} is {sign}Inf in {precision.value}, which ends at {_largest(precision):.5g}; {effect}",
             "use -1e4 for a mask" if number < 0 else f"keep '{node.name}' in fp32, or scale the constant down",
+            severity=subject.aims.severity_in(precision) if multiplied else Severity.HINT,
             value=value,
         )
         break
@@ -132,9 +136,13 @@ def _not_a_number(subject: LintSubject) -> Iterator[LintFinding]:
         array = subject.constant(name)
         if array is not None and any(np.isnan(np.float64(block.max())) for block in blocks(array)):  # max passes NaN on
             yield subject.finding(
-                "constant-is-nan", Severity.PROBLEM, users[0], "the constant holds NaN, and so will what is made of it",
-                "export the model again from healthy weights", value=name,
-            )  # fmt: skip
+                "constant-is-nan",
+                users[0],
+                "the constant holds NaN, and so will what is made of it",
+                "export the model again from healthy weights",
+                severity=Severity.PROBLEM,
+                value=name,
+            )
 
 
 def _rounded(number: float, precision: Precision) -> float:

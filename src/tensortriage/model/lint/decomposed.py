@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.finding import LintFinding
 from tensortriage.model.lint.subject import LintSubject
 
 SLUGS: Mapping[str, str] = {
@@ -52,7 +52,6 @@ def _normalizations(subject: LintSubject) -> Iterator[LintFinding]:
         )
         yield subject.finding(
             slug,
-            Severity.HINT,
             square,
             f"in fp16 the square of {what} is Inf beyond 256 and zero below 0.0002",
             f"{again}, or keep {square.op_type} '{square.name}' and what follows up to the root in fp32",
@@ -67,7 +66,6 @@ def _norms(subject: LintSubject) -> Iterator[LintFinding]:
         if squared and not {*node.outputs} & subject.graph.shape_like and not _is_protected(subject, node):
             yield subject.finding(
                 "sum-of-squares",
-                Severity.HINT,
                 node,
                 "in fp16 a sum of squares is Inf once the norm exceeds 256",
                 f"keep {node.op_type} '{node.name}' in fp32, or scale its operand down first",
@@ -84,7 +82,6 @@ def _gelus(subject: LintSubject) -> Iterator[LintFinding]:
             cube = _operand_made_by(subject, weighed, "Pow", "Mul") or weighed
             yield subject.finding(
                 "gelu-cubic",
-                Severity.HINT,
                 cube,
                 "in fp16 the cube in a GELU by tanh is Inf beyond 40",
                 "export with opset 20 or higher, which has Gelu, or keep the cube in fp32",
@@ -101,7 +98,6 @@ def _softmaxes(subject: LintSubject) -> Iterator[LintFinding]:
         if shifted is None or subject.made_by(shifted.inputs[1], "ReduceMax") is None:
             yield subject.finding(
                 "softmax-without-max",
-                Severity.HINT,
                 exp,
                 "without the maximum subtracted Exp is Inf beyond 11 in fp16 and beyond 88 in fp32 and bf16",
                 "use Softmax, or subtract the maximum before Exp",

@@ -45,10 +45,10 @@ def _integer(subject: LintSubject, name: str) -> Iterator[LintFinding]:
         worst = max(int(array.max()), int(array.min()), key=abs)
         yield subject.finding(
             "int64-beyond-int32",
-            Severity.PROBLEM if subject.aims.narrows_integers else Severity.HINT,
             user,
             f"{worst} is beyond int32 ({limits.max}): an engine that narrows int64 cuts it off or wraps it around",
             "use a number within int32, e.g. 2147483647 for no limit",
+            severity=Severity.PROBLEM if subject.aims.narrows_integers else Severity.HINT,
             value=name,
         )
         return
@@ -64,10 +64,10 @@ def _double(subject: LintSubject, name: str) -> Iterator[LintFinding]:
     if lost.any():
         yield subject.finding(
             "float64-beyond-float32",
-            Severity.PROBLEM if subject.aims.narrows_doubles else Severity.HINT,
             users[0],
             f"{array[lost].ravel()[0]:.3g} is {'Inf' if np.isinf(narrow).any() else 'zero'} in float32",
             "use a number within float32",
+            severity=Severity.PROBLEM if subject.aims.narrows_doubles else Severity.HINT,
             value=name,
         )
 
@@ -82,7 +82,6 @@ def _computed_in_double(subject: LintSubject) -> Iterator[LintFinding]:
     if nodes:
         yield subject.finding(
             "float64-computed",
-            Severity.HINT,
             nodes[0],
             f"{len(nodes)} nodes, this one first, compute in float64: engines narrow that to float32 or refuse it",
             "cast to float32 where float64 is not needed; it often comes from a numpy scalar in the network's code",

@@ -96,12 +96,12 @@ def _impossible(
         what = "finite" if blocks else "positive and finite"
         yield subject.finding(
             "scale-not-positive",
-            Severity.PROBLEM,
             node,
             f"{int(bad.sum())} of {scale.size} scales are not {what}, e.g. {scale[bad].ravel()[0]:.3g}",
             "quantize the weight again"
             if blocks
             else "calibrate again; a channel that is always zero needs a scale of 1",
+            severity=Severity.PROBLEM,
             value=name,
         )
 
@@ -117,10 +117,10 @@ def _scale(subject: LintSubject, node: Node, scale: np.ndarray) -> Iterator[Lint
         hint = f"; axis {fits[0]} would fit" if fits else ""
         yield subject.finding(
             "scale-shape",
-            Severity.PROBLEM,
             node,
             f"{scale.size} scales for axis {axis} of {list(shape)}, which has {shape[axis]}{hint}",
             "set the attribute axis to the one that was calibrated",
+            severity=Severity.PROBLEM,
             value=node.inputs[1],
         )
 
@@ -149,7 +149,6 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
     if reached < LEAST_RANGE_USED and scale is not None and scale.size == 1:
         yield subject.finding(
             "scale-too-large",
-            Severity.HINT,
             node,
             f"the weights reach {reached:.0%} of the range of {spec.dtype.label}",
             "calibrate again: the scale of a weight is its largest magnitude over 127",
@@ -158,7 +157,6 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
     if cut_off > MOST_CUT_OFF:
         yield subject.finding(
             "scale-too-small",
-            Severity.HINT,
             node,
             f"{cut_off:.1%} of the weights lie at the ends of the range of {spec.dtype.label}",
             "calibrate again with the largest magnitude, or clip less",
@@ -196,7 +194,6 @@ def _axis(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
         if axis != wanted:
             yield subject.finding(
                 "scale-axis",
-                Severity.HINT,
                 node,
                 f"the weight of {user.op_type} '{user.name}' is quantized along axis {axis}, its output channels are "
                 f"axis {wanted}: integer kernels cannot apply such scales, so engines refuse or dequantize first",
@@ -214,7 +211,6 @@ def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
         if not any(op in _INTEGER_USERS or op.startswith("QLinear") or op in ("If", "Loop", "Scan") for op in reached):
             yield subject.finding(
                 "quantizer-unreached",
-                Severity.HINT,
                 node,
                 "its result is never dequantized: no integer kernel and no DequantizeLinear follows",
                 "remove it, or dequantize behind it",
@@ -223,7 +219,6 @@ def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
         if not any(subject.graph.consumers(value) or subject.is_output(value) for value in node.outputs if value):
             yield subject.finding(
                 "quantizer-unreached",
-                Severity.HINT,
                 node,
                 "nothing uses its result",
                 "remove it, or connect it: what was calibrated for it stays in floating point",

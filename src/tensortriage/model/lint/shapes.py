@@ -31,7 +31,6 @@ def check(subject: LintSubject) -> Iterator[LintFinding]:
         if scales and subject.few(scales) is None:
             yield subject.finding(
                 "resize-scales-computed",
-                Severity.HINT,
                 node,
                 "its scales are computed: rounded to a narrow format they give another size, or another grid",
                 "give Resize its sizes instead, as integers, or fold the constants",
@@ -50,13 +49,13 @@ def _shape(subject: LintSubject, cast: Node) -> Iterator[LintFinding]:
     exact = _HALF.get(source)
     yield subject.finding(
         "shape-in-float",
-        Severity.HINT if exact is None else Severity.PROBLEM,
         cast,
         f"a shape is computed in {source.label}"
         + (
             ", which rounds in fp16 beyond 2048 and in bf16 beyond 256" if exact is None else f", exact only to {exact}"
         ),
         "compute shapes in integers: // instead of / in the network's code; or keep these nodes in fp32",
+        severity=Severity.HINT if exact is None else Severity.PROBLEM,
         value=cast.inputs[0],
     )
 
@@ -71,10 +70,10 @@ def _positions(subject: LintSubject) -> Iterator[LintFinding]:
             narrow = subject.dtype(cast.outputs[0]) in _HALF
             yield subject.finding(
                 "positions-in-float",
-                Severity.PROBLEM if narrow else Severity.HINT,
                 cast,
                 "positions become floating point here and end in a sine: fp16 holds them up to 2048, bf16 up to 256",
                 f"keep '{cast.name}' and what follows up to '{node.name}' in fp32",
+                severity=Severity.PROBLEM if narrow else Severity.HINT,
             )
 
 

@@ -104,7 +104,7 @@ class LintSubject:
         return float(numbers[0]) if (numbers == numbers[0]).all() else None
 
     def finding(
-        self, slug: str, severity: Severity, node: Node, why: str, cure: str, *, value: str = ""
+        self, slug: str, node: Node, why: str, cure: str, *, severity: Severity = Severity.HINT, value: str = ""
     ) -> LintFinding:
         """Return a finding about a node of this graph."""
         origin = self.graph.origin(node.name)

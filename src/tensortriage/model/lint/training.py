@@ -26,20 +26,20 @@ def check(subject: LintSubject) -> Iterator[LintFinding]:
         if normalizes_by_batch(node, subject.opset):
             yield subject.finding(
                 "batchnorm-in-training",
-                Severity.PROBLEM,
                 node,
                 "it is in training mode: it normalizes by the mean and variance of the batch it is given, not by those "
                 "that were learned",
                 f"{_EXPORT}, or set training_mode to 0 and keep its first output only",
+                severity=Severity.PROBLEM,
             )
     for node in subject.standard("Dropout"):
         if _drops(subject, node):
             yield subject.finding(
                 "dropout-in-training",
-                Severity.PROBLEM,
                 node,
                 "it is left on: it zeroes elements at random, other ones in every run",
                 f"{_EXPORT}, or omit its input training_mode",
+                severity=Severity.PROBLEM,
             )
 
 

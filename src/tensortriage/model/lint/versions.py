@@ -24,10 +24,10 @@ def check(subject: LintSubject) -> Iterator[LintFinding]:
         if subject.opset < 17:
             yield subject.finding(
                 "layernorm-before-opset-17",
-                Severity.PROBLEM,
                 node,
                 f"opset {subject.opset} has no LayerNormalization; engines other than ONNX Runtime refuse it",
                 "export the model with opset 17 or higher",
+                severity=Severity.PROBLEM,
             )
     for node in subject.standard(*_SOFTMAXES):
         shape = subject.shape(node.inputs[0]) or subject.shape(node.outputs[0])
@@ -47,7 +47,6 @@ def _softmax(subject: LintSubject, node: Node, shape: tuple[int | str | None, ..
     if subject.opset < 13:
         yield subject.finding(
             "softmax-flattened",
-            Severity.HINT,
             node,
             f"opset {subject.opset} normalizes over all axes from {axis} on, {list(shape[axis:])}; converters and "
             "engines that read it as opset 13 does normalize over one",
@@ -56,7 +55,6 @@ def _softmax(subject: LintSubject, node: Node, shape: tuple[int | str | None, ..
     elif isinstance(count := shape[axis], int) and count >= WIDE:
         yield subject.finding(
             "softmax-inner-axis",
-            Severity.HINT,
             node,
             f"it sums {count} numbers of axis {axis} of {list(shape)}, which lie apart in memory",
             "transpose first, so that the axis is the last; compare this node alone when its numbers look wrong",

@@ -58,21 +58,21 @@ def _judged(subject: LintSubject, name: str, precision: Precision, fit: _Fit) ->
     if fit.beyond:
         yield subject.finding(
             "weight-beyond-range",
-            subject.aims.severity_in(precision),
             user,
             f"{fit.beyond:,} of the weights, up to {fit.largest:.3g}, are Inf in {word}",
             f"keep '{user.name}' in fp32, use bf16, or scale the weight and undo it behind",
+            severity=subject.aims.severity_in(precision),
             value=name,
         )
     if fit.loss > _TIMES_NORMAL * float(precision.dtype.finfo.eps):
         serious = fit.loss > SERIOUS_LOSS
         yield subject.finding(
             "weight-subnormal",
-            subject.aims.severity_in(precision) if serious else Severity.HINT,
             user,
             f"{fit.small:,} of the weights are below the normal numbers of {word}; rounding them is an error of "
             f"{fit.loss:.1%} of the whole tensor",
             f"keep '{user.name}' in fp32, use bf16, or scale the weight up and undo it behind",
+            severity=subject.aims.severity_in(precision) if serious else Severity.HINT,
             value=name,
         )
 

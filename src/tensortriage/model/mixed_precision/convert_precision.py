@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.attributes import bodies, constant_tensor
-from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
+from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import DEFAULT_TYPES, parameter, signature

@@ -12,9 +12,10 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
-from tensortriage.model.mixed_precision.rounding_nodes import Rounder, insert_behind, opset_needed, take_over
+from tensortriage.model.mixed_precision.rounding_nodes import Rounder, opset_needed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.opset_upgrade import require_opset, retyped
+from tensortriage.model.transforms.rewrite_helpers import insert_behind, take_over
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 

@@ -4,8 +4,6 @@ Each returns a new model, or None where there is nothing to rewrite. Names of va
 are named after the node they replace.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import onnx_ir as ir
 
@@ -13,7 +11,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.ir.attributes import constant_tensor
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
+from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard, take_over
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.values.dtype import Precision
 
@@ -67,7 +65,7 @@ def scale_query(model: Model) -> Model | None:
     changed = 0
     for product in tuple(graph):
         scaling = _only_user(product) if is_standard(product, "MatMul") else None
-        if scaling is None or not is_standard(scaling, "Mul", "Div") or scaling.inputs[0] is not product.outputs[0]:
+        if not is_standard(scaling, "Mul", "Div") or scaling.inputs[0] is not product.outputs[0]:
             continue
         factor = scaling.inputs[1]
         if _number(factor) is None or any(_number(value) is not None for value in product.inputs):
@@ -127,29 +125,24 @@ class _LayerNorm:
         if not is_standard(division, "Div"):
             return None
         centred, root = (_maker(value) for value in division.inputs)
-        if not (is_standard_(centred, "Sub") and is_standard_(root, "Sqrt")):
+        added = _maker(root.inputs[0]) if is_standard(root, "Sqrt") else None
+        if not is_standard(centred, "Sub") or root is None or not is_standard(added, "Add"):
             return None
-        assert centred is not None
-        assert root is not None
-        added = _maker(root.inputs[0])
-        variance = next((m for v in _inputs(added) if is_standard_(m := _maker(v), "ReduceMean")), None)
-        epsilon = next((n for v in _inputs(added) if (n := _number(v)) is not None), None)
-        if not is_standard_(added, "Add") or variance is None or epsilon is None or not _over_last_axis(variance):
+        variance = next((m for v in added.inputs if is_standard(m := _maker(v), "ReduceMean")), None)
+        epsilon = next((n for v in added.inputs if (n := _number(v)) is not None), None)
+        x, mean = centred.inputs[0], _maker(centred.inputs[1])
+        if x is None or variance is None or epsilon is None or not is_standard(mean, "ReduceMean"):
             return None
         square = _maker(variance.inputs[0])
-        mean = _maker(centred.inputs[1])
-        if mean is None or not is_standard(mean, "ReduceMean") or not _over_last_axis(mean):
-            return None
-        x = centred.inputs[0]
-        assert added is not None
-        if square is None or not _squares(square, centred.outputs[0]) or x is None or mean.inputs[0] is not x:
+        over_last = _over_last_axis(variance) and _over_last_axis(mean)
+        if not over_last or mean.inputs[0] is not x or square is None or not _squares(square, centred.outputs[0]):
             return None
         return cls(x, division, epsilon, [mean, centred, square, variance, added, root])
 
     def _absorb(self, op_type: str) -> None:
         """Take a scale or shift of one dimension that follows."""
         user = _only_user(self._last)
-        if user is None or not is_standard(user, op_type):
+        if not is_standard(user, op_type):
             return
         other = next((v for v in user.inputs if v is not self._last.outputs[0]), None)
         tensor = None if other is None or not other.is_initializer() else other.const_value
@@ -174,13 +167,9 @@ class _LayerNorm:
         inputs = [self._x, scale] + ([self._shift] if self._shift is not None else [])
         attributes = {"axis": -1, "epsilon": self._epsilon}
         fused = ir.node("LayerNormalization", inputs, attributes, name=names.fresh(f"{self._last.name}::fused"))
-        old, made = self._last.outputs[0], fused.outputs[0]
-        made.type, made.shape = old.type, old.shape
-        fused.metadata_props.update(self._last.metadata_props)
-        graph.insert_before(self._last, fused)
-        name = old.name
-        old.replace_all_uses_with(made, replace_graph_outputs=True)
-        old.name, made.name = names.fresh(f"before::{name}"), name
+        old = self._last.outputs[0]
+        fused.outputs[0].type, fused.outputs[0].shape = old.type, old.shape
+        take_over(old, [fused], tuple(old.uses()), name=names.fresh(f"before::{old.name}"))
         for node in reversed([*self._inner, self._last]):
             if not any(value.uses() or value.is_graph_output() for value in node.outputs):
                 graph.remove(node, safe=True)
@@ -192,17 +181,8 @@ class _LayerNorm:
         return size if isinstance(size, int) else None
 
 
-def is_standard_(node: ir.Node | None, op_type: str) -> bool:
-    """Say whether a node exists and is of an operator of the ONNX standard."""
-    return node is not None and is_standard(node, op_type)
-
-
 def _maker(value: ir.Value | None) -> ir.Node | None:
     return None if value is None else value.producer()
-
-
-def _inputs(node: ir.Node | None) -> Iterator[ir.Value | None]:
-    yield from () if node is None else node.inputs
 
 
 def _only_user(node: ir.Node) -> ir.Node | None:

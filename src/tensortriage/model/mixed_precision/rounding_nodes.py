@@ -3,15 +3,13 @@
 What is decided here is the same whether a model is rounded once and for all or node by node at run time.
 """
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, is_exempt_operand
-from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard, replace_output
+from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
 from tensortriage.values.dtype import DType, Precision
 
 MOVES_DATA = frozenset(
@@ -173,34 +171,3 @@ def is_constant(value: ir.Value) -> bool:
     """Say whether a value is an initializer or the output of a Constant node."""
     producer = value.producer()
     return value.is_initializer() if producer is None else is_standard(producer, "Constant")
-
-
-def insert_behind(value: ir.Value, nodes: Sequence[ir.Node]) -> None:
-    """Insert nodes right behind a value: after the node that makes it, or at the start of the graph that holds it."""
-    producer = value.producer()
-    graph = value.graph
-    assert graph is not None
-    if producer is None:
-        graph.insert_before(graph[0], nodes)
-    else:
-        for node in nodes:
-            node.metadata_props.update(producer.metadata_props)  # they belong to the same module
-        graph.insert_after(producer, nodes)
-
-
-def take_over(value: ir.Value, nodes: Sequence[ir.Node], users: Iterable[tuple[ir.Node, int]], *, name: str) -> None:
-    """Put nodes behind a value: the result of the last gets its name, its place among the outputs and its users.
-
-    Args:
-        value: What the nodes take.
-        nodes: The nodes, in order.
-        users: The users of the value before the nodes were made.
-        name: Another name for the value.
-    """
-    made = nodes[-1].outputs[0]
-    for user, index in users:
-        user.replace_input_with(index, made)
-    if value.graph is not None:
-        replace_output(value.graph, value, made)
-    made.name, value.name = value.name, name
-    insert_behind(value, nodes)

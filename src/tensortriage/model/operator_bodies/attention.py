@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 NEVER = float(np.finfo(np.float32).min)
 """What is added to the score of a key that comes later than the query."""
@@ -13,14 +13,14 @@ NEVER = float(np.finfo(np.float32).min)
 def multi_head_attention(body: OperatorBody) -> Results:
     """Write attention whose query, key and value were projected before; packed forms are refused."""
     query, key, value = body.inputs(3)
-    unless(any(body.input(index) is not None for index in (8, 9)) or body.wants(3))
+    refuse_if(any(body.input(index) is not None for index in (8, 9)) or body.wants(3))
     heads = int(body.attribute("num_heads", 0))
     size = body.size(query, 2)
     rows = [_with_bias(body, part, index, size) for index, part in enumerate((query, key, value))]
     split = [split_heads(body, part, heads) for part in rows]
     keys, values = (_after(body, body.input(6 + index), split[1 + index]) for index in range(2))
     scores = _masked(body, _scores(body, split[0], keys), body.input(4))
-    result = _result(body, scores, values, body.input(5), keys)
+    result = _result(body, body.plus(scores, 5), values, keys)
     return (result, keys if body.wants(1) else None, values if body.wants(2) else None)
 
 
@@ -28,20 +28,17 @@ def multi_head_attention(body: OperatorBody) -> Results:
 def attention(body: OperatorBody) -> Results:
     """Write attention with its projection; heads of several sizes and rotary positions are refused."""
     x, weight = body.inputs(2)
-    unless(bool(body.attribute("do_rotary", 0)) or body.input(6) is not None)
-    unless(body.attribute("qkv_hidden_sizes", None) is not None)
+    refuse_if(bool(body.attribute("do_rotary", 0)) or body.input(6) is not None)
+    refuse_if(body.attribute("qkv_hidden_sizes", None) is not None)
     heads = int(body.attribute("num_heads", 0))
     size = body.known_size(weight, 1) // 3
-    projected = body.op("MatMul", x, weight)
-    bias = body.input(2)
-    if bias is not None:
-        projected = body.op("Add", projected, bias)
+    projected = body.plus(body.op("MatMul", x, weight), 2)
     split = [split_heads(body, body.part(projected, k * size, (k + 1) * size, -1), heads) for k in range(3)]
     past = body.input(4)
     pasts = [None if past is None else body.squeeze(body.part(past, k, k + 1, 0), 0) for k in range(2)]
     keys, values = (_after(body, pasts[k], split[1 + k]) for k in range(2))
     scores = _masked(body, _scores(body, split[0], keys), body.input(3))
-    result = _result(body, scores, values, body.input(5), keys)
+    result = _result(body, body.plus(scores, 5), values, keys)
     present = None
     if body.wants(1):
         present = body.op("Concat", body.unsqueeze(keys, 0), body.unsqueeze(values, 0), axis=0)
@@ -56,8 +53,8 @@ def rotary_embedding(body: OperatorBody) -> Results:
     and one offset in the place of positions, are refused.
     """
     x, positions, cosines, sines = body.inputs(4)
-    unless(bool(body.attribute("rotary_embedding_dim", 0) or body.attribute("is_packed_batching", 0)))
-    unless(len(body.shape_of(positions)) != 2)
+    refuse_if(bool(body.attribute("rotary_embedding_dim", 0) or body.attribute("is_packed_batching", 0)))
+    refuse_if(len(body.shape_of(positions)) != 2)
     size = 2 * body.known_size(cosines, 1)
     rank = body.rank(x, 3)
     heads = x if rank == 4 else _by_size(body, x, size)
@@ -140,15 +137,13 @@ def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.V
     if mask is None:
         return scores
     rank = len(body.shape_of(mask))
-    unless(rank not in (2, 3))
+    refuse_if(rank not in (2, 3))
     away = body.op("Sub", body.constant(1), body.op("Cast", mask, to=int(ir.DataType.FLOAT)))
     off = body.op("Mul", away, body.constant(body.attribute("mask_filter_value", -10000.0)))
     return body.op("Add", scores, body.unsqueeze(off, *((1, 2) if rank == 2 else (1,))))
 
 
-def _result(body: OperatorBody, scores: ir.Value, values: ir.Value, bias: ir.Value | None, keys: ir.Value) -> ir.Value:
-    if bias is not None:
-        scores = body.op("Add", scores, bias)
+def _result(body: OperatorBody, scores: ir.Value, values: ir.Value, keys: ir.Value) -> ir.Value:
     if body.attribute("unidirectional", 0):
         scores = body.op("Add", scores, _later(body, scores, keys))
     weights = body.op("Softmax", scores, axis=-1)

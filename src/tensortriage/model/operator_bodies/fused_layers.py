@@ -8,7 +8,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 """FastGelu: ``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`` (Hendrycks and Gimpel, 2016)."""
@@ -23,13 +23,13 @@ def gelu(body: OperatorBody, x: ir.Value) -> ir.Value:
 @body_of("Gelu", "BiasGelu")
 def bias_gelu(body: OperatorBody) -> Results:
     """Write Gelu of the input, or of input plus bias."""
-    return (gelu(body, _biased(body)),)
+    return (gelu(body, body.plus(needed(body.input(0)), 1)),)
 
 
 @body_of("FastGelu")
 def fast_gelu(body: OperatorBody) -> Results:
     """Write the approximation of Gelu by Tanh."""
-    x = _biased(body)
+    x = body.plus(needed(body.input(0)), 1)
     cube = body.op("Mul", body.op("Mul", x, x), x)
     inner = body.op("Add", x, body.op("Mul", cube, body.constant(0.044715)))
     curve = body.op("Tanh", body.op("Mul", inner, body.constant(_TANH_SCALE)))
@@ -47,7 +47,7 @@ def quick_gelu(body: OperatorBody) -> Results:
 @body_of("SkipLayerNormalization")
 def skip_layer_normalization(body: OperatorBody) -> Results:
     """Write LayerNormalization of input + skip + bias; mean and deviation, which no CPU kernel gives, are refused."""
-    unless(body.wants(1) or body.wants(2))
+    refuse_if(body.wants(1) or body.wants(2))
     x = _with_skip(body, bias=4)
     scale, offset = needed(body.input(2)), body.input(3)
     y = body.op("LayerNormalization", x, scale, *([offset] if offset is not None else []), axis=-1, epsilon=_eps(body))
@@ -57,7 +57,7 @@ def skip_layer_normalization(body: OperatorBody) -> Results:
 @body_of("SkipSimplifiedLayerNormalization")
 def skip_rms_normalization(body: OperatorBody) -> Results:
     """Write the same with division by the root of the mean square only."""
-    unless(body.wants(1) or body.wants(2))
+    refuse_if(body.wants(1) or body.wants(2))
     x = _with_skip(body, bias=3)
     return (_rms(body, x, needed(body.input(2)), _eps(body)), None, None, x if body.wants(3) else None)
 
@@ -67,7 +67,7 @@ def rms_normalization(body: OperatorBody) -> Results:
     """Write ``x / sqrt(mean(x^2) + epsilon) * scale`` over the last axis; other axes are refused."""
     x, scale = body.inputs(2)
     axis = body.attribute("axis", -1)
-    unless(body.wants(1) or (axis != -1 and axis != len(body.shape_of(x)) - 1))
+    refuse_if(body.wants(1) or (axis != -1 and axis != len(body.shape_of(x)) - 1))
     return (_rms(body, x, scale, body.attribute("epsilon", 1e-5)),)
 
 
@@ -91,21 +91,12 @@ def _mask_index(body: OperatorBody, ids: ir.Value, mask: ir.Value | None) -> ir.
     if not body.wants(1) or body.attribute("mask_index_type", 1) == 0:
         return None
     counted = body.op("Mul", ids, body.constant(0, np.int32)) if mask is None else mask
-    if body.opset >= 13:
-        return body.op("ReduceSum", counted, body.integers(1), keepdims=0)
-    return body.op("ReduceSum", counted, axes=[1], keepdims=0)
-
-
-def _biased(body: OperatorBody) -> ir.Value:
-    x, bias = needed(body.input(0)), body.input(1)
-    return x if bias is None else body.op("Add", x, bias)
+    return body.along("ReduceSum", counted, [1], since=13, keepdims=0)
 
 
 def _with_skip(body: OperatorBody, *, bias: int) -> ir.Value:
     x, skip = body.inputs(2)
-    total = body.op("Add", x, skip)
-    added = body.input(bias)
-    return total if added is None else body.op("Add", total, added)
+    return body.plus(body.op("Add", x, skip), bias)
 
 
 def _rms(body: OperatorBody, x: ir.Value, scale: ir.Value, epsilon: float) -> ir.Value:

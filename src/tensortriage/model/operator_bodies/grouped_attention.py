@@ -10,14 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.attention import NEVER, joined, rotated, split_heads
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 
 @body_of("GroupQueryAttention")
 def group_query_attention(body: OperatorBody) -> Results:
     """Write grouped attention, rotary positions and cache; smooth softmax, sinks and quantized caches are refused."""
-    unless(any(body.input(index) is not None for index in range(11, 16)) or body.wants(3))
-    unless(bool(body.attribute("smooth_softmax", 0)) or body.attribute("k_quant_type", "NONE") != "NONE")
+    refuse_if(any(body.input(index) is not None for index in range(11, 16)) or body.wants(3))
+    refuse_if(bool(body.attribute("smooth_softmax", 0)) or body.attribute("k_quant_type", "NONE") != "NONE")
     heads, groups = int(body.attribute("num_heads", 0)), int(body.attribute("kv_num_heads", 0))
     past = needed(body.input(3))
     size = body.known_size(past, 3)

@@ -44,7 +44,7 @@ class OperatorBody:
         """Return the first inputs of the node, which its operator requires.
 
         Raises:
-            NoBody: When one is omitted.
+            OperatorBodyMissing: When one is omitted.
         """
         found = [self.input(index) for index in range(count)]
         return [needed(value) for value in found]
@@ -59,6 +59,22 @@ class OperatorBody:
         if attr is None or attr.is_ref():
             return default
         return attr.value
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return those of some attributes that the node has, as plain values."""
+        found = {name: self.attribute(name, None) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def plus(self, x: ir.Value, index: int) -> ir.Value:
+        """Return a value plus an input of the node, which may be omitted."""
+        other = self.input(index)
+        return x if other is None else self.op("Add", x, other)
+
+    def along(self, op_type: str, x: ir.Value, axes: Sequence[int], *, since: int, **attributes: Any) -> ir.Value:
+        """Write a node over some axes, which are an input since an opset, and an attribute before."""
+        if self.opset >= since:
+            return self.op(op_type, x, self.integers(*axes), **attributes)
+        return self.op(op_type, x, axes=list(axes), **attributes)
 
     def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
         """Write a node and return its first result."""
@@ -89,27 +105,19 @@ class OperatorBody:
 
     def mean(self, x: ir.Value) -> ir.Value:
         """Return the mean over the last axis, which stays with size 1."""
-        if self.opset >= 18:
-            return self.op("ReduceMean", x, self.integers(-1))
-        return self.op("ReduceMean", x, axes=[-1])
+        return self.along("ReduceMean", x, [-1], since=18)
 
     def largest(self, x: ir.Value) -> ir.Value:
         """Return the largest magnitude along the last axis, which stays with size 1."""
-        if self.opset >= 18:
-            return self.op("ReduceMax", self.op("Abs", x), self.integers(-1))
-        return self.op("ReduceMax", self.op("Abs", x), axes=[-1])
+        return self.along("ReduceMax", self.op("Abs", x), [-1], since=18)
 
     def unsqueeze(self, x: ir.Value, *axes: int) -> ir.Value:
         """Return a tensor with axes of size 1 put in."""
-        if self.opset >= 13:
-            return self.op("Unsqueeze", x, self.integers(*axes))
-        return self.op("Unsqueeze", x, axes=list(axes))
+        return self.along("Unsqueeze", x, axes, since=13)
 
     def squeeze(self, x: ir.Value, *axes: int) -> ir.Value:
         """Return a tensor without some axes of size 1."""
-        if self.opset >= 13:
-            return self.op("Squeeze", x, self.integers(*axes))
-        return self.op("Squeeze", x, axes=list(axes))
+        return self.along("Squeeze", x, axes, since=13)
 
     def part(self, x: ir.Value, start: int | ir.Value, end: int | ir.Value, axis: int) -> ir.Value:
         """Return a slice along one axis; bounds are numbers or int64 vectors of one element."""
@@ -124,14 +132,14 @@ class OperatorBody:
         """Return how many axes a value has; the usual count where nothing tells, as behind operators without schema."""
         try:
             return len(self.shape_of(value))
-        except NoBody:
+        except OperatorBodyMissing:
             return usual
 
     def shape_of(self, value: ir.Value) -> tuple[int | str | None, ...]:
         """Return the shape of a value, symbols where sizes are not known.
 
         Raises:
-            NoBody: When not even its rank is known.
+            OperatorBodyMissing: When not even its rank is known.
         """
         tensor = array_of(value)
         if tensor is not None:
@@ -139,7 +147,7 @@ class OperatorBody:
         spec = self._specs.get(value.name or "")
         if spec is not None and spec.shape is not None:
             return tuple(spec.shape)
-        raise NoBody
+        raise OperatorBodyMissing
 
     def type_of(self, name: str) -> int | None:
         """Return the ONNX number of a value's element type; None where it is not known."""
@@ -150,15 +158,15 @@ class OperatorBody:
         """Return the size of one axis.
 
         Raises:
-            NoBody: When it is not known.
+            OperatorBodyMissing: When it is not known.
         """
         size = self.shape_of(value)[axis]
         if not isinstance(size, int):
-            raise NoBody
+            raise OperatorBodyMissing
         return size
 
 
-class NoBody(Exception):
+class OperatorBodyMissing(Exception):
     """A node is of a form that has no body here."""
 
 
@@ -166,21 +174,21 @@ def needed(value: ir.Value | None) -> ir.Value:
     """Return a value that has to be there.
 
     Raises:
-        NoBody: When it is not.
+        OperatorBodyMissing: When it is not.
     """
     if value is None:
-        raise NoBody
+        raise OperatorBodyMissing
     return value
 
 
-def unless(asked: bool) -> None:
+def refuse_if(asked: bool) -> None:
     """Refuse a form of an operator that has no body here.
 
     Raises:
-        NoBody: When it is asked for.
+        OperatorBodyMissing: When it is asked for.
     """
     if asked:
-        raise NoBody
+        raise OperatorBodyMissing
 
 
 def array_of(value: ir.Value | None) -> np.ndarray | None:
@@ -195,7 +203,7 @@ def array_of(value: ir.Value | None) -> np.ndarray | None:
 
 
 Writer = Callable[[OperatorBody], Results]
-"""Writes a body and returns what stands for the outputs; raises `NoBody` for a form that it does not know."""
+"""Writes a body and returns what stands for the outputs; raises `OperatorBodyMissing` for an unknown form."""
 
 WRITERS: dict[str, Writer] = {}
 """What writes the body of an operator of ONNX Runtime, by its name."""

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
 
 _CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _WITHOUT_PARAMETERS = ("Relu", "Sigmoid", "Tanh")
@@ -16,7 +16,7 @@ _INT8_ACTIVATIONS = 4
 @body_of("FusedMatMul", "TransposeMatMul")
 def fused_matmul(body: OperatorBody) -> Results:
     """Write ``alpha * A' B'``, the last two axes of each exchanged where asked; batch axes stay, or it is refused."""
-    unless(bool(body.attribute("transBatchA", 0) or body.attribute("transBatchB", 0)))
+    refuse_if(bool(body.attribute("transBatchA", 0) or body.attribute("transBatchB", 0)))
     first, other = (
         _exchanged(body, value) if body.attribute(name, 0) else value
         for value, name in zip(body.inputs(2), ("transA", "transB"), strict=True)
@@ -30,24 +30,17 @@ def fused_matmul(body: OperatorBody) -> Results:
 def fused_convolution(body: OperatorBody) -> Results:
     """Write a convolution, what is added to it, and its activation."""
     x, weight = body.inputs(2)
-    bias, added = body.input(2), body.input(3)
-    given = {name: body.attribute(name, None) for name in _CONVOLUTION}
-    attributes = {name: value for name, value in given.items() if value is not None}
-    y = body.op_of("Conv", [x, weight, *([bias] if bias is not None else [])], attributes)[0]
-    if added is not None:
-        y = body.op("Add", y, added)
-    return (_activated(body, y, list(body.attribute("activation_params", ()))),)
+    bias = body.input(2)
+    y = body.op("Conv", x, weight, *([bias] if bias is not None else []), **body.given(*_CONVOLUTION))
+    return (_activated(body, body.plus(y, 3), list(body.attribute("activation_params", ()))),)
 
 
 @body_of("FusedGemm")
 def fused_gemm(body: OperatorBody) -> Results:
     """Write Gemm and its activation."""
-    given = {name: body.attribute(name, None) for name in ("alpha", "beta", "transA", "transB")}
-    attributes = {name: value for name, value in given.items() if value is not None}
     inputs = [value for index in range(3) if (value := body.input(index)) is not None]
-    names = ("activation_alpha", "activation_beta")
-    parameters = [value for name in names if (value := body.attribute(name, None)) is not None]
-    return (_activated(body, body.op_of("Gemm", inputs, attributes)[0], parameters),)
+    product = body.op("Gemm", *inputs, **body.given("alpha", "beta", "transA", "transB"))
+    return (_activated(body, product, [*body.given("activation_alpha", "activation_beta").values()]),)
 
 
 @body_of("MatMulNBits")
@@ -56,22 +49,21 @@ def matmul_of_few_bits(body: OperatorBody) -> Results:
 
     The weight is kept packed until it is read. Reordered groups and weights that are computed are refused.
     """
-    unless(body.input(4) is not None)
+    refuse_if(body.input(4) is not None)
     x, packed, scales = body.inputs(3)
-    zeros, bias = body.input(3), body.input(5)
-    unless(array_of(packed) is None or array_of(scales) is None or (zeros is not None and array_of(zeros) is None))
+    zeros = body.input(3)
+    refuse_if(array_of(packed) is None or array_of(scales) is None or (zeros is not None and array_of(zeros) is None))
     terms, columns = int(body.attribute("K", 0)), int(body.attribute("N", 0))
     bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 32))
     weight = body.weight(partial(_dequantized, packed, scales, zeros, terms, columns, bits, block), (terms, columns))
     if body.coarse and body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS:
         x = _in_int8(body, x, terms, block)
-    product = body.op("MatMul", x, weight)
-    return (product if bias is None else body.op("Add", product, bias),)
+    return (body.plus(body.op("MatMul", x, weight), 5),)
 
 
 def _in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
     """Return activations as ONNX Runtime's CPU kernels round them: symmetric int8, with a scale for each block."""
-    unless(terms % block != 0)
+    refuse_if(terms % block != 0)
     blocks = body.op(
         "Reshape", x, body.op("Concat", body.part(body.op("Shape", x), 0, -1, 0), body.integers(-1, block), axis=0)
     )
@@ -113,7 +105,7 @@ def _array(value: ir.Value) -> np.ndarray:
 
 def _exchanged(body: OperatorBody, value: ir.Value) -> ir.Value:
     axes = list(range(len(body.shape_of(value))))
-    unless(len(axes) < 2)
+    refuse_if(len(axes) < 2)
     axes[-2:] = axes[-1], axes[-2]
     return body.op("Transpose", value, perm=axes)
 
@@ -126,5 +118,5 @@ def _activated(body: OperatorBody, y: ir.Value, parameters: list[float]) -> ir.V
         return body.op(kind, y, alpha=parameters[0] if parameters else 0.01)
     if kind == "HardSigmoid" and len(parameters) == 2:
         return body.op(kind, y, alpha=parameters[0], beta=parameters[1])
-    unless(kind != "Clip" or len(parameters) != 2 or body.opset < 11)
+    refuse_if(kind != "Clip" or len(parameters) != 2 or body.opset < 11)
     return body.op(kind, y, *(needed(body.constant(bound)) for bound in parameters))

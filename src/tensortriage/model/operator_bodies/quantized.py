@@ -5,14 +5,14 @@ ONNX Runtime computes some of them with tables or in integers; both stay within 
 
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 
 @body_of("QuantizeLinear", "DequantizeLinear")
 def of_standard(body: OperatorBody) -> Results:
     """Write the standard operator of the same name, which has the 16-bit types from operator set 21 on."""
     inputs = [value for value in body.node.inputs if value is not None]
-    return (body.op_of(body.node.op_type, inputs, {"axis": body.attribute("axis", 1)})[0],)
+    return (body.op(body.node.op_type, *inputs, axis=body.attribute("axis", 1)),)
 
 
 @body_of("QLinearAdd", "QLinearMul")
@@ -31,18 +31,16 @@ def of_one(body: OperatorBody) -> Results:
         attributes = {"alpha": body.attribute("alpha", 0.01)}
     elif kind == "Softmax":
         attributes = {"axis": _softmax_axis(body)}
-    return (_stored(body, body.op_of(kind, [_real(body, 0)], attributes)[0], 3),)
+    return (_stored(body, body.op(kind, _real(body, 0), **attributes), 3),)
 
 
 @body_of("QLinearGlobalAveragePool", "QLinearAveragePool")
 def of_pool(body: OperatorBody) -> Results:
     """Write an average over windows; channels in the last place are refused."""
-    unless(bool(body.attribute("channels_last", 0)))
+    refuse_if(bool(body.attribute("channels_last", 0)))
     kind = body.node.op_type.removeprefix("QLinear")
     names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
-    given = {name: body.attribute(name, None) for name in names}
-    attributes = {name: value for name, value in given.items() if value is not None}
-    return (_stored(body, body.op_of(kind, [_real(body, 0)], attributes)[0], 3),)
+    return (_stored(body, body.op(kind, _real(body, 0), **body.given(*names)), 3),)
 
 
 @body_of("QLinearConcat")
@@ -57,14 +55,14 @@ def of_many(body: OperatorBody) -> Results:
 def of_gemm(body: OperatorBody) -> Results:
     """Write Gemm of quantized tensors, its bias in the scale of the products; scales for each column are refused."""
     scale = needed(body.input(4))
-    unless(any(size != 1 for size in body.shape_of(scale)))
+    refuse_if(any(size != 1 for size in body.shape_of(scale)))
     first, other = _real(body, 0), _real(body, 3)
     inputs = [first, other]
     if (bias := body.input(6)) is not None:
         step = body.op("Mul", needed(body.input(1)), scale)
         inputs.append(body.op("Mul", body.op("Cast", bias, to=int(ir.DataType.FLOAT)), step))
     given = {name: body.attribute(name, 0) for name in ("transA", "transB")}
-    result = body.op_of("Gemm", inputs, {**given, "alpha": body.attribute("alpha", 1.0)})[0]
+    result = body.op("Gemm", *inputs, **given, alpha=body.attribute("alpha", 1.0))
     return (result if body.input(7) is None else _stored(body, result, 7),)
 
 
@@ -73,7 +71,7 @@ def of_dynamic(body: OperatorBody) -> Results:
     """Write a product whose first operand is quantized to uint8 by its own range."""
     x, weight, scale = body.inputs(3)
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [x], {}, outputs=3)
-    return (_plus_bias(body, _integer_product(body, numbers, weight, step, scale, zero, body.input(3)), 4),)
+    return (body.plus(_integer_product(body, numbers, weight, step, scale, zero, body.input(3)), 4),)
 
 
 @body_of("MatMulIntegerToFloat")
@@ -81,7 +79,7 @@ def of_integers(body: OperatorBody) -> Results:
     """Write a product of integers, scaled."""
     first, other, step, scale = body.inputs(4)
     product = _integer_product(body, first, other, step, scale, body.input(4), body.input(5))
-    return (_plus_bias(body, product, 6),)
+    return (body.plus(product, 6),)
 
 
 def _integer_product(
@@ -96,11 +94,6 @@ def _integer_product(
     points = [zero, zeros] if zeros is not None else [zero] if zero is not None else []
     whole = body.op("Cast", body.op("MatMulInteger", first, other, *points), to=int(ir.DataType.FLOAT))
     return body.op("Mul", whole, body.op("Mul", step, scale))
-
-
-def _plus_bias(body: OperatorBody, product: ir.Value, index: int) -> ir.Value:
-    bias = body.input(index)
-    return product if bias is None else body.op("Add", product, bias)
 
 
 def _real(body: OperatorBody, start: int) -> ir.Value:
@@ -120,5 +113,5 @@ def _triple(body: OperatorBody, value: ir.Value, start: int) -> list[ir.Value]:
 
 def _softmax_axis(body: OperatorBody) -> int:
     axis = int(body.attribute("axis", -1))
-    unless(body.attribute("opset", 13) < 13 and axis not in (-1, len(body.shape_of(needed(body.input(0)))) - 1))
+    refuse_if(body.attribute("opset", 13) < 13 and axis not in (-1, len(body.shape_of(needed(body.input(0)))) - 1))
     return axis

@@ -2,18 +2,22 @@
 
 from collections.abc import Collection, Sequence
 
+import onnx
 import onnx_ir as ir
+from onnx import inliner
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies import attention, fused_layers, grouped_attention, products, quantized
-from tensortriage.model.operator_bodies.operator_body import WRITERS, NoBody, OperatorBody
-from tensortriage.model.operator_bodies.standard_bodies import COMPOSITE, write_standard
+from tensortriage.model.operator_bodies.operator_body import WRITERS, OperatorBody, OperatorBodyMissing, Results
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
 SOURCES = (attention, fused_layers, grouped_attention, products, quantized)
 """The modules that fill the table of writers."""
+COMPOSITE = ("Attention", "SoftmaxCrossEntropyLoss")
+"""Operators of several steps that round, which the engine ``float64`` computes in one."""
+
 RUNTIME_DOMAIN = "com.microsoft"
 _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
 """Operators of ONNX Runtime that it keeps in the standard domain."""
@@ -64,7 +68,7 @@ def _once(model: Model, kinds: Collection[ir.OperatorIdentifier], *, coarse: boo
         body = OperatorBody(node, opset, specs, coarse=coarse)
         try:
             results = WRITERS[node.op_type](body) if _is_runtime(node) else write_standard(body)
-        except NoBody:
+        except OperatorBodyMissing:
             continue
         _put(body, results, names)
     return Model.from_ir(clone.ir)
@@ -93,3 +97,49 @@ def _put(body: OperatorBody, results: Sequence[ir.Value | None], names: Names) -
         weight.name = names.fresh(f"{node.name}/weight")
         graph.register_initializer(weight)
     ir.convenience.replace_nodes_and_values(graph, node, [node], body.nodes, olds, news)
+
+
+def write_standard(body: OperatorBody) -> Results:
+    """Write the body that ONNX gives to a composite operator (onnx.defs), for the types of a node.
+
+    Raises:
+        OperatorBodyMissing: When the type of an operand is not known, or ONNX has no body for this form.
+    """
+    node = body.node
+    proto = ir.to_proto(node)
+    alone = onnx.helper.make_model(
+        onnx.helper.make_graph([proto], "composite", *_typed(body)),
+        opset_imports=[onnx.helper.make_opsetid("", body.opset)],
+    )
+    key = [(node.domain, node.op_type)]
+    graph = ir.from_proto(inliner.inline_selected_functions(alone, key, inline_schema_functions=True)).graph
+    if any(is_standard(inner, node.op_type) for inner in graph):
+        raise OperatorBodyMissing
+    given = {value.name: value for value in node.inputs if value is not None}
+    for value in list(graph.inputs):
+        value.replace_all_uses_with(given[value.name])
+    made = {value.name: value for value in graph.outputs}
+    steps = list(graph)
+    graph.outputs.clear()
+    graph.remove(steps)
+    body.nodes.extend(steps)
+    return [made.get(value.name) if value.name else None for value in node.outputs]
+
+
+def _typed(body: OperatorBody) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    """Return inputs and outputs of a node, each once, with their types.
+
+    Raises:
+        OperatorBodyMissing: When the type of an input is not known.
+    """
+    used = dict.fromkeys(value.name or "" for value in body.node.inputs if value is not None)
+    types = {name: body.type_of(name) for name in (*used, *(v.name for v in body.node.outputs if v.name))}
+    if any(types[name] is None for name in used):
+        raise OperatorBodyMissing
+
+    def infos(names: list[str]) -> list[onnx.ValueInfoProto]:
+        return [
+            onnx.helper.make_tensor_value_info(name, types[name] or onnx.TensorProto.UNDEFINED, None) for name in names
+        ]
+
+    return infos([*used]), infos([value.name for value in body.node.outputs if value.name])

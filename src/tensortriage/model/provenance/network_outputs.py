@@ -24,6 +24,6 @@ def noted_outputs(metadata: MutableMapping[str, str], own: Sequence[str]) -> tup
     """Return the names of the network's outputs in its order; empty for what is a part, or computes something else."""
     try:
         noted = json.loads(metadata[NETWORK_OUTPUTS]) if NETWORK_OUTPUTS in metadata else list(own)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     return tuple(map(str, noted)) if isinstance(noted, list) else ()

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
-from tensortriage.model.transforms.rewrite_helpers import Names, initializer, prune_initializers
+from tensortriage.model.transforms.rewrite_helpers import Names, initializer, prune_initializers, replace_output
 from tensortriage.values.dtype import DType
 
 SWITCHES = "quantized::"
@@ -52,32 +52,20 @@ def switch_quantizers(model: Model) -> QuantizerSwitches:
     Raises:
         ModelError: When no node of the main graph reads the result of a pair (``quantizers-none``).
     """
-    whole = model.clone().ir
-    graph, names = whole.graph, Names(whole.graph)
-    choice = ir.Value(name=names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL))
-    nodes: list[str] = []
-    for node in tuple(graph):
+    edit = _Switching(model)
+    for node in tuple(edit.graph):
         pairs = [(index, value, source) for index, value in enumerate(node.inputs) if (source := _source(value))]
-        if not pairs:
-            continue
-        number = initializer(names.fresh("quantizer_number"), np.array(len(nodes), np.int64))
-        graph.register_initializer(number)
-        switch = ir.node("Gather", [choice, number], name=names.fresh("quantizer_switch"))
-        switch.outputs[0].name = names.fresh("quantizer_switch")
-        graph.insert_before(node, switch)
-        for index, value, source in pairs:
-            gate = ir.node("Where", [switch.outputs[0], value, source], name=names.fresh("quantizer_gate"))
-            gate.outputs[0].name = names.fresh(f"operand::{source.name}")
-            graph.insert_before(node, gate)
-            node.replace_input_with(index, gate.outputs[0])
-        nodes.append(node.name or "")
-    if not nodes:
+        if pairs:
+            switch = edit.switch(node)
+            gates = [edit.gate(switch, value, source, source.name) for _, value, source in pairs]
+            edit.graph.insert_before(node, [switch, *gates])
+            for (index, _, _), gate in zip(pairs, gates, strict=True):
+                node.replace_input_with(index, gate.outputs[0])
+    if not edit.nodes:
         raise ModelError(
             "no node of the model reads a quantized operand", slug="quantizers-none", cure="quantize it first"
         )
-    choice.shape = ir.Shape((len(nodes),))
-    graph.inputs.append(choice)
-    return QuantizerSwitches(Model.from_ir(whole), choice.name or "", tuple(nodes))
+    return edit.finished()
 
 
 def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSwitches:
@@ -97,23 +85,18 @@ def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSw
     pairs = [pair for pair in quantizers(model.graph) if not pair.of_weight or pair.result in weights]
     if not pairs:
         raise ModelError("the model has no pair of quantizers", slug="quantizers-none", cure="quantize it first")
-    whole = model.clone().ir
-    graph, names = whole.graph, Names(whole.graph)
+    edit = _Switching(model)
+    graph, names = edit.graph, edit.names
     nodes = {node.name: node for node in graph}
-    choice = ir.Value(name=names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape((len(pairs),)))
-    for index, pair in enumerate(pairs):
+    for pair in pairs:
         back = nodes[pair.dequantize]
         result = back.outputs[0]
         source = nodes[pair.quantize].inputs[0] if pair.quantize else None
-        number = initializer(names.fresh("quantizer_number"), np.array(index, np.int64))
-        graph.register_initializer(number)
         if source is None:
             source = initializer(names.fresh(f"float::{pair.stored}"), weights[pair.result])
             graph.register_initializer(source)
-        switch = ir.node("Gather", [choice, number], name=names.fresh("quantizer_switch"))
-        switch.outputs[0].name = names.fresh("quantizer_switch")
-        gate = ir.node("Where", [switch.outputs[0], result, source], name=names.fresh("quantizer_gate"))
-        gate.outputs[0].name = names.fresh(f"operand::{pair.result}")
+        switch = edit.switch(back)
+        gate = edit.gate(switch, result, source, pair.result)
         gate.outputs[0].type, gate.outputs[0].shape = result.type, result.shape
         for use in tuple(result.uses()):
             if use.node is not gate:
@@ -122,9 +105,39 @@ def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSw
         if result.is_graph_output():
             name, result.name = result.name, names.fresh(f"pair::{pair.result}")
             gate.outputs[0].name = name
-            graph.outputs[graph.outputs.index(result)] = gate.outputs[0]
-    graph.inputs.append(choice)
-    return QuantizerSwitches(Model.from_ir(whole), choice.name or "", tuple(pair.dequantize for pair in pairs))
+            replace_output(graph, result, gate.outputs[0])
+    return edit.finished()
+
+
+class _Switching:
+    """One edit of one model: each of some nodes gets an element of one further input, bool, that opens its gates."""
+
+    def __init__(self, model: Model) -> None:
+        self._whole = model.clone().ir
+        self.graph, self.names = self._whole.graph, Names(self._whole.graph)
+        self.nodes: list[str] = []
+        self._choice = ir.Value(name=self.names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL))
+
+    def switch(self, node: ir.Node) -> ir.Node:
+        """Return what takes the next element of the input, for a node."""
+        number = initializer(self.names.fresh("quantizer_number"), np.array(len(self.nodes), np.int64))
+        self.graph.register_initializer(number)
+        self.nodes.append(node.name or "")
+        taken = ir.node("Gather", [self._choice, number], name=self.names.fresh("quantizer_switch"))
+        taken.outputs[0].name = self.names.fresh("quantizer_switch")
+        return taken
+
+    def gate(self, switch: ir.Node, quantized: ir.Value | None, plain: ir.Value, name: str | None) -> ir.Node:
+        """Return what hands on one of two values as a switch says."""
+        made = ir.node("Where", [switch.outputs[0], quantized, plain], name=self.names.fresh("quantizer_gate"))
+        made.outputs[0].name = self.names.fresh(f"operand::{name}")
+        return made
+
+    def finished(self) -> QuantizerSwitches:
+        """Return the model with the input, whose size is known now."""
+        self._choice.shape = ir.Shape((len(self.nodes),))
+        self.graph.inputs.append(self._choice)
+        return QuantizerSwitches(Model.from_ir(self._whole), self._choice.name or "", tuple(self.nodes))
 
 
 def with_own_weights(model: Model, nodes: Collection[str]) -> Model:

@@ -14,7 +14,7 @@ from onnx_ir.schemas import OpSignature, Parameter
 
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.collector_pause import collector_paused
-from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
+from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.values.spec import ValueSpec
 
 _FLOAT = ir.TensorType(ir.DataType.FLOAT)

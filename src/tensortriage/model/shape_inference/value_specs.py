@@ -8,9 +8,9 @@ import onnx
 
 from tensortriage.model.io.serialize import hollow_proto, to_bytes
 from tensortriage.model.ir.collector_pause import collector_paused
+from tensortriage.model.ir.onnx_subprocess import ExtensionFailed, call_extension
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.onnx_inference import infer_shapes
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -97,3 +97,24 @@ def _known(declared: int | str | None, inferred: int | str | None) -> int | str 
     if isinstance(declared, int) or (declared is not None and not isinstance(inferred, int)):
         return declared
     return inferred
+
+
+_SECONDS = 10.0
+_CALL = "extension.shape_inference.infer_shapes(model, False, False, True)"  # check_type, strict_mode, data_prop
+
+
+def infer_shapes(model: bytes, *, limit_seconds: float = _SECONDS) -> bytes | None:
+    """Return a serialized model with the inferred types added to its value_info.
+
+    Args:
+        model: Serialized ModelProto.
+        limit_seconds: Longest time; ordinary models take a fraction of a second.
+
+    Returns:
+        The same model with more value_info (onnx.shape_inference, lenient, with data propagation); None when inference
+        refused the model, crashed, or ran out of time or memory (4 GiB).
+    """
+    try:
+        return call_extension(_CALL, model, limit_seconds=limit_seconds)
+    except ExtensionFailed:
+        return None

@@ -4,8 +4,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.similarity.changes import ChangeKind, NodeDifference
-from tensortriage.model.transforms.rewrite_helpers import is_standard
-from tensortriage.model.transforms.training_mode import trains
+from tensortriage.model.transforms.rewrite_helpers import is_standard, trains
 
 _TEXT_LIMIT = 60
 _RESAMPLES = ("Resize", "Upsample", "GridSample", "AffineGrid", "RoiAlign")

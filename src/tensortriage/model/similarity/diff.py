@@ -30,8 +30,7 @@ from tensortriage.model.similarity.node_matching import (
 )
 from tensortriage.model.similarity.structural_hash import tensor_key
 from tensortriage.model.similarity.weight_changes import weight_change
-from tensortriage.model.transforms.rewrite_helpers import is_standard
-from tensortriage.model.transforms.training_mode import trains
+from tensortriage.model.transforms.rewrite_helpers import is_standard, trains
 from tensortriage.values.spec import ValueSpec
 
 

@@ -1,19 +1,29 @@
-"""A Min behind a value that decides a size, so that engines which plan their memory ahead know the largest size.
+"""Tensors that give another tensor a size which the data decide and nothing bounds, and a Min behind them.
 
-Which values those are is told by `tensortriage.model.shape_inference.unbounded_sizes`; the Min is what Polygraphy's
-``--set-unbounded-dds-upper-bound`` inserts.
+An engine that plans memory ahead (TensorRT) must know the largest size of every tensor. The size of what Range, Expand
+or Tile make can be any number that the network computes. It is bounded when it follows from shapes alone, since the
+user bounds those of the inputs; it is not when the contents of an input lead to it, unless a Min caps it on the way.
+The list is what Polygraphy's ``--list-unbounded-dds`` means, the Min what ``--set-unbounded-dds-upper-bound`` inserts.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer, is_standard, replace_output
+from tensortriage.model.transforms.rewrite_helpers import (
+    Names,
+    find_values,
+    initializer,
+    is_standard,
+    take_over,
+)
 from tensortriage.values.spec import ValueSpec
 
 _OPSET_OF_INTEGER_MIN = 12
@@ -40,7 +50,7 @@ def bound(model: Model, bounds: Mapping[str, int], *, specs: Mapping[str, ValueS
     types = infer_types(clone.ir, specs)
     for name, value in find_values(clone, bounds).items():
         producer = value.producer()
-        if value.is_initializer() or (producer is not None and is_standard(producer, "Constant")):
+        if value.is_initializer() or is_standard(producer, "Constant"):
             raise UsageError(
                 f"{name!r} is a constant, whose size is bounded already",
                 slug="value-constant",
@@ -53,14 +63,55 @@ def bound(model: Model, bounds: Mapping[str, int], *, specs: Mapping[str, ValueS
         node = ir.node("Min", [value, limit], name=names.fresh(f"min::{name}"))
         bounded = node.outputs[0]
         bounded.type, bounded.shape = ir.TensorType(dtype), None if value.shape is None else value.shape.copy()
-        for user, index in tuple(value.uses()):
-            if user is not node:
-                user.replace_input_with(index, bounded)
-        if producer is None:
-            bounded.name = names.fresh(f"bounded::{name}")
-            graph.insert_before(graph[0], node)
-            continue
-        replace_output(graph, value, bounded)
-        value.name, bounded.name = names.fresh(f"unbounded::{name}"), name
-        graph.insert_after(producer, node)
+        other = names.fresh(f"bounded::{name}" if producer is None else f"unbounded::{name}")
+        take_over(value, [node], [use for use in value.uses() if use.node is not node], name=other)
     return Model.from_ir(clone.ir)
+
+
+SIZE_OPERANDS: dict[str, tuple[int, ...]] = {
+    "ConstantOfShape": (0,), "Expand": (1,), "OneHot": (1,), "Pad": (1,), "Range": (0, 1, 2), "Resize": (2, 3),
+    "Tile": (1,), "Upsample": (1,),
+}  # fmt: skip
+"""Inputs whose numbers alone decide how large the result is; Reshape, Slice and the like only divide what there is."""
+
+_ONLY_SIZES = frozenset({"Shape", "Size", "SequenceLength"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UnboundedSize:
+    """A tensor whose numbers decide a size: ``value`` is an input of ``node``, an ``op_type``."""
+
+    value: str
+    node: str
+    op_type: str
+
+
+def unbounded_sizes(graph: Graph) -> tuple[UnboundedSize, ...]:
+    """Return the tensors that decide sizes and depend on data, each with the first node that takes a size from it."""
+    found: dict[str, UnboundedSize] = {}
+    for node in graph.nodes:
+        for value in _size_operands(node):
+            if value not in found and value not in graph.constants and _depends_on_data(value, graph):
+                found[value] = UnboundedSize(value, node.name, node.op_type)
+    return tuple(found.values())
+
+
+def _size_operands(node: Node) -> tuple[str, ...]:
+    positions = SIZE_OPERANDS.get(node.op_type, ()) if not node.domain else ()
+    return tuple(node.inputs[i] for i in positions if i < len(node.inputs) and node.inputs[i])
+
+
+def _depends_on_data(value: str, graph: Graph) -> bool:
+    """Whether the numbers of a value depend on those of an input that is fed, other than through shapes and Min."""
+    pending, seen = [value], {value}
+    while pending:
+        name = pending.pop()
+        producer = graph.producer(name)
+        if producer is None:
+            if name not in graph.constants:
+                return True
+        elif producer.op_type not in _ONLY_SIZES and producer.op_type != "Min":
+            fresh = [used for used in producer.uses if used not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return False

@@ -27,6 +27,7 @@ from tensortriage.model.ir.node_names import restorer_of_names
 from tensortriage.model.ir.traversal import all_graphs, all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.transforms.constant_nodes import lift_constant
 from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
@@ -279,17 +280,7 @@ def _constants_to_initializers(model: ir.Model, before: set[ir.Node]) -> None:
     """Turn the Constant nodes that folding made into initializers: some have a form that only opset 12 introduced."""
     for graph in all_graphs(model):
         for node in [node for node in graph if node not in before]:
-            tensor = constant_tensor(node)
-            if tensor is None:
-                continue
-            old = node.outputs[0]
-            new = ir.Value(
-                name=old.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
-            )
-            old.name = f"{_HIDDEN}.{old.name}"
-            graph.register_initializer(new)
-            old.replace_all_uses_with(new, replace_graph_outputs=True)
-            graph.remove(node, safe=True)
+            lift_constant(graph, node)
 
 
 def _constant_names(model: ir.Model) -> set[str]:

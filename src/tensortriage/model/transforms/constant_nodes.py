@@ -4,7 +4,6 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import constant_tensor
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import Names
 
 
 def without_constant_nodes(model: Model) -> Model:
@@ -15,18 +14,20 @@ def without_constant_nodes(model: Model) -> Model:
     Args:
         model: The model; it is not changed.
     """
-    if not any(node.op_type == "Constant" for node in model.ir.graph):
-        return model
-    clone = model.clone()
-    graph = clone.ir.graph
-    names = Names(graph)
-    for node in [node for node in graph if node.op_type == "Constant"]:
-        old, tensor = node.outputs[0], constant_tensor(node)
-        if tensor is None or old in graph.outputs or not old.name:
-            continue
-        name, old.name = old.name, names.fresh(f"before::{old.name}")
-        new = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor)
-        graph.register_initializer(new)
-        old.replace_all_uses_with(new)
-        graph.remove(node, safe=True)
-    return Model.from_ir(clone.ir)
+    clone = model.clone().ir
+    for node in tuple(clone.graph):
+        if not any(value.is_graph_output() for value in node.outputs):
+            lift_constant(clone.graph, node)
+    return Model.from_ir(clone)
+
+
+def lift_constant(graph: ir.Graph, node: ir.Node) -> None:
+    """Make a node an initializer of the same name, in place, if it is a Constant with a tensor."""
+    tensor = constant_tensor(node)
+    if tensor is None:
+        return
+    old = node.outputs[0]
+    new = ir.Value(name=old.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor)
+    graph.register_initializer(new)
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    graph.remove(node, safe=True)

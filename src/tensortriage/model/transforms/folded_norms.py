@@ -7,8 +7,7 @@ left alone.
 import onnx_ir as ir
 
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import is_standard
-from tensortriage.model.transforms.training_mode import trains
+from tensortriage.model.transforms.rewrite_helpers import is_standard, trains
 
 _HIDDEN = "tensortriage.training"
 

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.mark_outputs import BEFORE_PREFIX
-from tensortriage.model.transforms.rewrite_helpers import Names, declared_value, find_values, replace_output
+from tensortriage.model.transforms.rewrite_helpers import Names, declared_value, find_values, take_over
 from tensortriage.values.spec import ValueSpec
 
 ERROR_PREFIX = "error::"
@@ -36,18 +36,11 @@ def perturb(
     names = Names(graph)
     types = infer_types(clone.ir, specs)
     for name, value in find_values(clone, dict.fromkeys(values)).items():
-        producer = value.producer()
-        assert producer is not None
         error = declared_value(f"{ERROR_PREFIX}{name}", specs.get(name), types.get(value))
         graph.inputs.append(error)
         users = tuple(value.uses())
         add = ir.Node("", "Add", [value, error], name=names.fresh(f"add_error::{name}"))
         add.outputs[0].type, add.outputs[0].shape = value.type, value.shape
-        for user, index in users:
-            if user.graph is not graph or user.name not in sparing:
-                user.replace_input_with(index, add.outputs[0])
-        replace_output(graph, value, add.outputs[0])
-        value.name = names.fresh(f"{BEFORE_PREFIX}{name}")
-        add.outputs[0].name = name
-        graph.insert_after(producer, add)
+        seeing = [use for use in users if use.node.graph is not graph or use.node.name not in sparing]
+        take_over(value, [add], seeing, name=names.fresh(f"{BEFORE_PREFIX}{name}"))
     return Model.from_ir(clone.ir)

@@ -3,8 +3,9 @@
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.ir.traversal import walk_bodies
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import Names, find_nodes, walk_bodies
+from tensortriage.model.transforms.rewrite_helpers import Names, find_nodes, release_bodies
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
 THEN, ELSE = "then_branch", "else_branch"
@@ -35,7 +36,9 @@ def take_branch(model: Model, node: str, branch: str) -> Model:
     nodes = tuple(body)
     body.outputs.clear()
     body.remove(nodes)
-    _drop_bodies(holder)
+    release_bodies(holder)  # what is left of the branches uses nothing
+    for name in (THEN, ELSE):
+        holder.attributes.pop(name, None)
     names = _names_without(graph, holder)
     graph.insert_before(holder, nodes)
     for moved in nodes:
@@ -76,16 +79,6 @@ def _move_constants(body: ir.Graph, graph: ir.Graph) -> None:
             )
         del body.initializers[name]
         graph.register_initializer(value)
-
-
-def _drop_bodies(holder: ir.Node) -> None:
-    """Let what is left of the branches use nothing."""
-    for _, inner in walk_bodies(holder):
-        if inner is not None:
-            for index in range(len(inner.inputs)):
-                inner.replace_input_with(index, None)
-    for name in (THEN, ELSE):
-        holder.attributes.pop(name, None)
 
 
 def _hand_over(

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import DataError, UsageError
+from tensortriage.model.ir.traversal import outer_values
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_outputs
 from tensortriage.model.shape_inference.type_inference import infer_types
@@ -19,10 +20,9 @@ from tensortriage.model.transforms.rewrite_helpers import (
     find_values,
     initializer,
     is_standard,
-    outer_values,
     prune_initializers,
-    replace_output,
-    walk_bodies,
+    release_bodies,
+    take_over,
 )
 from tensortriage.model.transforms.unused_removal import clean_in_place
 from tensortriage.values.dtype import DType
@@ -160,15 +160,10 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
         use = declared_value(f"{USE_PREFIX}{name}", ValueSpec(f"{USE_PREFIX}{name}", DType.BOOL, ()), None)
         graph.inputs.extend((replacement, use))
         switch = _switch(value, use, replacement, names)
-        _rewire(value, switch.outputs[0], switch)
-        producer = value.producer()
-        if producer is None:
-            switch.outputs[0].name = names.fresh(f"injected::{name}")
-            graph.insert_before(graph[0], switch)
-        else:
-            value.name = names.fresh(f"{BEFORE_PREFIX}{name}")
-            switch.outputs[0].name = name
-            graph.insert_after(producer, switch)
+        own = {node for attr in switch.attributes.values() for node in attr.as_graph()}
+        users = [use for use in value.uses() if use.node not in own]
+        prefix = "injected::" if value.producer() is None else BEFORE_PREFIX
+        take_over(value, [switch], users, name=names.fresh(f"{prefix}{name}"))
     return Model.from_ir(clone.ir)
 
 
@@ -221,10 +216,7 @@ def _remove_dead(graph: ir.Graph, candidates: list[ir.Node]) -> None:
         if node.graph is not graph or any(value.uses() or value in outputs for value in node.outputs):
             continue
         before = [value.producer() for value in outer_values(node)]
-        for _, inner in walk_bodies(node):
-            if inner is not None:
-                for index in range(len(inner.inputs)):
-                    inner.replace_input_with(index, None)
+        release_bodies(node)
         graph.remove(node, safe=True)
         candidates.extend(producer for producer in before if producer is not None)
 
@@ -242,14 +234,3 @@ def _switch(value: ir.Value, use: ir.Value, replacement: ir.Value, names: Names)
     switch.outputs[0].type = replacement.type
     switch.outputs[0].shape = None if replacement.shape is None else replacement.shape.copy()
     return switch
-
-
-def _rewire(old: ir.Value, new: ir.Value, switch: ir.Node) -> None:
-    """Make everything but the switch itself use the new value."""
-    own = {node for attr in switch.attributes.values() for node in attr.as_graph()}
-    for user, index in tuple(old.uses()):
-        if user not in own:
-            user.replace_input_with(index, new)
-    graph = old.graph
-    if graph is not None and old.is_graph_output() and old.producer() is not None:
-        replace_output(graph, old, new)

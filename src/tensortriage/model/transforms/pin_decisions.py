@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import BEFORE_PREFIX
-from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer
+from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer, take_over
 
 
 def pinned(model: Model, indices: Mapping[str, np.ndarray]) -> Model:
@@ -30,26 +30,21 @@ def pinned(model: Model, indices: Mapping[str, np.ndarray]) -> Model:
         producer = value.producer()
         if producer is not None and producer.op_type == "TopK":
             _gather_values(producer, names, model.opset)
-        value.name = names.fresh(f"{BEFORE_PREFIX}{name}")
         given = initializer(names.fresh(f"given::{name}"), np.asarray(indices[name], np.int64))
         graph.register_initializer(given)
         passed = ir.Node("", "Identity", [given], name=names.fresh(f"pinned::{name}"))
-        passed.outputs[0].name, passed.outputs[0].type, passed.outputs[0].shape = name, given.type, given.shape
-        value.replace_all_uses_with(passed.outputs[0], replace_graph_outputs=True)
-        graph.insert_before(graph[0], passed)
+        passed.outputs[0].type, passed.outputs[0].shape = given.type, given.shape
+        take_over(value, [passed], tuple(value.uses()), name=names.fresh(f"{BEFORE_PREFIX}{name}"))
     return Model.from_ir(clone.ir)
 
 
 def _gather_values(node: ir.Node, names: Names, opset: int) -> None:
     """Make the users of a TopK's values take what its indices pick from its operand."""
     values, indices = node.outputs[0], node.outputs[1]
-    graph, source = node.graph, node.inputs[0]
-    if not isinstance(graph, ir.Graph) or not values.name or opset < 11 or source is None:  # no GatherElements before
+    source = node.inputs[0]
+    if not values.name or opset < 11 or source is None:  # no GatherElements before
         return
     axis = ir.AttrInt64("axis", node.attributes["axis"].as_int() if "axis" in node.attributes else -1)
     gather = ir.Node("", "GatherElements", [source, indices], [axis], name=names.fresh(f"picked::{node.name}"))
-    made = gather.outputs[0]
-    made.type, made.shape = values.type, values.shape
-    made.name, values.name = values.name, names.fresh(f"{BEFORE_PREFIX}{values.name}")
-    values.replace_all_uses_with(made, replace_graph_outputs=True)
-    graph.insert_after(node, gather)
+    gather.outputs[0].type, gather.outputs[0].shape = values.type, values.shape
+    take_over(values, [gather], tuple(values.uses()), name=names.fresh(f"{BEFORE_PREFIX}{values.name}"))

@@ -5,21 +5,23 @@ so nothing here ever renames an initializer (onnx_ir would rename the shared ten
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError, did_you_mean
-from tensortriage.model.ir.attributes import bodies
+from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.traversal import outer_values, walk_bodies
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 
 
-def is_standard(node: ir.Node, *op_types: str) -> bool:
-    """Say whether a node is one of these operators of the ONNX standard."""
-    return node.op_type in op_types and node.domain in STANDARD_DOMAINS
+def is_standard(node: ir.Node | None, *op_types: str) -> TypeGuard[ir.Node]:
+    """Say whether a node is there, and one of these operators of the ONNX standard."""
+    return node is not None and node.op_type in op_types and node.domain in STANDARD_DOMAINS
 
 
 def find_nodes(model: Model, names: Collection[str]) -> tuple[ir.Node, ...]:
@@ -58,29 +60,6 @@ def nearest_name(word: str, known: Iterable[str]) -> str:
     """Return a cure that offers the names of nodes or values most like an unknown one."""
     listed = "list the names with triage inspect model MODEL --show layers"
     return did_you_mean(word, known, most=3, cutoff=0.5, otherwise=listed)  # names are often as short as w1
-
-
-def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:
-    """Return what a node needs from outside: its inputs that are not omitted, then the captures of its bodies."""
-    needed: dict[ir.Value, None] = {value: None for value in node.inputs if value is not None}
-    own: set[ir.Value] = set()
-    for graph, inner in walk_bodies(node):
-        own.update(graph.inputs, graph.initializers.values())
-        if inner is not None:
-            own.update(inner.outputs)
-            needed.update((value, None) for value in inner.inputs if value is not None)
-    return tuple(value for value in needed if value not in own)
-
-
-def walk_bodies(node: ir.Node) -> Iterator[tuple[ir.Graph, ir.Node | None]]:
-    """Yield every body a node holds, at any depth, first with None and then with each of its nodes."""
-    pending = list(reversed(bodies(node)))
-    while pending:
-        graph = pending.pop()
-        yield graph, None
-        for inner in graph:
-            yield graph, inner
-            pending.extend(reversed(bodies(inner)))
 
 
 class Names:
@@ -205,3 +184,57 @@ def replace_output(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
     for position, output in enumerate(graph.outputs):
         if output is old:
             graph.outputs[position] = new
+
+
+def trains(node: ir.Node) -> bool:
+    """Say whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
+    if is_standard(node, "BatchNormalization"):
+        attr = node.attributes.get("training_mode")
+        return attr is not None and attr.as_int() == 1
+    if not is_standard(node, "Dropout") or len(node.inputs) < 3 or (value := node.inputs[2]) is None:
+        return False
+    producer = value.producer()
+    tensor = value.const_value if producer is None else constant_tensor(producer)
+    return tensor is not None and bool(tensor.numpy().any())
+
+
+def insert_behind(value: ir.Value, nodes: Sequence[ir.Node]) -> None:
+    """Insert nodes right behind a value: after the node that makes it, or at the start of the graph that holds it."""
+    producer = value.producer()
+    graph = value.graph
+    assert graph is not None
+    if producer is None:
+        graph.insert_before(graph[0], nodes)
+    else:
+        for node in nodes:
+            node.metadata_props.update(producer.metadata_props)  # they belong to the same module
+        graph.insert_after(producer, nodes)
+
+
+def take_over(value: ir.Value, nodes: Sequence[ir.Node], users: Iterable[tuple[ir.Node, int]], *, name: str) -> None:
+    """Put nodes behind a value: the result of the last gets its name, its place among the outputs and its users.
+
+    Args:
+        value: What the nodes take. An input or initializer keeps its name, and its place among the outputs.
+        nodes: The nodes, in order.
+        users: The users of the value before the nodes were made.
+        name: Another name for the value; for the result where the value keeps its own.
+    """
+    made = nodes[-1].outputs[0]
+    for user, index in users:
+        user.replace_input_with(index, made)
+    if value.producer() is None:
+        made.name = name
+    else:
+        if value.graph is not None:
+            replace_output(value.graph, value, made)
+        made.name, value.name = value.name, name
+    insert_behind(value, nodes)
+
+
+def release_bodies(node: ir.Node) -> None:
+    """Let the bodies of a node that goes away use nothing, so that what they used can go as well."""
+    for _, inner in walk_bodies(node):
+        if inner is not None:
+            for index in range(len(inner.inputs)):
+                inner.replace_input_with(index, None)

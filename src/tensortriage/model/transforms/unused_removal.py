@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import called_functions, prune_initializers
+from tensortriage.model.transforms.rewrite_helpers import called_functions, prune_initializers, release_bodies
 
 
 def clean(model: Model) -> Model:
@@ -35,8 +35,7 @@ def _drop_dead_nodes(graph: ir.Graph) -> None:
                 _drop_dead_nodes(body)
                 _drop_unused_initializers(body)
             continue
-        for body in bodies(node):
-            _release(body)
+        release_bodies(node)
         graph.remove(node, safe=True)
 
 
@@ -45,12 +44,3 @@ def _drop_unused_initializers(body: ir.Graph) -> None:
     for name, value in list(body.initializers.items()):
         if not value.uses() and value not in outputs and not value.is_graph_input():
             del body.initializers[name]
-
-
-def _release(body: ir.Graph) -> None:
-    """Let the nodes of a body that goes away use nothing, so that what they used can go as well."""
-    for node in body:
-        for index in range(len(node.inputs)):
-            node.replace_input_with(index, None)
-        for inner in bodies(node):
-            _release(inner)

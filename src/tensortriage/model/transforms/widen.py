@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
+from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.ir.traversal import all_graphs, all_nodes, replace_tensors
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types

@@ -21,7 +21,6 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.quantization.qdq_pairs import quantized_only_for, with_own_weights
-from tensortriage.model.quantization.weight_ranges import largest_weights, weight_bytes
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -126,7 +125,8 @@ class OnnxRuntimeQuantizer:
         self._model = model
         self._source = folder / "float.onnx"
         model.save(self._source, external_data=ExternalData.KEEP)
-        self._large = weight_bytes(model) > _EXTERNAL_BYTES
+        weights = [value.const_value for value in model.ir.graph.initializers.values()]
+        self._large = sum(weight.nbytes for weight in weights if weight is not None) > _EXTERNAL_BYTES
         self._cache = folder / f"ranges-{options.calibration.value}.json"
         if not self.nodes:
             raise ModelError(
@@ -242,7 +242,7 @@ class OnnxRuntimeQuantizer:
         ONNX Runtime scales fp8 by the standard deviation instead, which leaves most of the format's range unused.
         """
         largest = {name: max(-low, high) for name, (low, high) in ranges.items()}
-        largest |= largest_weights(self._model, set(self.nodes))
+        largest |= _largest_weights(self._model, frozenset(self.nodes))
         top = float(self._options.precision.dtype.finfo.max)
         zero = np.zeros((), self._options.precision.dtype.numpy)
         return {
@@ -300,3 +300,13 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         root.setLevel(level)
+
+
+def _largest_weights(model: Model, nodes: Collection[str]) -> dict[str, float]:
+    """Return the largest magnitude in every weight of two axes or more that some of the nodes read, by its name."""
+    found = {}
+    for name, value in model.ir.graph.initializers.items():
+        weight = value.const_value
+        if weight is not None and len(weight.shape) > 1 and any(use.node.name in nodes for use in value.uses()):
+            found[name] = float(np.abs(weight.numpy()).max(initial=0.0))
+    return found

@@ -25,8 +25,7 @@ from tensortriage.precision.quantization.calibrated_model import (
 )
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.precision.quantization.operand_ranges import require_finite
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 
 FOLD = 4
 """Without held-out samples every fourth one is held out, where there are so many."""
@@ -128,11 +127,10 @@ def calibrated(
     judges: Sequence[GoalSample],
     *,
     options: QuantizeOptions,
-    workspace: Workspace,
+    lab: Lab,
     calibrations: Sequence[Calibration] = ALWAYS,
     kept: Collection[str] = (),
     metric: Metric | None = None,
-    progress: Callable[[str], None] = lambda text: None,
 ) -> Ways:
     """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
 
@@ -143,11 +141,10 @@ def calibrated(
         samples: What calibrates.
         judges: Samples to judge by, with the outputs of the float model.
         options: How; ``calibration`` is that of each try.
-        workspace: For the files of the quantizers, which live as long.
+        lab: Runs the models; the files of the quantizers live in its workspace.
         calibrations: The calibrations to try.
         kept: Nodes that stay float.
         metric: Task metric of outputs and feed, larger is better.
-        progress: Told what takes a while.
 
     Raises:
         ModelError: When nothing can be quantized, or every quantizer refuses.
@@ -156,8 +153,8 @@ def calibrated(
     found: list[Way] = []
     refused: dict[str, ModelError] = {}
     for calibration in calibrations:
-        progress(f"calibrating on {len(samples)} samples: {calibration.value}")
-        folder = workspace.folder / calibration.value
+        lab.progress(f"calibrating on {len(samples)} samples: {calibration.value}")
+        folder = lab.workspace.folder / calibration.value
         folder.mkdir()
         chosen = dataclasses.replace(options, calibration=calibration)
         try:
@@ -168,12 +165,12 @@ def calibrated(
         except ModelError as error:
             refused[calibration.value] = error
             continue
-        outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, workspace)
+        outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
         errors = errors_of([sample.outputs for sample in judges], outputs)
         count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
         found.append(Way(Tried(calibration.value, count, errors, score), quantizer, made))
     if refused:
-        require_finite(model, options.op_types, samples, workspace)
+        require_finite(model, options.op_types, samples, lab)
     if not found:
         raise next(iter(refused.values()))
     most = math.inf if metric is None else _mean([metric(one.outputs, one.feed.tensors) for one in judges])
@@ -218,11 +215,11 @@ def _require_ranges(quantizer: ModelQuantizer) -> None:
 
 
 def outputs_of(
-    model: Model, samples: Sequence[Feed], metric: Metric | None, workspace: Workspace, engine: EngineSpec = PLAIN
+    model: Model, samples: Sequence[Feed], metric: Metric | None, lab: Lab, engine: EngineSpec = PLAIN
 ) -> tuple[list[dict[str, np.ndarray]], float | None]:
     """Return the outputs of a model on some samples, and the mean of the task metric if there is one."""
-    with Runner(engine, model, workspace=workspace) as runner:
-        outputs = [{name: np.array(array) for name, array in runner.run(feed).items()} for feed in samples]
+    with lab.sequence(engine, model) as run:
+        outputs = [{name: np.array(array) for name, array in run(feed.tensors).items()} for feed in samples]
     if metric is None:
         return outputs, None
     return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])

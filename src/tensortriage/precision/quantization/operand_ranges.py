@@ -5,21 +5,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.quantization.calibrated_model import ModelQuantizer
 from tensortriage.precision.quantization.range_coverage import outgrown, range_uses
-from tensortriage.runs.capture import capture
-from tensortriage.runs.runner import Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
-
-BATCH_BYTES = 1 << 28
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,15 +36,13 @@ class Outgrown:
     sample: str
 
 
-def outgrown_ranges(
-    model: Model, quantizer: ModelQuantizer, samples: Sequence[Feed], workspace: Workspace
-) -> tuple[Outgrown, ...]:
+def outgrown_ranges(model: Model, quantizer: ModelQuantizer, samples: Sequence[Feed], lab: Lab) -> tuple[Outgrown, ...]:
     """Return the ranges that clip more than they round on some samples, worst first."""
     ranges = dict(quantizer.ranges)
     largest: dict[str, tuple[float, str]] = {}
 
     def arrays() -> Iterator[tuple[str, np.ndarray]]:
-        for feed, name, array in _operands(model, ranges, samples, workspace):
+        for feed, name, array in _operands(model, ranges, samples, lab):
             here = float(np.abs(array).max(initial=0.0))
             largest[name] = max(largest.get(name, (0.0, "")), (here, feed.name))
             yield name, array
@@ -69,21 +60,21 @@ def outgrown_ranges(
     )
 
 
-def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Feed], workspace: Workspace) -> None:
+def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Feed], lab: Lab) -> None:
     """Refuse samples on which an operand that is to be quantized is no number: no range holds it.
 
     Args:
         model: The float model.
         op_types: Operators whose operands are quantized.
         samples: What calibrates and judges.
-        workspace: For model files.
+        lab: Runs the model.
 
     Raises:
         DataError: When an operand holds NaN or Inf (``quantize-not-finite``).
     """
     graph = model.graph
     wanted = {name for node in graph.nodes if node.op_type in set(op_types) for name in node.inputs if name}
-    for feed, name, array in _operands(model, wanted - set(graph.constants), samples, workspace):
+    for feed, name, array in _operands(model, wanted - set(graph.constants), samples, lab):
         if DType.from_numpy(array.dtype).is_float and not np.isfinite(array).all():
             raise _not_finite(f"'{name}', which is to be quantized,", array, feed)
 
@@ -114,15 +105,10 @@ def _not_finite(what: str, array: np.ndarray, feed: Feed) -> DataError:
 
 
 def _operands(
-    model: Model, names: Collection[str], samples: Sequence[Feed], workspace: Workspace
+    model: Model, names: Collection[str], samples: Sequence[Feed], lab: Lab
 ) -> Iterator[tuple[Feed, str, np.ndarray]]:
     inputs = {spec.name for spec in model.inputs}
     for feed in samples:
         yield from ((feed, name, array) for name, array in feed.tensors.items() if name in names)
-        specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
         wanted = [name for name in names if name not in inputs and model.graph.producer(name) is not None]
-        for name, array in capture(
-            PLAIN, model, feed, wanted, workspace=workspace, specs=specs, limits=Limits(), tally=Tally(),
-            batch_bytes=BATCH_BYTES,
-        ):  # fmt: skip
-            yield feed, name, array
+        yield from ((feed, name, array) for name, array in lab.captured(PLAIN, model, feed, wanted))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-_STEPS = 127.0
+_STEPS = 127
 
 
 @dataclasses.dataclass(slots=True)

@@ -13,9 +13,9 @@ from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constan
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionAlternative
-from tensortriage.precision.search.shared_parts import Ground, influences_of
-from tensortriage.precision.search.switchable_model import raised
-from tensortriage.precision.selection.node_choice import choose
+from tensortriage.precision.search.shared_parts import open_typed
+from tensortriage.precision.selection.switchable_model import raised
+from tensortriage.precision.selection.typed_candidates import EngineSetup
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -25,7 +25,7 @@ SECONDS = 30.0
 
 
 def other_ways(
-    ground: Ground,
+    bench: EngineSetup,
     model: Model,
     precision: Precision,
     recorded: Mapping[str, ValueSpec],
@@ -36,7 +36,7 @@ def other_ways(
     """Return the remedies that were seen to work with fewer nodes kept.
 
     Args:
-        ground: Samples, goal and engine.
+        bench: Where candidates run.
         model: The original.
         precision: The lower format.
         recorded: Types of its values.
@@ -48,7 +48,7 @@ def other_ways(
         with contextlib.suppress(TriageError):  # a rewritten model that cannot be typed or emulated is no remedy
             made = rewrite(model)
             if made is not None:
-                remedy = _tried(ground, made, low, recorded, name, what, fewer_than, output)
+                remedy = _tried(bench, made, low, recorded, name, what, fewer_than, output)
                 found += [remedy] if remedy is not None else []
     return tuple(found)
 
@@ -68,7 +68,7 @@ def _known(precision: Precision) -> Iterator[tuple[str, str, Precision, Rewrite]
 
 
 def _tried(
-    ground: Ground,
+    bench: EngineSetup,
     model: Model,
     precision: Precision,
     recorded: Mapping[str, ValueSpec],
@@ -82,19 +82,14 @@ def _tried(
     names = {node_output for node in able.graph.nodes for node_output in node.outputs}
     names |= {spec.name for spec in able.inputs}
     specs = value_specs(able, {key: spec for key, spec in recorded.items() if key in names})
-    _, emulation, candidates = ground.open(able, precision, specs, typed=True)
+    _, emulation, candidates = open_typed(bench, able, precision, specs, typed=True, seconds=SECONDS)
     with contextlib.closing(emulation):
-        kept: tuple[str, ...] = ()
-        if not emulation.read(frozenset()).within:
-            if fewer_than == 1:
-                return None
-            found = influences_of(emulation, ground.watch, seconds=SECONDS)
-            choice = choose(found, emulation.read, limited=ground.goal.limits)
-            if choice is None:
-                return None
-            kept = choice.kept
-    if len(kept) >= fewer_than:
+        if fewer_than == 1 and not emulation.read(()).within:
+            return None
+        choice = emulation.fewest()
+    if choice is None or len(choice.kept) >= fewer_than:
         return None
+    kept = choice.kept
     reading = candidates.read(kept)
     if not reading.within:
         return None

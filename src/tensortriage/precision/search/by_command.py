@@ -4,8 +4,10 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import cast
 
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
@@ -13,18 +15,16 @@ from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
 from tensortriage.precision.search.command_candidates import CommandCandidates
-from tensortriage.precision.search.outcome import minimality
+from tensortriage.precision.search.outcome import minimality, mode_words, prefixes, written
 from tensortriage.precision.search.request import (
     PrecisionListener,
     PrecisionMode,
     PrecisionRequest,
 )
-from tensortriage.precision.search.shared_parts import Watch, casts_in, influences_of, keepings
+from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.precision.selection.influence import Influences
-from tensortriage.precision.selection.node_choice import galloped, prune
-from tensortriage.precision.selection.prefixes import bisected, linear
-from tensortriage.precision.selection.questions_ahead import Enough, questions_ahead
+from tensortriage.precision.selection.node_choice import NodeSearch, answer, smallest
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
@@ -33,10 +33,14 @@ from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import Stages
 from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.search.answers.speculation import Speculation
+from tensortriage.search.problem import OracleVerdict
 from tensortriage.values.dtype import Precision
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
+LOOK_AHEAD = 4
+"""Guesses per worker that are looked at; some are of candidates that are known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -200,64 +204,60 @@ class CommandSearch:
                 )
             if self._request.mode is PrecisionMode.AUTO:
                 found = self._influences()
-                kept = self._searched(found)
+                order = self._stage.items if found is None else found.order()
+                kept = self._found(lambda: smallest(order))
             else:
-                items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
-                choose = bisected if self._request.mode is PrecisionMode.BISECT else linear
-                kept = self._found(lambda enough: choose(items, enough))
+                kept = self._found(lambda: prefixes(self._request, self._stage.items))
         return self._finished(kept, found)
 
-    def _enough(self, kept: Sequence[str]) -> bool:
+    def _enough(self, kept: Collection[str]) -> bool:
         made = self._candidates
         return self._command.passes(made.model(kept), made.whole(kept), len(kept))
 
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
-        watch = Watch(self._listener)
         names = [spec.name for spec in self._source.model.outputs]
         try:
             goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
-            with contextlib.closing(self._candidates.emulation(goal, self._case, watch)) as emulation:
-                found = influences_of(emulation, watch, seconds=self._request.budget_seconds)
+            with contextlib.closing(self._candidates.emulation(goal, self._request.budget_seconds)) as emulation:
+                found = emulation.influences
                 self._emulated = emulation.runs
                 return found
         except EngineError:
             return None
 
-    def _searched(self, found: Influences | None) -> list[str]:
-        """Return enough nodes, none of which can be left out."""
-        order = list(self._stage.items) if found is None else found.order()
-        return self._found(lambda enough: prune(order[: galloped(order, enough) or len(order)], enough))
-
-    def _found(self, find: Callable[[Enough], list[str]]) -> list[str]:
+    def _found(self, find: Callable[[], NodeSearch[list[str]]]) -> list[str]:
         """Search; idle workers are asked meanwhile what the search may ask next, which changes no answer."""
-        answers: dict[frozenset[str], bool] = {}
-        passing: list[list[str]] = []
-
-        def enough(kept: Sequence[str]) -> bool:
-            for ahead in questions_ahead(find, answers, self._command.jobs) if self._command.jobs > 1 else ():
-                made = self._candidates
-                self._command.begin(functools.partial(made.model, ahead), made.whole(ahead))
-            answers[frozenset(kept)] = found = self._enough(kept)
-            if found:
-                passing.append(list(kept))
-            return found
-
+        known: dict[frozenset[str], OracleVerdict] = {}
+        ahead = Speculation(find, known.get)
+        history: list[tuple[OracleVerdict]] = []
+        search = find()
         try:
-            return find(enough)
+            ask = next(search)
+            while True:
+                (kept,) = ask.candidates
+                if self._command.jobs > 1:
+                    self._begin([kept, *itertools.islice(ahead.after(history, ask), LOOK_AHEAD * self._command.jobs)])
+                known[kept] = answer(self._enough(kept))
+                history.append((known[kept],))
+                ask = search.send(history[-1])
+        except StopIteration as end:
+            return cast(list[str], end.value)
         except KeyboardInterrupt:
+            passing = [kept for kept, verdict in known.items() if verdict.same]
             if not passing:
                 raise
             self._interrupted = True
-            return min(passing, key=len)
+            return [*in_order(self._stage.model, min(passing, key=len))]
+
+    def _begin(self, wanted: Iterable[frozenset[str]]) -> None:
+        made = self._candidates
+        for kept in itertools.islice(dict.fromkeys(wanted), self._command.jobs):
+            self._command.begin(functools.partial(made.model, kept), made.whole(kept))
 
     def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
         request, stage, shape = self._request, self._stage, self._candidates
         whole, made = shape.whole(kept), shape.model(kept)
-        files: dict[str, str] = {}
-        if request.output is not None:
-            made.save(request.output)
-            files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
         feed = self._source.question.feeds[0]
         nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
@@ -269,8 +269,7 @@ class CommandSearch:
             precision=stage.precision.value,
             higher=Precision.FP32.value,
             asked="check",
-            mode=request.mode.value
-            + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
+            mode=mode_words(request),
             minimality=minimality(request.mode, complete=True, interrupted=self._interrupted),
             nodes=tuple(dataclasses.replace(node, without=self._seen()) for node in nodes),
             candidates=len(stage.items),
@@ -278,7 +277,7 @@ class CommandSearch:
             low_share=low_share(stage.model.graph, stage.specs, {*whole, *stage.fixed}),
             casts=casts_in(made) - casts_in(stage.model),
             settings=shape.settings(whole),
-            files=files,
+            files=written(request, made),
             emulated=self._emulated,
             interrupted=self._interrupted,
             seconds=round(time.perf_counter() - self._started, 2),

@@ -11,9 +11,8 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
-from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
 from tensortriage.precision.search.alternatives import other_ways
-from tensortriage.precision.search.outcome import facts, minimality, point, read_back
+from tensortriage.precision.search.outcome import facts, minimality, mode_words, point, prefixes, read_back, written
 from tensortriage.precision.search.quantized import QUANTIZED, doubting, held_out, open_quantized
 from tensortriage.precision.search.request import (
     PrecisionListener,
@@ -21,28 +20,23 @@ from tensortriage.precision.search.request import (
     PrecisionRequest,
 )
 from tensortriage.precision.search.shared_parts import (
-    Ground,
     OutputFloors,
-    Watch,
     casts_in,
     goal_of,
-    identity_of,
     in_order,
-    influences_of,
     keepings,
+    open_typed,
     samples_of,
 )
-from tensortriage.precision.search.switchable_model import TYPED, Choosable, Emulated, raised
+from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.engine_confirmation import Questions, Settled, explained, not_precision, settle
-from tensortriage.precision.selection.influence import Influences
-from tensortriage.precision.selection.node_choice import KeptNodes, choose
+from tensortriage.precision.selection.node_choice import answered
 from tensortriage.precision.selection.node_groups import Groups, groups_of
-from tensortriage.precision.selection.prefixes import bisected, linear
+from tensortriage.precision.selection.switchable_model import TYPED, Choosable, raised
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
-from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.case import command_line
 from tensortriage.runs.golden_source import GoldenSource
-from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -55,7 +49,6 @@ class EngineSearch:
     Args:
         request: What is searched.
         source: The model and its golden values.
-        case: Where answers are kept.
         listener: Who hears of it.
         precision: The lower format.
         floors_of: Measures noise floors, for a goal that follows from them.
@@ -66,7 +59,6 @@ class EngineSearch:
         self,
         request: PrecisionRequest,
         source: GoldenSource,
-        case: Case,
         listener: PrecisionListener,
         precision: Precision,
         *,
@@ -97,30 +89,27 @@ class EngineSearch:
             calibrating, self._samples = held_out(self._samples, listener.tell)
         self._goal = goal_of(request.goal, floors_of, self._samples, precision)
         model = raised(source.model, precision)
-        self._watch = Watch(listener)
-        question = source.question
-        bench = EngineSetup(
-            spec=self._target,
-            samples=self._samples,
-            goal=self._goal,
-            workspace=source.workspace,
-            limits=request.limits,
-            cache=case.checks,
-            identity=identity_of(source.model, question.feeds, precision, self._goal, str(question.reference)),
-            tally=Tally(),
-            latency=request.latency,
-            heard=listener.progress,
+        self._bench = bench = EngineSetup(
+            spec=self._target, samples=self._samples, goal=self._goal, lab=source.lab, latency=request.latency
         )
-        self._ground = Ground(samples=self._samples, goal=self._goal, bench=bench, case=case, watch=self._watch)
         self._stage: Choosable
-        self.emulation: Emulated
+        self.emulation: Emulation
         self._candidates: Candidates
         if self._quantized:
             self._stage, self.emulation, self._candidates = open_quantized(
-                model, precision, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=listener.tell
+                model,
+                precision,
+                specs,
+                bench,
+                calibrating=calibrating,
+                metric=request.goal.metric,
+                tell=listener.tell,
+                seconds=request.budget_seconds,
             )
         else:
-            self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)
+            self._stage, self.emulation, self._candidates = open_typed(
+                bench, model, precision, specs, typed=typed, seconds=request.budget_seconds
+            )
 
     def close(self) -> None:
         """Release the session of the emulation."""
@@ -130,11 +119,6 @@ class EngineSearch:
     def builds(self) -> int:
         """Models asked about, the original included; those answered from the case count as well."""
         return self._candidates.builds
-
-    @cached_property
-    def influences(self) -> Influences:
-        """What each node does alone."""
-        return influences_of(self.emulation, self._watch, seconds=self._request.budget_seconds)
 
     def plan(self) -> PrecisionPlan:
         """Search, and put together what came of it."""
@@ -162,7 +146,7 @@ class EngineSearch:
         nothing = frozenset[str]()
         if asked.within and self._engine(nothing).within:
             return Settled((), self._engine(nothing), self.emulation.read(nothing), nothing, complete=True)
-        first = self._chosen(1.0)
+        first = self.emulation.fewest()
         if first is None:
             raise not_precision(self.emulation.read(frozenset(self._stage.items)), "in emulation")
         self._listener.tell(
@@ -174,9 +158,9 @@ class EngineSearch:
             Questions(
                 engine=self._engine,
                 emulated=self.emulation.read,
-                stricter=self._chosen,
+                stricter=self.emulation.fewest,
                 items=self._stage.items,
-                suspicion=lambda node: self.influences.ratio(node) if node in self.influences.power else 0.0,
+                suspicion=self._suspicion,
                 limited=self._goal.limits,
                 exact=self._target.name == "emulate",
                 suspects=self._suspects,
@@ -185,10 +169,9 @@ class EngineSearch:
             ),
         )
 
-    def _chosen(self, strict: float) -> KeptNodes | None:
-        if self.emulation.read(frozenset()).within and strict == 1.0:
-            return KeptNodes((), self.emulation.read(frozenset()))
-        return choose(self.influences, self.emulation.read, strict=strict, limited=self._goal.limits)
+    def _suspicion(self, node: str) -> float:
+        found = self.emulation.influences
+        return found.ratio(node) if node in found.power else 0.0
 
     def _suspects(self) -> list[str]:
         """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
@@ -221,13 +204,11 @@ class EngineSearch:
 
     def _prefix(self) -> Settled:
         """Return what Polygraphy's modes find."""
-        items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
         kept: list[str] = []
         if not self._engine(frozenset()).within:
-            if not (everything := self._engine(frozenset(items))).within:
+            if not (everything := self._engine(frozenset(self._stage.items))).within:
                 raise not_precision(everything, "on the target")
-            find = bisected if self._request.mode is PrecisionMode.BISECT else linear
-            kept = find(items, lambda prefix: self._engine(frozenset(prefix)).within)
+            kept = answered(prefixes(self._request, self._stage.items), lambda prefix: self._engine(prefix).within)
         chosen = frozenset(kept)
         return Settled(tuple(kept), self._engine(chosen), self.emulation.read(chosen), frozenset(), complete=False)
 
@@ -241,9 +222,8 @@ class EngineSearch:
         casts = None
         if request.output is not None:
             made = self._candidates.model(rounding)
-            made.save(request.output)
+            files = written(request, made)
             casts = casts_in(made) - casts_in(stage.model)
-            files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
         points = self._pareto(asked, settled)
         wide = {*whole, *stage.fixed}
         return PrecisionPlan(
@@ -254,8 +234,7 @@ class EngineSearch:
             precision=self._precision.value,
             higher=Precision.FP32.value,
             asked="engine",
-            mode=request.mode.value
-            + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
+            mode=mode_words(request),
             minimality=minimality(request.mode, complete=settled.complete, interrupted=settled.interrupted),
             nodes=self._nodes(settled),
             candidates=len(stage.items),
@@ -266,7 +245,7 @@ class EngineSearch:
             honoured=self._honoured(settled) if not settled.interrupted else None,
             remedies=self._remedies(settled),
             settings=(
-                quantizer_settings(whole, self._precision, reduce_range=_in_7_bits(stage))
+                quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
                 if self._quantized
                 else settings_for(stage.model.graph, whole, self._precision)
             ),
@@ -288,7 +267,7 @@ class EngineSearch:
             (f for f in self._source.question.feeds if f.name == self.emulation.read(frozenset()).sample),
             self._source.question.feeds[0],
         )
-        found = self.influences if self._request.mode is PrecisionMode.AUTO and settled.kept else None
+        found = self.emulation.influences if self._request.mode is PrecisionMode.AUTO and settled.kept else None
         made = keepings(
             self._stage,
             settled.kept,
@@ -315,7 +294,7 @@ class EngineSearch:
                 self._engine(end)
         points = [point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
         if request.mode is PrecisionMode.AUTO and not settled.interrupted and settled.kept:
-            order = self.influences.order()
+            order = self.emulation.influences.order()
             for count in CURVE:
                 if count < len(order):
                     points.append(point(count, self.emulation.read(frozenset(order[:count])), measured=False))
@@ -341,7 +320,7 @@ class EngineSearch:
         self._listener.tell("looking for other ways out")
         recorded = {spec.name: spec for spec in self._stage.specs.values()}
         return other_ways(
-            self._ground,
+            self._bench,
             self._source.model,
             self._precision,
             recorded,
@@ -362,7 +341,3 @@ class EngineSearch:
                 )
             )
         return tuple(commands)
-
-
-def _in_7_bits(stage: Choosable) -> bool:
-    return isinstance(stage, QuantizedStage) and stage.reduce_range

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
+from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalReading, GoalSample, MetricGoal, PrecisionGoal, mean_metric
 from tensortriage.precision.plan import ErrorFacts, Honoured, Point
-from tensortriage.precision.search.request import PrecisionMode
+from tensortriage.precision.search.request import PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
+from tensortriage.precision.selection.node_choice import NodeSearch, bisected, linear
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
 
 
@@ -59,3 +61,22 @@ def read_back(found: PlanAudit, kept: frozenset[str], *, lowered: Collection[str
     wider = [n for region in judged if region.match is PrecisionMatch.WIDER for n in region.nodes if n not in kept]
     own = [name for name in wider if (name in lowered if lowered else not name.startswith("cast::"))]
     return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))
+
+
+def mode_words(request: PrecisionRequest) -> str:
+    """Return how nodes were chosen, in the words of documents."""
+    return request.mode.value + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else "")
+
+
+def prefixes(request: PrecisionRequest, items: Sequence[str]) -> NodeSearch[list[str]]:
+    """Return Polygraphy's mode as a search among nodes in topological order."""
+    find = bisected if request.mode is PrecisionMode.BISECT else linear
+    return find(items[::-1] if request.reverse else items)
+
+
+def written(request: PrecisionRequest, made: Model) -> dict[str, str]:
+    """Write the mixed model where it is wanted, and return the files of the result."""
+    if request.output is None:
+        return {}
+    made.save(request.output)
+    return {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}

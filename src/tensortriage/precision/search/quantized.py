@@ -1,6 +1,5 @@
 """A precision search in 8 bits: the best calibration, a session with a switch per node, candidates with Q/DQ pairs."""
 
-import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,14 +9,15 @@ from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.calibration_search import FOLD, calibrated, hold_out, quantizer_of
 from tensortriage.precision.quantization.operand_ranges import require_numbers_in
-from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
-from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
-from tensortriage.precision.search.request import Metric
+from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates
+from tensortriage.precision.selection.emulation import Emulation, of_quantizers
 from tensortriage.precision.selection.engine_confirmation import explained
+from tensortriage.precision.selection.switchable_model import Choosable
 from tensortriage.precision.selection.typed_candidates import EngineSetup
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.golden_source import GoldenSource
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.scripts import Metric
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -49,10 +49,9 @@ def best_quantizer(
     precision: Precision,
     calibrating: Sequence[GoalSample],
     judging: Sequence[GoalSample],
-    workspace: Workspace,
+    lab: Lab,
     *,
     metric: Metric | None = None,
-    progress: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> tuple[str, ModelQuantizer]:
     """Return the best way to calibrate a model, by its word and as quantizer.
@@ -62,9 +61,8 @@ def best_quantizer(
         precision: int8 or fp8e4m3.
         calibrating: Samples whose feeds calibrate.
         judging: Samples to judge by.
-        workspace: For the files of the quantizer, which live as long.
+        lab: Runs the models; the files of the quantizer live in its workspace.
         metric: Task metric that chooses the calibration; None for the output error.
-        progress: Told what takes a while.
         tell: Told which calibration was chosen.
 
     Raises:
@@ -77,16 +75,15 @@ def best_quantizer(
         feeds,
         judging,
         options=QuantizeOptions(precision=precision),
-        workspace=workspace,
+        lab=lab,
         metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
-        progress=progress,
     )
     word = ways.best.tried.calibration
     tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
     return word, ways.best.quantizer
 
 
-Opened = tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]
+Opened = tuple[Choosable, Emulation, QuantizedCandidates]
 
 
 def open_quantized(
@@ -98,6 +95,7 @@ def open_quantized(
     calibrating: Sequence[GoalSample],
     metric: Metric | None,
     tell: Callable[[str], None],
+    seconds: float | None = None,
 ) -> Opened:
     """Return what can be chosen, who tells what it does (to be closed), and the candidates.
 
@@ -112,24 +110,31 @@ def open_quantized(
         calibrating: Samples whose feeds calibrate.
         metric: Task metric that chooses the calibration; None for the output error.
         tell: Told which calibration was chosen.
+        seconds: Time for measuring what each node does alone; None for no limit.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
-    word, quantizer = best_quantizer(
-        model, precision, calibrating, bench.samples, bench.workspace, metric=metric, progress=bench.heard, tell=tell
-    )
-    whole = _opened(model, precision, specs, bench, word, quantizer)
+    word, quantizer = best_quantizer(model, precision, calibrating, bench.samples, bench.lab, metric=metric, tell=tell)
+
+    def opened(quantizer: ModelQuantizer, *, narrow: bool) -> Opened:
+        pairs = quantizer.quantized(float_weights=True)
+        emulation = of_quantizers(pairs, bench.samples, bench.goal, lab=bench.lab, seconds=seconds)
+        stage = Choosable(model=model, precision=precision, specs=specs, items=emulation.items, reduce_range=narrow)
+        made = QuantizedCandidates(stage, quantizer, bench=bench, calibrated=calibrated_on, before=int(narrow))
+        return stage, emulation, made
+
+    calibrated_on = digest(word, [sample.feed.digest for sample in calibrating])
+    whole = opened(quantizer, narrow=False)
     if precision is not Precision.INT8 or bench.spec.name not in CPU_ENGINES or not sums_in_int16():
         return whole
     reading = whole[2].read(())
     if explained(reading, whole[1].read(())):
         return whole
-    folder = bench.workspace.folder / "seven-bits"
+    folder = bench.lab.workspace.folder / "seven-bits"
     folder.mkdir()
     options = QuantizeOptions(precision=precision, calibration=Calibration(word), reduce_range=True)
-    quantizer = quantizer_of(model, [sample.feed for sample in calibrating], options, folder)
-    narrow = _opened(model, precision, specs, bench, word, quantizer, reduce_range=True)
+    narrow = opened(quantizer_of(model, [sample.feed for sample in calibrating], options, folder), narrow=True)
     better = narrow[2].read(()).error < reading.error
     tell(
         f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "
@@ -138,26 +143,6 @@ def open_quantized(
     chosen, other = (narrow, whole) if better else (whole, narrow)
     other[1].close()
     return chosen
-
-
-def _opened(
-    model: Model,
-    precision: Precision,
-    specs: Mapping[str, ValueSpec],
-    bench: EngineSetup,
-    word: str,
-    quantizer: ModelQuantizer,
-    *,
-    reduce_range: bool = False,
-) -> Opened:
-    nodes = QuantizedNodes(
-        quantizer.quantized(float_weights=True), bench.samples, bench.goal, workspace=bench.workspace
-    )
-    stage = QuantizedStage(model, precision, specs, nodes.items, reduce_range=reduce_range)
-    how = ("quantized", word, *["in 7 bits"] * reduce_range)
-    identity = digest(bench.identity, model.fingerprint, precision.value, *how)
-    own = dataclasses.replace(bench, identity=identity)
-    return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own, before=int(reduce_range))
 
 
 def doubting(inv: GoldenSource, precision: Precision) -> list[str]:

@@ -1,29 +1,44 @@
 """The request of a precision search, and the listener to its progress."""
 
-import dataclasses
 import enum
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from tensortriage.cluster.cluster_spec import ClusterSpec
-from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.engines.base import Limits
+from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.model.model import Model
-from tensortriage.runs.capture import BATCH_BYTES
-from tensortriage.runs.commands.check import CheckSpec
-from tensortriage.runs.engine_specs import REFERENCE
+from tensortriage.runs.commands.check_options import (
+    CheckOptions,
+    artifact_field,
+    keep_artifact_field,
+    load_replay_field,
+    save_replay_field,
+)
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.runner import precision_of
-from tensortriage.values.dtype import Precision
-from tensortriage.values.output_files import check_output
+from tensortriage.runs.request_fields import (
+    BATCH_BYTES,
+    LimitOptions,
+    MetricOptions,
+    case_field,
+    cluster_field,
+    external_data_field,
+    reference_field,
+    samples_field,
+)
+from tensortriage.values.options import argument, flag, flags, option, part, request
+from tensortriage.values.output_files import Place, check_output
 
-Metric = Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
-MAX_BUILDS = 10
+if TYPE_CHECKING:
+    from tensortriage.compare.judgement.tolerance import Tolerance
+    from tensortriage.engines.base import Limits
+    from tensortriage.model.model import Model
+    from tensortriage.runs.commands.check import CheckSpec
+    from tensortriage.runs.scripts import Metric
+    from tensortriage.values.dtype import Precision
+
+
+ENGINES, GOAL, SEARCH = "Engines (instead of --check)", "Good enough", "Search"
 
 
 class PrecisionMode(enum.Enum):
@@ -44,25 +59,34 @@ class PrecisionListener(Protocol):
         """Something to be shown as it is."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+def metric_field() -> str:
+    """Declare the script that is the task metric."""
+    return option("--metric --metric-script", "FILE.py[:FN]", "Task metric FN(outputs, feed) -> number, higher is "
+                  "better; its mean over the samples is judged.", default="")  # fmt: skip
+
+
+@request
 class GoalRequest:
     """What is asked of the outputs; the strictest of what is given. None of it: 10 roundings of the format.
 
     Attributes:
-        tolerance: The user's own tolerance.
-        sqnr_db: Least signal to noise ratio.
-        floor_factor: Most error, as a multiple of the fp32 noise floor.
-        metric: Task metric of outputs and feed, higher is better.
-        metric_words: Its script, for people and the cache.
-        metric_min: Least mean of it; None for the reference's own.
+        metric_words: The script of the metric, for people and the cache.
     """
 
-    tolerance: Tolerance | None = None
-    sqnr_db: float | None = None
-    floor_factor: float | None = None
-    metric: Metric | None = None
-    metric_words: str = ""
-    metric_min: float | None = None
+    # fmt: off
+    tolerance: "Tolerance | None" = part(
+        factory=ToleranceOptions, group=GOAL,
+        atol=atol_field("Absolute tolerance of the outputs  [default: 10 roundings to the format]."))
+    sqnr_db: float | None = option(
+        "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB.", default=None)
+    floor_factor: float | None = option(
+        "--floor-factor", "N", "Largest error, as a multiple of the fp32 noise floor.", default=None, above=0)
+    metric_words: str = metric_field()
+    metric: "Metric | None" = part(factory=MetricOptions, script=metric_field())
+    metric_min: float | None = option(
+        "--metric-min", "X", "Smallest mean of the metric  [default: that of the reference].",
+        default=None, group=GOAL)
+    # fmt: on
 
     def __post_init__(self) -> None:
         given = [self.tolerance is not None, self.sqnr_db is not None, self.floor_factor is not None, bool(self.metric)]
@@ -76,67 +100,62 @@ class GoalRequest:
             raise UsageError("--metric-min without --metric", slug="precision-goals-many", cure="add --metric SCRIPT")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@request
 class PrecisionRequest:
     """What to search.
 
     Attributes:
         model: ONNX file taken as right.
-        output: File for the mixed model; None for none.
-        target: Spec of the engine that has to do with less; empty when a command judges.
         check: The command that judges; None when the engine is asked.
-        reference: Spec of the engine taken as right.
         low: The lower format; None for the one the target computes in.
-        mode: How nodes are chosen.
-        reverse: Whether Polygraphy's modes keep the last nodes instead of the first.
-        goal: What is asked of the outputs.
-        feeding: Where samples come from.
-        case: Directory of the case; a case that is already there is resumed.
-        limits: Time and memory limits of isolated engines.
-        max_builds: Builds of the target after which no further improvement is tried.
-        budget_seconds: Time for the emulation; None for no limit.
-        latency: Whether to time the engine.
-        remedies: Whether to look for other ways out.
-        artifact: The model of the current iteration, for the command.
-        keep_artifact: Do not remove the last one.
-        save_replay: Where verdicts of the command are written as they come.
-        load_replay: Verdicts of an earlier run.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
-        cluster: Where the command runs; None for this machine.
     """
 
-    model: Path
-    output: Path | None
-    target: str = ""
-    check: CheckSpec | None = None
-    reference: str = REFERENCE
-    low: Precision | None = None
-    mode: PrecisionMode = PrecisionMode.AUTO
-    reverse: bool = False
-    goal: GoalRequest = dataclasses.field(default_factory=GoalRequest)
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    case: Path = Path("triage-case")
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    max_builds: int = MAX_BUILDS
-    budget_seconds: float | None = None
-    latency: bool = False
-    remedies: bool = False
-    artifact: Path = Path("polygraphy_debug.onnx")
-    keep_artifact: bool = False
-    save_replay: Path | None = None
-    load_replay: Path | None = None
-    external_data_dir: Path | None = None
+    # fmt: off
+    model: Path = argument("MODEL")
+    output: Path | None = option(
+        "--output -o", "FILE", "File for the mixed-precision model; precision.json is written beside it.",
+        default=None, writes=Place.FILE, group="Result")
+    case: Path = case_field()
+    latency: bool = flag("--latency", "Also measure the latency of the engine at every point of the curve.")
+    remedies: bool = flag(
+        "--remedies", "Also try fixes other than fp32, such as equivalent rewrites and other formats.")
+    target: str = option(
+        "--target -t", "ENGINE", "Engine that computes in the lower format, NAME:precision=FORMAT[,key=value...].",
+        default="", group=ENGINES)
+    reference: str = reference_field()
+    goal: GoalRequest = part(factory=GoalRequest)
+    low: "Precision | None" = flags(
+        ("--fp16", "fp16", "Compute in fp16, if --target names no format."),
+        ("--bf16", "bf16", "Compute in bf16, likewise."),
+        ("--int8", "int8", "Compute in int8, with Q/DQ pairs that are calibrated on the feeds; needs --sqnr, --atol, "
+         "--metric or --check."),
+        ("--fp8", "fp8e4m3", "Compute in fp8, likewise."),
+        default=None, read="tensortriage.values.dtype:Precision.parse", group=SEARCH)
+    mode: PrecisionMode = option(
+        "--mode", "", "auto: as few nodes as possible; bisect, linear: the first N nodes, as Polygraphy does.",
+        default=PrecisionMode.AUTO)
+    reverse: bool = option(
+        "--direction --dir", "", "For bisect and linear: the first nodes, or the last  [default: forward].",
+        default=False, choices=("forward", "reverse"), read="reverse".__eq__)
+    max_builds: int = option(
+        "--max-builds", "N", "Number of builds after which the result is no longer improved.", default=10, least=1)
+    budget_seconds: float | None = option(
+        "--budget", "SECONDS", "Time for measuring the influence of each node, in emulation.", default=300.0, least=0)
+    cluster: ClusterSpec | None = cluster_field("Run checks of --check there, or, with --target, this command: ")
+    artifact: Path = artifact_field(
+        "polygraphy_debug.onnx", "File in which the check finds the typed model to judge.")
+    keep_artifact: bool = keep_artifact_field()
+    external_data_dir: Path | None = external_data_field()
+    check: "CheckSpec | None" = part(factory=CheckOptions)
+    save_replay: Path | None = save_replay_field()
+    load_replay: Path | None = load_replay_field()
+    feeding: FeedRequest = part(factory=FeedRequest, most=samples_field(8, group=GOAL))
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
     batch_bytes: int | None = BATCH_BYTES
-    cluster: ClusterSpec | None = None
 
     def __post_init__(self) -> None:
-        if self.cluster is not None and self.check is None:
-            raise UsageError(
-                "a cluster runs the checks of a command; an engine is asked about one build after the other",
-                slug="cluster-without-check",
-                cure="leave it out, let a command judge, or run triage debug precision there with --cluster",
-            )
         if bool(self.target) == (self.check is not None):
             raise UsageError(
                 "either an engine (--target) or a command (--check) must judge the outputs",
@@ -145,25 +164,30 @@ class PrecisionRequest:
             )
 
 
-def load_model(request: PrecisionRequest) -> Model:
+def load_model(request: PrecisionRequest) -> "Model":
     """Load the model.
 
     Raises:
         UsageError: When the result would overwrite a file that holds its weights (``output-is-input``).
         ModelError: When it cannot be loaded.
     """
+    from tensortriage.model.model import Model
+
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     check_output(request.output, *model.files)
     return model
 
 
-def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Precision:
+def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> "Precision":
     """Return the lower format.
 
     Raises:
         UsageError: When nobody names one (``precision-low-missing``).
     """
-    found = request.low or (precision_of(target) if target is not None else None)
+    from tensortriage.engines.registry import resolve
+    from tensortriage.values.dtype import Precision
+
+    found = request.low or (resolve(target).precision if target is not None else None)
     if found is None or found in (Precision.FP32, Precision.TF32, Precision.FP64):
         raise UsageError(
             f"{target} computes in {found.value}, which is no lower format than fp32"

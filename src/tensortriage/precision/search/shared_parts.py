@@ -1,8 +1,6 @@
 """What both precision searches share: the goal, the emulation, and the facts about kept nodes."""
 
-import dataclasses
 import math
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -24,20 +22,15 @@ from tensortriage.precision.goal import (
 )
 from tensortriage.precision.plan import Keeping
 from tensortriage.precision.reasons import reason_for
-from tensortriage.precision.search.request import GoalRequest, PrecisionListener
-from tensortriage.precision.search.switchable_model import Choosable, Emulated, SwitchableModel, stage_of
+from tensortriage.precision.search.request import GoalRequest
 from tensortriage.precision.selection.emulation import Emulation
-from tensortriage.precision.selection.influence import Influences, influences
-from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, TypedCandidates
-from tensortriage.runs.case import Case
-from tensortriage.runs.check_cache import digest
+from tensortriage.precision.selection.influence import Influences
+from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel, stage_of
+from tensortriage.precision.selection.typed_candidates import EngineSetup, TypedCandidates
 from tensortriage.runs.golden_source import GoldenSource
-from tensortriage.runs.runner import feed_digest
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
-from tensortriage.values.text import duration
 
 OutputFloors = Callable[[Feed, Sequence[str]], Mapping[str, float]]
 """Measures the fp32 noise floors of outputs on one feed, as relative errors."""
@@ -118,100 +111,28 @@ def samples_of(inv: GoldenSource) -> tuple[GoalSample, ...]:
     return tuple(found)
 
 
-class Watch:
-    """Tells how the emulation goes on, with the time to come."""
-
-    def __init__(self, listener: PrecisionListener) -> None:
-        self._listener = listener
-        self._seconds: list[float] = []
-        self.started = time.perf_counter()
-
-    def ran(self, seconds: float) -> None:
-        """Take note of a run."""
-        self._seconds.append(seconds)
-
-    def progress(self, runs: int, left: float) -> None:
-        """Show how far the measuring of influences is."""
-        mean = sum(self._seconds) / len(self._seconds) if self._seconds else 0.0
-        self._listener.progress(f"what each node's rounding does: {runs} runs, about {duration(left * mean)} to go")
-
-
-def emulation_of(
-    stage: SwitchableModel,
-    samples: Sequence[GoalSample],
-    goal: PrecisionGoal,
+def open_typed(
+    bench: EngineSetup,
+    model: Model,
+    precision: Precision,
+    specs: Mapping[str, ValueSpec],
     *,
-    workspace: Workspace,
-    case: Case,
-    identity: str,
-    watch: Watch,
-) -> Emulation:
-    """Return the emulation of a stage."""
-    return Emulation(
-        stage.switched,
-        stage.islands,
-        fixed=stage.fixed,
-        samples=samples,
-        goal=goal,
-        workspace=workspace,
-        cache=case.checks,
-        identity=identity,
-        heard=watch.ran,
-    )
+    typed: bool,
+    seconds: float | None,
+) -> tuple[SwitchableModel, Emulation, TypedCandidates]:
+    """Return what can be chosen in a model, its emulation (to be closed), and its candidates.
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Ground:
-    """What stays the same while models and formats change.
-
-    Attributes:
-        samples: What to run on.
-        goal: What is asked of the outputs.
-        bench: Where candidates run; its identity is that of the original model.
-        case: Where answers are kept.
-        watch: Hears of emulated runs.
+    Args:
+        bench: Where they run.
+        model: The model.
+        precision: The lower format.
+        specs: Types of its values.
+        typed: Whether candidates are typed models.
+        seconds: Time for measuring what each node does alone; None for no limit.
     """
-
-    samples: Sequence[GoalSample]
-    goal: PrecisionGoal
-    bench: EngineSetup
-    case: Case
-    watch: Watch
-
-    def open(
-        self, model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool
-    ) -> tuple[SwitchableModel, Emulation, Candidates]:
-        """Return what can be chosen in a model, its emulation (to be closed), and its candidates."""
-        stage = stage_of(model, precision, specs, typed=typed)
-        identity = digest(self.bench.identity, model.fingerprint, precision.value)
-        bench = dataclasses.replace(self.bench, identity=identity)
-        emulation = emulation_of(
-            stage,
-            self.samples,
-            self.goal,
-            workspace=bench.workspace,
-            case=self.case,
-            identity=identity,
-            watch=self.watch,
-        )
-        return stage, emulation, TypedCandidates(model, precision, stage.islands, specs=specs, bench=bench)
-
-
-def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: PrecisionGoal, reference: str) -> str:
-    """Return a digest of all that readings depend on besides who is asked and which nodes are kept."""
-    return digest(model.fingerprint, [feed_digest(f.tensors) for f in feeds], precision.value, goal.words, reference)
-
-
-def influences_of(emulation: Emulated, watch: Watch, *, seconds: float | None) -> Influences:
-    """Measure what each node does to the outputs, for at most so many seconds."""
-    started = time.perf_counter()
-    return influences(
-        emulation.items,
-        emulation.only,
-        relative=not emulation.goal.limits,
-        expired=lambda: seconds is not None and time.perf_counter() - started > seconds,
-        progress=watch.progress,
-    )
+    stage = stage_of(model, precision, specs, typed=typed)
+    emulation = stage.emulation(bench.samples, bench.goal, lab=bench.lab, seconds=seconds)
+    return stage, emulation, TypedCandidates(stage, bench=bench)
 
 
 def keepings(

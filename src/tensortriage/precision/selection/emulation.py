@@ -1,94 +1,127 @@
-"""What a mixed precision costs, without an engine: every candidate is one run of one session.
+"""What a choice of nodes costs, without a build for each: every candidate is one run of one session.
 
-The session is that of `tensortriage.model.mixed_precision.switchable_rounding`: nodes compute in the format or not as
-its inputs say. The numbers are exact for an engine that rounds every result once; what a real engine does better
-(fusions) or worse (accumulation in the format, faults) is for the engine itself to show.
+The session is that of a model with switches: nodes compute in the format or not as its inputs say
+(`tensortriage.model.mixed_precision.switchable_rounding`), or read quantized operands or not
+(`tensortriage.model.quantization.qdq_pairs`). The numbers are exact for an engine that rounds every result once; what a
+real engine does better (fusions) or worse (accumulation in the format, faults) is for the engine itself to show.
 """
 
+import contextlib
+import functools
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
 
 from tensortriage.engines.spec import PLAIN
-from tensortriage.model.mixed_precision.switchable_rounding import Switched
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq_pairs import switch_quantizers
 from tensortriage.model.transforms.mark_outputs import select_outputs
-from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
-from tensortriage.precision.selection.pass_through_nodes import Islands
-from tensortriage.runs.check_cache import CheckCache, digest
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal, identity_of
+from tensortriage.precision.selection.influence import Influences, influences
+from tensortriage.precision.selection.node_choice import KeptNodes, choose
+from tensortriage.runs.lab import Lab
+from tensortriage.values.text import duration
 
 
 class Emulation:
-    """Answers for any set of kept nodes what the outputs lose.
+    """Answers for any set of kept nodes what the outputs lose; to be closed.
 
     Args:
-        switched: The model with its switches.
-        islands: Completes sets of kept nodes.
-        fixed: Nodes that stay in the higher precision whatever is chosen, because the format has no way to write them.
+        model: The model with its switches.
+        switches: What is fed to them when some nodes are kept.
+        items: Nodes to choose from, in topological order.
         samples: What to run on.
         goal: What is asked of the outputs.
-        workspace: For the model file.
-        cache: Where readings are kept.
-        identity: Digest of all that readings depend on besides the kept nodes.
-        heard: Told the seconds of every run that was really made.
+        lab: Runs the model, and keeps the readings.
+        seconds: Time for measuring what each node does alone; None for no limit.
     """
 
     def __init__(
         self,
-        switched: Switched,
-        islands: Islands,
-        *,
-        fixed: Collection[str],
+        model: Model,
+        switches: Callable[[Collection[str]], Mapping[str, np.ndarray]],
+        items: Sequence[str],
         samples: Sequence[GoalSample],
         goal: PrecisionGoal,
-        workspace: Workspace,
-        cache: CheckCache,
-        identity: str,
-        heard: Callable[[float], None] = lambda seconds: None,
+        *,
+        lab: Lab,
+        seconds: float | None = None,
     ) -> None:
-        self.items = tuple(name for name in switched.rounding if name not in set(fixed))
-        self.goal = goal
-        self.runs = 0
-        self._switched = switched
-        self._islands = islands
-        self._fixed = frozenset(fixed)
-        self._samples = tuple(samples)
-        self._cache = cache
-        self._identity = identity
-        self._heard = heard
-        self._known: dict[frozenset[str], GoalReading] = {}
         outputs = list(samples[0].outputs)
-        own: Model = switched.model
-        model = own if [spec.name for spec in own.outputs] == outputs else select_outputs(own, outputs)
-        self._runner = Runner(PLAIN, model, workspace=workspace)
+        self._model = model if [spec.name for spec in model.outputs] == outputs else select_outputs(model, outputs)
+        self._switches = switches
+        self.items = tuple(items)
+        self.goal = goal
+        self._samples = tuple(samples)
+        self._identity = identity_of(samples, goal)
+        self._lab = lab
+        self._seconds = seconds
+        self._known: dict[frozenset[str], GoalReading] = {}
+        self._took = 0.0
+        self.runs = 0
+        self._open = contextlib.ExitStack()
+        self._run = self._open.enter_context(lab.sequence(PLAIN, self._model))
 
     def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading of a set of kept nodes."""
         wanted = frozenset(kept)
         if wanted not in self._known:
-            key = digest(self._identity, "emulated", sorted(wanted))
-            found = self._cache.get(key, GoalReading)
-            if found is None:
-                started = time.perf_counter()
-                found = self._run(wanted)
-                seconds = time.perf_counter() - started
-                self._cache.put(key, f"emulated, {len(wanted)} nodes kept", found, seconds=seconds)
-                self.runs += 1
-                self._heard(seconds)
-            self._known[wanted] = found
+            self._known[wanted] = self._lab.remember(
+                GoalReading, PLAIN, self._model, None, f"emulated, {len(wanted)} nodes kept",
+                lambda: self._measured(wanted), self._identity, sorted(wanted),
+            )  # fmt: skip
         return self._known[wanted]
 
     def only(self, low: Collection[str]) -> GoalReading:
         """Return the reading when nothing but some nodes computes in the format."""
         return self.read(frozenset(self.items).difference(low))
 
-    def _run(self, kept: frozenset[str]) -> GoalReading:
-        wide = kept | self._fixed
-        switches = self._switched.feed(wide | self._islands.carriers(wide))
-        results = [self._runner.run({**sample.feed.tensors, **switches}) for sample in self._samples]
-        return self.goal.judge(self._samples, results)
+    def _measured(self, kept: frozenset[str]) -> GoalReading:
+        started, switches = time.perf_counter(), self._switches(kept)
+        reading = self.goal.judge(
+            self._samples, [self._run({**sample.feed.tensors, **switches}) for sample in self._samples]
+        )
+        self.runs += 1
+        self._took += time.perf_counter() - started
+        return reading
+
+    @functools.cached_property
+    def influences(self) -> Influences:
+        """What each node does alone, as far as there was time to measure it."""
+        started = time.perf_counter()
+
+        def progress(runs: int, left: float) -> None:
+            there = duration(left * self._took / max(self.runs, 1))
+            self._lab.progress(f"what each node's rounding does: {runs} runs, about {there} to go")
+
+        return influences(
+            self.items,
+            self.only,
+            relative=not self.goal.limits,
+            expired=lambda: self._seconds is not None and time.perf_counter() - started > self._seconds,
+            progress=progress,
+        )
+
+    def fewest(self, strict: float = 1.0) -> KeptNodes | None:
+        """Return the fewest nodes to keep; None when not even keeping all of them is enough.
+
+        Args:
+            strict: Good enough is a ratio of 1 / this; see `choose`.
+        """
+        nothing = self.read(())
+        if nothing.within and strict == 1.0:
+            return KeptNodes((), nothing)
+        return choose(self.influences, self.read, strict=strict, limited=self.goal.limits)
 
     def close(self) -> None:
         """Release the session."""
-        self._runner.close()
+        self._open.close()
+
+
+def of_quantizers(
+    model: Model, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None = None
+) -> Emulation:
+    """Return what leaving nodes unquantized does to a model with float weights behind pairs of their own."""
+    switched = switch_quantizers(model)
+    return Emulation(switched.model, switched.feed, switched.nodes, samples, goal, lab=lab, seconds=seconds)

@@ -12,21 +12,17 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from tensortriage.compare.judgement.relative_error import decibels
+from tensortriage.compare.judgement.relative_error import amplitude, decibels
+from tensortriage.compare.judgement.thresholds import EMULATED_CLOSE_DB, SAME_ROUNDING, STRICTER_DB
 from tensortriage.compare.judgement.within import near_prediction, within_prediction
 from tensortriage.errors import EngineError
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.node_choice import KeptNodes
 from tensortriage.precision.selection.node_groups import Groups
+from tensortriage.search.passes.bisection import Halving
 
 STRICTER = 2
 """Times that the emulation is asked for more before the engine is suspected."""
-MARGIN_DB = 1.0
-"""How much stricter than the engine's miss the next limit is."""
-WORST = 4.0
-"""Ratio (12 dB) up to which an engine's miss is taken for more of the same rounding."""
-CLOSE_DB = 6.0
-"""An emulated ratio this far above the limit is taken for the engine's answer too, when both agree elsewhere."""
 
 
 class NotPrecisionError(EngineError):
@@ -157,9 +153,9 @@ def _stricter(kept: Sequence[str], reading: GoalReading, ask: Questions) -> list
     """Return what the emulation chooses under a limit as much stricter as the engine misses it; None if not enough."""
     strict = 1.0
     for _ in range(STRICTER):
-        if math.isinf(reading.ratio) or reading.ratio > WORST:
+        if math.isinf(reading.ratio) or reading.ratio > SAME_ROUNDING:
             return None
-        strict *= reading.ratio * 10.0 ** (MARGIN_DB / 20.0)
+        strict *= reading.ratio * amplitude(STRICTER_DB)
         choice = ask.stricter(strict)
         if choice is None or set(choice.kept) == set(kept):
             return None
@@ -198,19 +194,15 @@ def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> l
         return [*dict.fromkeys([*base, *(node for unit in units for node in unit)])]
 
     while others:
-        short, enough = 0, len(others)
-        while enough - short > 1 and ask.builds_left() > 1:
-            middle = (short + enough) // 2
-            if ask.engine(frozenset(enlarged(others[:middle]))).within:
-                enough = middle
-            else:
-                short = middle
-        few, best = enlarged(others[short:enough]), enlarged(others[:enough])
-        if short == 0 or ask.builds_left() <= 0:
+        count = Halving(0, len(others))
+        while (middle := count.middle) is not None and ask.builds_left() > 1:
+            count.answered(middle, enough=ask.engine(frozenset(enlarged(others[:middle]))).within)
+        few, best = enlarged(others[count.low : count.high]), enlarged(others[: count.high])
+        if count.low == 0 or ask.builds_left() <= 0:
             return best
         if ask.engine(frozenset(few)).within:
             return few
-        base, others = few, others[:short]
+        base, others = few, others[: count.low]
     return base
 
 
@@ -223,7 +215,7 @@ def _thinned(kept: list[str], ask: Questions) -> Settled:
 
     def hopeless(node: str) -> bool:
         rest = ask.emulated(frozenset(kept).difference([node]))
-        clear = rest.ratio > 10.0 ** (CLOSE_DB / 20.0) if ask.limited else not rest.within
+        clear = rest.ratio > amplitude(EMULATED_CLOSE_DB) if ask.limited else not rest.within
         return agrees and clear
 
     if ask.exact:
@@ -268,14 +260,10 @@ def _agrees(kept: Sequence[str], ask: Questions) -> bool:
 
 def _halved(kept: list[str], ask: Questions) -> list[str]:
     """Return the shortest prefix that is enough on an engine that does better than its emulation."""
-    low, high = -1, len(kept)
-    while high - low > 1 and ask.builds_left() > 0:
-        middle = (low + high) // 2
-        if ask.engine(frozenset(kept[:middle])).within:
-            high = middle
-        else:
-            low = middle
-    return kept[:high]
+    length = Halving(-1, len(kept))
+    while (middle := length.middle) is not None and ask.builds_left() > 0:
+        length.answered(middle, enough=ask.engine(frozenset(kept[:middle])).within)
+    return kept[: length.high]
 
 
 def _settled(kept: Sequence[str], ask: Questions, needed: frozenset[str], *, interrupted: bool) -> Settled:

@@ -8,14 +8,20 @@ down to single nodes: the result is 1-minimal, which without this last phase it 
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from typing import TypeAlias, TypeVar, cast
 
+from tensortriage.compare.judgement.thresholds import NEEDED_BEYOND_DOUBT
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
+from tensortriage.search.dialogue import Ask, Reply
+from tensortriage.search.passes.bisection import Halving
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 
+T = TypeVar("T")
 READ = Callable[[frozenset[str]], GoalReading]
-DOUBT = 2.0
-"""A node whose rounding alone exceeds the limit by this (6 dB) is needed; no reading is spent on doubting it."""
+NodeSearch: TypeAlias = Generator[Ask[str], tuple[OracleVerdict, ...], T]
+"""Asks which nodes are enough to keep, and returns what it found: `tensortriage.search.dialogue`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,33 +47,26 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
         limited: Whether ratios are relative to a limit; else only `GoalReading.within` counts.
     """
 
-    def enough(reading: GoalReading) -> bool:
+    def enough(kept: Collection[str]) -> bool:
+        reading = read(frozenset(kept))
         return reading.within and (not limited or reading.ratio * strict <= 1.0)
 
     order = influences.order()
     length = _predicted_length(order, influences, 1.0 / strict) if limited else _endless(order, influences)
-    if not enough(read(frozenset(order[:length]))):
-        found = galloped(order, lambda prefix: enough(read(frozenset(prefix))), start=max(1, 2 * length))
+    if not enough(order[:length]):
+        found = answered(galloped(order, start=max(1, 2 * length)), enough)
         if found is None:
             return None
         length = found
-    kept = prune(
-        order[:length], lambda tried: enough(read(frozenset(tried))), needed=_needed(influences, strict, limited)
-    )
+    kept = answered(prune(order[:length], needed=_needed(influences, strict, limited)), enough)
     return KeptNodes(tuple(kept), read(frozenset(kept)))
 
 
-def prune(
-    kept: Sequence[str],
-    enough: Callable[[Sequence[str]], bool],
-    *,
-    needed: Callable[[str], bool] = lambda node: False,
-) -> list[str]:
+def prune(kept: Sequence[str], *, needed: Callable[[str], bool] = lambda node: False) -> NodeSearch[list[str]]:
     """Drop what is not needed, from the end, in blocks that halve from half of them down to single nodes.
 
     Args:
         kept: Nodes, the least suspicious last.
-        enough: Whether a subset will do.
         needed: Nodes known to be needed; they are not tried.
     """
     left = list(kept)
@@ -77,7 +76,7 @@ def prune(
         while end > 0:
             chunk = [node for node in left[max(0, end - block) : end] if not needed(node)]
             rest = [node for node in left if node not in chunk]
-            if chunk and enough(rest):
+            if chunk and (yield from _enough(rest)):
                 left = rest
             end = min(end - block, len(left))
         if block == 1:
@@ -106,26 +105,74 @@ def _endless(order: Sequence[str], influences: Influences) -> int:
 def _needed(influences: Influences, strict: float, limited: bool) -> Callable[[str], bool]:
     if not limited:
         return lambda node: False
-    return lambda node: node in influences.alone and influences.ratio(node) * strict > DOUBT
+    return lambda node: node in influences.alone and influences.ratio(node) * strict > NEEDED_BEYOND_DOUBT
 
 
-def galloped(order: Sequence[str], enough: Callable[[Sequence[str]], bool], *, start: int = 1) -> int | None:
-    """Return the length of the shortest prefix that is enough, as far as doubling and halving tells; None if none is.
+def galloped(order: Sequence[str], *, start: int = 1) -> NodeSearch[int | None]:
+    """Find the length of the shortest prefix that is enough, as far as doubling and halving tells; None if none is.
 
     Args:
         order: Nodes, the most suspicious first.
-        enough: Whether a prefix will do.
         start: Length of the first prefix tried.
     """
     low, length = 0, max(1, min(start, len(order)))
-    while not enough(order[:length]):
+    while not (yield from _enough(order[:length])):
         if length == len(order):
             return None
         low, length = length, min(len(order), 2 * length)
-    while length - low > 1:
-        middle = (low + length) // 2
-        if enough(order[:middle]):
-            length = middle
-        else:
-            low = middle
-    return length
+    return (yield from _halved(order, low, length))
+
+
+def smallest(order: Sequence[str], /) -> NodeSearch[list[str]]:
+    """Find enough nodes, none of which can be left out, when all are known to be enough.
+
+    Args:
+        order: Nodes, the most suspicious first.
+    """
+    length = yield from galloped(order)
+    return (yield from prune(order[: length or len(order)]))
+
+
+def bisected(items: Sequence[str], /) -> NodeSearch[list[str]]:
+    """Find the shortest prefix that is enough, by halving, as Polygraphy does.
+
+    Sensitive nodes are seldom neighbours, so this keeps everything before the last of them. All items are known to be
+    enough, and none not to be.
+    """
+    length = yield from _halved(items, 0, len(items))
+    return list(items[:length])
+
+
+def linear(items: Sequence[str], /) -> NodeSearch[list[str]]:
+    """Find the shortest prefix that is enough, one more at a time; see `bisected`."""
+    for count in range(1, len(items)):
+        if (yield from _enough(items[:count])):
+            return list(items[:count])
+    return list(items)
+
+
+def answered(search: NodeSearch[T], enough: Callable[[frozenset[str]], bool]) -> T:
+    """Return what a search finds, its questions answered one after the other."""
+    try:
+        ask = next(search)
+        while True:
+            ask = search.send(tuple(map(answer, map(enough, ask.candidates))))
+    except StopIteration as end:
+        return cast(T, end.value)
+
+
+def answer(enough: bool) -> OracleVerdict:
+    """Return what a search is told of some nodes; those that are enough are what it looks for."""
+    return OracleVerdict(CandidateOutcome.SAME if enough else CandidateOutcome.PASS)
+
+
+def _enough(kept: Sequence[str]) -> Reply[str]:
+    (verdict,) = yield Ask((frozenset(kept),))
+    return verdict.same
+
+
+def _halved(order: Sequence[str], low: int, high: int) -> NodeSearch[int]:
+    length = Halving(low, high)
+    while (middle := length.middle) is not None:
+        length.answered(middle, enough=(yield from _enough(order[:middle])))
+    return length.high

@@ -10,11 +10,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from tensortriage.compare.judgement.thresholds import LARGEST_GROUP
 from tensortriage.engines.base import Plan
 from tensortriage.model.ir.graph import Graph, Node
-
-LARGEST_SHARE = 0.25
-"""Share of all nodes above which a region is no group: an engine that makes one kernel of everything says nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +70,7 @@ def groups_of(
     """
     known = frozenset(items)
     able = known.union(movers)
-    largest = LARGEST_SHARE * len(known)
+    largest = LARGEST_GROUP * len(known)
     fused = (able.intersection(region) for region in regions)
     streams = (known.intersection(stream) for stream in residual_streams(graph))
     sets = [group for group in fused if len(group) > 1 and 0 < len(group & known) <= largest]

@@ -6,28 +6,25 @@ the model instead, and the types say which node computes in what.
 
 import abc
 import dataclasses
+import functools
 import statistics
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from tensortriage.engines.base import Limits, Plan
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Plan
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Arrays, GoalReading, GoalSample, PrecisionGoal, failed
+from tensortriage.precision.goal import Arrays, GoalReading, GoalSample, PrecisionGoal, failed, identity_of
 from tensortriage.precision.selection.node_groups import fused_nodes
-from tensortriage.precision.selection.pass_through_nodes import Islands
+from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
-from tensortriage.runs.check_cache import CheckCache, digest
-from tensortriage.runs.runner import Runner, Tally, engine_identity
-from tensortriage.runs.workspace import Workspace
-from tensortriage.values.dtype import Precision
-from tensortriage.values.spec import ValueSpec
+from tensortriage.runs.lab import Lab, Run
 
 AS_TYPED = {"openvino": "dynamic", "tensorrt": "mixed"}
 """Word for the option ``precision`` that makes an engine follow the types of the model; others just lose the option."""
@@ -38,95 +35,77 @@ WARM_UP, TIMED, TIMED_SECONDS = 3, 50, 2.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineSetup:
-    """What is needed to run anything on the engine.
+    """What is asked of candidates on the engine.
 
     Attributes:
         spec: The engine as the user named it.
         samples: What to run on.
         goal: What is asked of the outputs.
-        workspace: For model files.
-        limits: Time and memory limits.
-        cache: Where readings are kept.
-        identity: Digest of all that readings depend on besides engine and candidate.
-        tally: Counts builds and runs.
+        lab: Asks the engine, and keeps the readings.
         latency: Whether to time runs.
-        heard: Told what is under way.
     """
 
     spec: EngineSpec
     samples: Sequence[GoalSample]
     goal: PrecisionGoal
-    workspace: Workspace
-    limits: Limits
-    cache: CheckCache
-    identity: str
-    tally: Tally
+    lab: Lab
     latency: bool = False
-    heard: Callable[[str], None] = lambda text: None
 
-    def read(self, spec: EngineSpec, model: Callable[[], Model], what: str, *key: object) -> GoalReading:
-        """Return the reading of a model on an engine, from the cache when it is there."""
-        name = digest(self.identity, engine_identity(spec), self.latency, self.goal.words, *key)
-        found = self.cache.get(name, GoalReading)
-        if found is None:
-            self.heard(f"building and running {what} on {spec}")
-            started = time.perf_counter()
-            found = self._run(spec, model())
-            self.cache.put(name, f"{what} on {spec}", found, seconds=time.perf_counter() - started)
-        return found
+    @functools.cached_property
+    def _identity(self) -> str:
+        return identity_of(self.samples, self.goal)
 
-    def fused(self, spec: EngineSpec, model: Model, *key: object) -> tuple[tuple[str, ...], ...]:
-        """Return the nodes that an engine executes as one, cached like readings; empty when it does not tell."""
-        name = digest(self.identity, engine_identity(spec), "fused", *key)
+    def read(
+        self, spec: EngineSpec, original: Model, candidate: Callable[[], Model], what: str, *words: object
+    ) -> GoalReading:
+        """Return the reading of a candidate on an engine.
 
-        def ask() -> tuple[tuple[str, ...], ...]:
-            try:
-                with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
-                    plan: Plan | None = runner.plan()
-            except EngineError:
-                return ()
-            return () if plan is None else fused_nodes(plan, model.graph)
+        Args:
+            spec: The engine.
+            original: What the candidate is made of.
+            candidate: Makes it, unless its reading is known.
+            what: Names it, for people.
+            words: Tell it from other candidates of the same original.
+        """
 
-        self.heard(f"asking {spec} what it runs as one")
-        return self.cache.remember(name, f"regions of {spec}", tuple[tuple[str, ...], ...], ask)
+        def ask() -> GoalReading:
+            self.lab.progress(f"building and running {what} on {spec}")
+            return self._run(spec, candidate())
 
-    def audited(self, spec: EngineSpec, model: Model) -> PlanAudit | None:
-        """Return what an engine made of a model, against the model's types; None when it does not tell."""
-        path = self.workspace.file(model)
-        typed = Model.load(path)
+        question = f"{what} on {spec}"
+        return self.lab.remember(GoalReading, spec, original, None, question, ask, self._identity, self.latency, *words)
+
+    def plan(self, spec: EngineSpec, model: Model) -> Plan | None:
+        """Return what an engine runs for a model; None when it does not tell."""
         try:
-            with Runner(spec, typed, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
-                plan: Plan | None = runner.plan()
-            return None if plan is None else audit(plan, typed, spec, create(spec))
+            return self.lab.plan(spec, model)
         except EngineError:
             return None
-        finally:
-            self.workspace.release(path)
 
     def _run(self, spec: EngineSpec, model: Model) -> GoalReading:
+        wanted = list(self.samples[0].outputs)
         try:
-            with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
-                wanted = list(self.samples[0].outputs)
+            with self.lab.sequence(spec, model) as run:
                 results: list[Arrays] = []
                 for sample in self.samples:
-                    outputs = runner.run(sample.feed)
+                    outputs = run(sample.feed.tensors)
                     results.append({name: np.array(outputs[name]) for name in wanted if name in outputs})
                 reading = self.goal.judge(self.samples, results)
                 if self.latency:
-                    reading = dataclasses.replace(reading, latency_ms=timed(runner, self.samples[0]))
+                    reading = dataclasses.replace(reading, latency_ms=timed(run, self.samples[0]))
                 return reading
         except EngineError as error:
             return failed(error.message)
 
 
-def timed(runner: Runner, sample: GoalSample) -> float:
+def timed(run: Run, sample: GoalSample) -> float:
     """Return the median time of a run in ms."""
     for _ in range(WARM_UP):
-        runner.run(sample.feed)
+        run(sample.feed.tensors)
     seconds: list[float] = []
     while len(seconds) < TIMED and (len(seconds) < WARM_UP or sum(seconds) < TIMED_SECONDS):
         started = time.perf_counter()
-        runner.run(sample.feed)
+        run(sample.feed.tensors)
         seconds.append(time.perf_counter() - started)
     return 1000.0 * statistics.median(seconds)
 
@@ -135,16 +114,20 @@ class Candidates(abc.ABC):
     """Models of one original in which some nodes compute in float32, on an engine.
 
     Args:
-        precision: The lower format.
+        stage: The original and what can be chosen in it.
         bench: Where candidates run.
         spec: The engine as candidates want it.
+        words: Tell them from others of the same original.
     """
 
-    def __init__(self, precision: Precision, *, bench: EngineSetup, spec: EngineSpec) -> None:
+    def __init__(
+        self, stage: Choosable, *, bench: EngineSetup, spec: EngineSpec, words: tuple[object, ...] = ()
+    ) -> None:
         self.bench = bench
         self.read_sets: dict[frozenset[str], GoalReading] = {}
         self.spec = spec
-        self._precision = precision
+        self._original = stage.model
+        self._words = (stage.precision.value, *words)
 
     @abc.abstractmethod
     def model(self, kept: Collection[str]) -> Model:
@@ -157,7 +140,7 @@ class Candidates(abc.ABC):
     @property
     @abc.abstractmethod
     def builds(self) -> int:
-        """Models asked about, what the user asked for included; those answered from the cache count as well."""
+        """Models asked about, what the user asked for included; those answered from the case count as well."""
 
     def complete(self, kept: Collection[str]) -> frozenset[str]:
         """Return kept nodes with those that only hand numbers on between them."""
@@ -165,7 +148,9 @@ class Candidates(abc.ABC):
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
         """Return what the engine made of a model, against its types; None when it does not tell."""
-        return None
+        spec, model = self._engine(frozenset(kept)), self.model(kept)
+        plan = self.bench.plan(spec, model)
+        return None if plan is None else audit(plan, model, spec, resolve(spec).engine)
 
     def fused(self) -> tuple[tuple[str, ...], ...]:
         """Return the nodes that the engine executes as one when none is kept; empty when it does not tell."""
@@ -178,7 +163,7 @@ class Candidates(abc.ABC):
             whole = sorted(self.complete(wanted))
             what = f"the model with {len(wanted)} nodes in fp32"
             self.read_sets[wanted] = self.bench.read(
-                self._engine(wanted), lambda: self._built(whole), what, self._precision.value, whole
+                self._engine(wanted), self._original, lambda: self._built(whole), what, *self._words, whole
             )
         return self.read_sets[wanted]
 
@@ -193,40 +178,31 @@ class TypedCandidates(Candidates):
     """Typed models of one original.
 
     Args:
-        model: The original.
-        precision: The lower format.
-        islands: Completes sets of kept nodes.
-        specs: Types of the values of the original.
+        stage: The original and what can be chosen in it.
         bench: Where candidates run.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        precision: Precision,
-        islands: Islands,
-        *,
-        specs: Mapping[str, ValueSpec],
-        bench: EngineSetup,
-    ) -> None:
-        super().__init__(precision, bench=bench, spec=deployed(bench.spec))
-        self._model = model
-        self._islands = islands
-        self._specs = specs
+    def __init__(self, stage: SwitchableModel, *, bench: EngineSetup) -> None:
+        super().__init__(stage, bench=bench, spec=deployed(bench.spec))
+        self._stage = stage
         self._emulated = bench.spec.name == "emulate"
         self._asked_for_regions = False
 
     def model(self, kept: Collection[str]) -> Model:
         """See `Candidates`."""
-        return convert(self._model, self._precision, specs=self._specs, kept_nodes=sorted(self.complete(kept)))
+        return self._typed(sorted(self.complete(kept)))
+
+    def _typed(self, whole: Sequence[str]) -> Model:
+        return convert(self._stage.model, self._stage.precision, specs=self._stage.specs, kept_nodes=whole)
 
     def complete(self, kept: Collection[str]) -> frozenset[str]:
         """See `Candidates`."""
-        return frozenset(kept) | self._islands.carriers(kept)
+        return frozenset(kept) | self._stage.islands.carriers(kept)
 
     def as_asked(self) -> GoalReading:
         """Return the reading of the original on the engine as the user named it."""
-        return self.bench.read(self.bench.spec, lambda: self._model, "the model as it is", "as asked")
+        original = self._stage.model
+        return self.bench.read(self.bench.spec, original, lambda: original, "the model as it is", "as asked")
 
     @property
     def builds(self) -> int:
@@ -238,16 +214,18 @@ class TypedCandidates(Candidates):
         if self._emulated:
             return ()
         self._asked_for_regions = True
-        return self.bench.fused(self.bench.spec, self._model)
+        self.bench.lab.progress(f"asking {self.bench.spec} what it runs as one")
+        plan = self.bench.plan(self.bench.spec, self._stage.model)
+        return () if plan is None else fused_nodes(plan, self._stage.model.graph)
 
     def _built(self, whole: Sequence[str]) -> Model:
         if self._emulated:
-            return round_results(self._model, self._precision, specs=self._specs, kept=whole)
-        return convert(self._model, self._precision, specs=self._specs, kept_nodes=whole)
+            return round_results(self._stage.model, self._stage.precision, specs=self._stage.specs, kept=whole)
+        return self._typed(whole)
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
         """See `Candidates`."""
-        return None if self._emulated else self.bench.audited(self.spec, self.model(kept))
+        return None if self._emulated else super().audited(kept)
 
 
 def deployed(spec: EngineSpec) -> EngineSpec:

@@ -5,7 +5,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import TriageError
@@ -16,16 +16,16 @@ from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.revisable_answers import Revisable
 from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.pieces.node_bodies import Opening
 from tensortriage.reduce.pieces.piece_search import answer_key
-from tensortriage.reduce.pieces.piece_shapes import ShapeSource, piece_specs
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.piece_shapes import piece_specs
+from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.reduce.pieces.polygraphy_modes import RESULT, WHOLE, Phases
 from tensortriage.reduce.pieces.polygraphy_pieces import PolygraphyPieces
-from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
+from tensortriage.reduce.request import Ends, Person, ShapeSource
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
-from tensortriage.reduce.simplify.trials import CheckTrials
+from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -35,31 +35,19 @@ from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import CheckPlace, Stages
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
-from tensortriage.search.statistics.repeats import Rate, Repeats
-from tensortriage.search.statistics.retry_count import attempts_for
+from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for
 from tensortriage.values.spec import ValueSpec
 
 _logger = logging.getLogger(__name__)
+BATCH_BYTES = 256 << 20
+"""Most tensors that are held at once while shapes are looked at."""
 MOST_OUTPUTS = 8
 """Outputs of a result that are tried alone."""
-
-
-class Person(Protocol):
-    """Somebody who says whether a model fails."""
-
-    def judge(self, model: Path, nodes: int) -> bool | None:
-        """Return whether a model fails; None when that cannot be said.
-
-        Raises:
-            UndoError: To take the last answer back.
-            KeyboardInterrupt: To end with what there is.
-        """
-        ...
 
 
 class UndoError(Exception):
@@ -106,7 +94,7 @@ class StagedRequest:
 
 
 class StagedAsking:
-    """Asks a command or a person; see `tensortriage.reduce.oracle_source.Asking`.
+    """Asks a command or a person; see `tensortriage.reduce.inside_subgraphs.Asking`.
 
     Args:
         request: What to ask about.
@@ -117,8 +105,8 @@ class StagedAsking:
         self._request = request
         self._case = case
         model = request.model
-        with Workspace(case.temporary) as workspace:
-            specs = piece_specs(model, request.shape_source, lambda: next(request.samples()), workspace=workspace)
+        self._lab = Lab(case, batch_bytes=BATCH_BYTES)
+        specs = piece_specs(model, request.shape_source, lambda: next(request.samples()), self._lab)
         self.pieces = self._make_pieces(specs)
         self.repeats = request.repeats
         self._spec = request.judge if isinstance(request.judge, CheckSpec) else CheckSpec(words=("a person",))
@@ -210,14 +198,13 @@ class StagedAsking:
         """Kill what is running, and remove temporary files."""
         self._checker.close()
         self._stages.close()
+        self._lab.close()
 
     def _make_pieces(self, specs: Mapping[str, ValueSpec]) -> Pieces:
         request = self._request
         if not request.phases.apart:
             return Pieces(request.model, specs=specs, ends=request.ends)
-        return PolygraphyPieces(
-            request.model, specs=specs, samples=request.samples, workspace=lambda: Workspace(self._case.temporary)
-        )
+        return PolygraphyPieces(request.model, specs=specs, samples=request.samples, lab=self._lab)
 
     def _make_stages(self) -> Stages:
         private = [*self._spec.artifacts.paths, self._case.folder]
@@ -269,22 +256,21 @@ class StagedAsking:
         """Make sizes and weights smaller, as long as ONNX Runtime runs the piece on made-up data."""
         if self._request.shrink_seconds <= 0.0:
             return piece, ()
-        with Workspace(self._case.temporary) as workspace:
-            trials = CheckTrials(
-                reference=PLAIN,
-                workspace=workspace,
-                seconds=self._request.shrink_seconds,
-                attempts=attempts,
-                judge=lambda model: self.oracle.judge(model, nodes).same,
-            )
-            try:
-                whole = trials.record(piece, [next(feeds(FeedRequest(), piece)).tensors])
-            except TriageError:
-                whole = None
-            if whole is None:
-                return piece, (Shrunk("sizes", False, "kept: ONNX Runtime cannot run the piece on made-up data"),)
-            repro, shrunk = shrink(whole, trials, say=lambda _: None, steps=OF_THE_MODEL)
-            return repro.model, shrunk
+        trials = Trials(
+            reference=PLAIN,
+            lab=self._lab,
+            seconds=self._request.shrink_seconds,
+            attempts=attempts,
+            fails=lambda repro: self.oracle.judge(repro.model, nodes).same,
+        )
+        try:
+            whole = trials.record(piece, [next(feeds(FeedRequest(), piece)).tensors])
+        except TriageError:
+            whole = None
+        if whole is None:
+            return piece, (Shrunk("sizes", False, "kept: ONNX Runtime cannot run the piece on made-up data"),)
+        repro, shrunk = shrink(whole, trials, say=lambda _: None, steps=OF_THE_MODEL)
+        return repro.model, shrunk
 
     def _fails(self, piece: Model, nodes: int, attempts: int) -> bool:
         return any(self.oracle.judge(piece, nodes).same for _ in range(attempts))

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -10,26 +11,22 @@ import numpy as np
 
 from tensortriage.cluster.ray_cluster import Cluster, Shared
 from tensortriage.compare.judgement.output_judge import OutputJudge
-from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
-from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
-from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
+from tensortriage.reduce.engines.portable_oracle import absolute, parts_of, put_together
+from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.pieces.node_bodies import Opening, turns
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
-from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro.repro_case import Repro, ReproOracle, ReproSample, failure_of
+from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
+from tensortriage.reduce.repro.repro_case import Repro, ReproOracle, alike, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.request import Ends
 from tensortriage.reduce.simplify.steps import shrink
-from tensortriage.reduce.simplify.trials import EngineTrials
+from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
@@ -38,8 +35,7 @@ from tensortriage.search.execution.executors import Executor
 from tensortriage.search.execution.executors import OracleQuestion as Asked
 from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.search_result import SearchResult
-from tensortriage.search.statistics.repeats import Rate, Repeats
-from tensortriage.search.statistics.retry_count import attempts_for
+from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for
 
 FRESH_SECONDS = 600.0
 """Longest verification in a fresh process."""
@@ -65,7 +61,7 @@ class EnginePremises:
 
 
 class EngineAsking:
-    """Asks the target; see `tensortriage.reduce.oracle_source.Asking`.
+    """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
 
     Args:
         premises: Model, samples, engines, limits, and who judges.
@@ -100,34 +96,26 @@ class EngineAsking:
         self._say = say
         self._shrink_seconds = shrink_seconds
         self._attempts = 1
-        self.cache = self._source.case.checks
+        self.cache = self._source.lab.case.checks
         self.repeats = repeats
         question, model = self._source.question, self._source.model
         self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
-        declared = value_specs(model)
-        symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
-        self._specs = {**declared, **recorded(self._samples, declared, symbols)}
-        frozen = agreed(self._samples, frozenset(model.graph.shape_like))
-        self.pieces = Pieces(model, specs=self._specs, ends=ends, frozen=frozen)
+        self.pieces = golden_pieces(model, self._samples, ends)
         self.identity = digest(
-            [self._source.key(question.target, model, feed) for feed in question.feeds],
-            self._source.key(question.reference, model, None),
+            [self._source.lab.key(question.target, model, feed) for feed in question.feeds],
+            self._source.lab.key(question.reference, model, None),
             repr(premises.tolerance),
             dataclasses.asdict(question.limits),
             ends.value,
             wanted,
         )
-        self._judge = premises.judge()
         self.oracle = EngineOracle(
             pieces=self.pieces,
             samples=self._samples,
-            specs=self._specs,
             reference=question.reference,
             target=question.target,
-            judge=self._judge,
-            workspace=self._source.workspace,
-            limits=question.limits,
-            notes=self.cache,
+            judge=premises.judge(),
+            lab=self._source.lab,
             identity=self.identity,
             wanted=wanted,
         )
@@ -153,7 +141,7 @@ class EngineAsking:
         """Send what checks need, once it is known how the whole fails."""
         if self.oracle.expected is None:
             return None
-        return cluster.share(put_together, parts_of(self.oracle, self._judge, self.oracle.expected))
+        return cluster.share(put_together, parts_of(self.oracle, self.oracle.expected))
 
     def suspicion(self) -> Mapping[str, float]:
         """Return local error over allowance, for the sample on which the whole fails worst."""
@@ -175,7 +163,7 @@ class EngineAsking:
         """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
         self._attempts = attempts_for(rate, self.repeats)
         question = self._source.question
-        repro = self._repro(nodes)
+        repro = repro_of(self.pieces, nodes, self._samples)
         if result is not None:
             repro.model.save(result)  # Ctrl-C may come any time
         shrunk: tuple[Shrunk, ...] = ()
@@ -185,12 +173,10 @@ class EngineAsking:
         if local is None:
             return ReductionFinish(verified=False)
         if self._shrink_seconds > 0.0:
-            trials = EngineTrials(
+            trials = Trials(
                 reference=question.reference,
-                target=question.target,
-                workspace=self._source.workspace,
-                limits=question.limits,
-                error_of=error_of,
+                lab=self._source.lab,
+                fails=functools.partial(self._fails_as, local),
                 local=local,
                 seconds=self._shrink_seconds,
                 attempts=self._attempts,
@@ -228,8 +214,8 @@ class EngineAsking:
             yield Feed("inside", {spec.name: self._recorded(spec.name) for spec in opening.model.inputs}, origin)
             return
         values = {name: self._recorded(name) for name in opening.needs}
-        with self._source.new_runner(self._source.question.reference, opening.model) as runner:
-            for turn, tensors in enumerate(turns(opening, values, runner.run)):
+        with self._source.lab.sequence(self._source.question.reference, opening.model) as run:
+            for turn, tensors in enumerate(turns(opening, values, run)):
                 yield Feed(f"turn {turn}", tensors, origin)
 
     def _recorded(self, value: str) -> np.ndarray:
@@ -245,32 +231,19 @@ class EngineAsking:
         """Release every session and temporary file."""
         self._source.close()
 
-    def _repro(self, nodes: tuple[str, ...]) -> Repro:
-        piece = self.pieces.cut(nodes)
-        samples = [
-            ReproSample(
-                {spec.name: sample[spec.name] for spec in piece.inputs},
-                {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample},
-            )
-            for sample in self._samples
-        ]
-        return Repro(piece, tuple(samples))
-
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
         """Return how a case fails by itself; asked several times when the fault comes and goes."""
-        question = self._source.question
         for _ in range(self._attempts):
-            found = failure_of(
-                repro,
-                question.target,
-                workspace=self._source.workspace,
-                limits=question.limits,
-                error_of=error_of,
-                signal=before.signal if before else 0.0,
-            )
-            if found is not None:
+            if (found := self._once(repro, before)) is not None:
                 return found
         return None
+
+    def _once(self, repro: Repro, before: Failure | None) -> Failure | None:
+        with self._source.lab.sequence(self._source.question.target, repro.model) as run:
+            return failure_of(repro, run, signal=before.signal if before else 0.0)
+
+    def _fails_as(self, local: Failure, repro: Repro) -> bool:
+        return alike(self._once(repro, local), local)
 
     def _written(
         self, repro: Repro, local: Failure, shrunk: tuple[Shrunk, ...], result: Path | None
@@ -279,7 +252,7 @@ class EngineAsking:
             return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
         folder = result.with_name(f"{result.stem}_repro")
-        target = absolute(self._source.question.target)
+        target = str(absolute(self._source.question.target))
         write_pack(folder, repro, target=target, versions=versions(), local=local)
         self._say("running the result in a fresh process")
         limits = self._source.question.limits
@@ -301,7 +274,7 @@ def otherwise(folder: Path, target: str, local: Failure, limits: Limits, attempt
         limits: Of the engine.
         attempts: Most runs; any that fails as it did will do.
     """
-    oracle = ReproOracle(folder.resolve(), target, limits, local, error_of)
+    oracle = ReproOracle(folder.resolve(), target, limits, local)
     told = ""
     with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
         for attempt in range(attempts):
@@ -314,10 +287,3 @@ def otherwise(folder: Path, target: str, local: Failure, limits: Limits, attempt
             else:
                 told = answer.verdict.detail or "it passes"
     return told
-
-
-def absolute(spec: EngineSpec) -> str:
-    """Return a spec whose script is found from anywhere."""
-    if "file" not in spec.options:
-        return str(spec)
-    return str(spec.with_options({**spec.options, "file": str(Path(spec.options["file"]).resolve())}))

@@ -12,22 +12,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.compared import Compared
+from tensortriage.compare.judgement.output_judge import Compared, OutputJudge
+from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.compare.judgement.within import carries_nothing_on
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.model.model import Model
 from tensortriage.reduce.engines.propagation import carry
 from tensortriage.reduce.engines.sample import GoldenSample
-from tensortriage.reduce.failure import BAND, Failure, FailureJudge, FailureKind, verdict_on
+from tensortriage.reduce.failure import Failure, FailureKind, verdict_on
 from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import Outcome
-from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
-from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
 from tensortriage.search.search_result import SearchResult
@@ -41,33 +39,25 @@ class EngineOracle:
     Attributes:
         pieces: Cuts candidates.
         samples: Feeds with golden values, at least one.
-        specs: Types and shapes of all values.
         reference: Engine that carries errors on to the outputs.
         target: Engine under suspicion.
         judge: Decides whether an output of the whole fails.
-        workspace: For temporary models.
-        limits: Of the target.
-        notes: Keeps how the whole failed, for when its answers come from the cache.
+        lab: Asks engines, and keeps how the whole failed; what they answer about a candidate is kept by who searches.
         identity: Digest of all that answers depend on besides the piece.
         wanted: Only failures of this kind will do for the whole; None for any.
         expected: How the whole failed; None while that is being found out.
-        tally: Counts builds and runs of the target.
         closest: Largest error at an output of the whole that does not fail, and that output.
     """
 
     pieces: Pieces
     samples: tuple[GoldenSample, ...]
-    specs: Mapping[str, ValueSpec]
     reference: EngineSpec
     target: EngineSpec
-    judge: FailureJudge
-    workspace: Workspace
-    limits: Limits
-    notes: Cache
+    judge: OutputJudge
+    lab: Lab
     identity: str
     wanted: FailureKind | None = None
     expected: Failure | None = None
-    tally: Tally = dataclasses.field(default_factory=Tally)
     closest: tuple[float, str] = (0.0, "")
     _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
@@ -89,13 +79,13 @@ class EngineOracle:
         if failure is not None and self.wanted not in (None, failure.kind):
             return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())
         if failure is not None:
-            self.notes.put(self._note(attempt), "how the whole fails", failure, seconds=0.0)
+            self.lab.case.checks.put(self._note(attempt), "how the whole fails", failure, seconds=0.0)
         return verdict_on(failure, None)
 
     def expect(self, premise: SearchResult[str]) -> None:
         """Take the failure of the first run that failed as the one that is searched for."""
         first = next(step.attempt for step in premise.history if step.outcome is CheckOutcome.SAME)
-        self.expected = self.notes.get(self._note(first), Failure)
+        self.expected = self.lab.case.checks.get(self._note(first), Failure)
 
     def _note(self, attempt: int) -> str:
         return digest(self.identity, "how the whole fails", attempt)
@@ -129,10 +119,10 @@ class EngineOracle:
         found: list[Failure] = []
         wrong, name = False, ""
         try:
-            with Runner(self.target, piece, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
+            with self.lab.sequence(self.target, piece) as run:
                 for sample, feed in zip(self.samples, feeds, strict=True):
                     name = sample.name
-                    failed, differs = self._look(sample, nodes, runner.run(feed))
+                    failed, differs = self._look(sample, nodes, run(feed))
                     wrong = wrong or differs
                     if failed is not None:
                         found.append(failed)
@@ -184,9 +174,9 @@ class EngineOracle:
                     outputs,
                     inside=nodes,
                     sample=sample,
-                    specs=self.specs,
+                    specs=self.pieces.specs,
                     engine=self.reference,
-                    workspace=self.workspace,
+                    lab=self.lab,
                 )
         except EngineError:  # the reference chokes on these values: they are wrong, however much
             value = max(errors, key=lambda name: errors[name])
@@ -224,7 +214,7 @@ class EngineOracle:
             with self._lock:
                 failing = self.judge.failing(pairs)
             return [name for name in pairs if name in failing]
-        heavy = [name for name in pairs if self._weight(sample, name, errors[name]) >= BAND]
+        heavy = [name for name in pairs if self._weight(sample, name, errors[name]) >= SAME_FAILURE]
         return [name for name in heavy if not self.judge.excuses(name, pairs[name])]
 
     def _weight(self, sample: GoldenSample, output: str, error: float) -> float:

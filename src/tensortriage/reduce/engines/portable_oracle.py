@@ -10,12 +10,11 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from tensortriage.compare.judgement.output_judge import OutputJudge
-from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -23,8 +22,9 @@ from tensortriage.model.model import Model
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
 from tensortriage.reduce.engines.sample import GoldenSample
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
-from tensortriage.runs.workspace import Workspace
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.request import Ends
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore
 
@@ -44,9 +44,7 @@ class OracleParts:
         frozen: Values that become constants.
         reference, target: Specs of the engines.
         limits: Of the target.
-        tolerance: The user's own; None without.
-        narrow: Whether the target's format is narrow.
-        floors: Limits of the outputs.
+        judge: Decides whether an output fails, by limits that are known.
         expected: How the whole fails.
         identity: Digest of all that answers depend on besides the piece.
     """
@@ -59,25 +57,12 @@ class OracleParts:
     reference: EngineSpec
     target: EngineSpec
     limits: Limits
-    tolerance: Tolerance | None
-    narrow: bool
-    floors: Mapping[str, float]
+    judge: OutputJudge
     expected: Failure
     identity: str
 
 
-class NoNotes:
-    """A cache that keeps nothing: how the whole failed is noted where the search is."""
-
-    def get(self, key: str, kind: type[Kind], /) -> Kind | None:
-        """Return None."""
-        return None
-
-    def put(self, key: str, question: str, answer: Any, /, *, seconds: float) -> None:
-        """Keep nothing."""
-
-
-def parts_of(oracle: EngineOracle, judge: OutputJudge, expected: Failure) -> OracleParts:
+def parts_of(oracle: EngineOracle, expected: Failure) -> OracleParts:
     """Take an oracle apart; its golden values are read into memory."""
     pieces = oracle.pieces
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
@@ -89,21 +74,19 @@ def parts_of(oracle: EngineOracle, judge: OutputJudge, expected: Failure) -> Ora
             (sample.feed, {name: np.asarray(sample.golden[name]) for name in sample.golden.names()})
             for sample in oracle.samples
         ),
-        specs=oracle.specs,
+        specs=pieces.specs,
         ends=pieces.ends,
         frozen=pieces.frozen,
-        reference=_from_anywhere(oracle.reference),
-        target=_from_anywhere(oracle.target),
-        limits=oracle.limits,
-        tolerance=judge.tolerance,
-        narrow=judge.narrow,
-        floors=judge.limits,
+        reference=absolute(oracle.reference),
+        target=absolute(oracle.target),
+        limits=oracle.lab.limits,
+        judge=dataclasses.replace(oracle.judge, measure=dict),
         expected=expected,
         identity=oracle.identity,
     )
 
 
-def _from_anywhere(spec: EngineSpec) -> EngineSpec:
+def absolute(spec: EngineSpec) -> EngineSpec:
     """Return a spec whose script is found from any working directory."""
     if "file" not in spec.options:
         return spec
@@ -119,15 +102,13 @@ def put_together(parts: OracleParts) -> EngineOracle:
     oracle = EngineOracle(
         pieces=Pieces(model, specs=parts.specs, ends=parts.ends, frozen=parts.frozen),
         samples=tuple(GoldenSample(feed, MemoryStore(golden)) for feed, golden in parts.samples),
-        specs=parts.specs,
         reference=parts.reference,
         target=parts.target,
-        judge=OutputJudge(parts.tolerance, dict, parts.narrow, dict(parts.floors)),
-        workspace=Workspace(folder),
-        limits=parts.limits,
-        notes=NoNotes(),
+        judge=parts.judge,
+        lab=Lab(limits=parts.limits),
         identity=parts.identity,
         expected=parts.expected,
     )
     weakref.finalize(oracle, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(oracle, oracle.lab.close)
     return oracle

@@ -16,8 +16,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.inject_error import ERROR_PREFIX, perturb
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.reduce.engines.sample import GoldenSample
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -31,7 +30,7 @@ def carry(
     sample: GoldenSample,
     specs: Mapping[str, ValueSpec],
     engine: EngineSpec,
-    workspace: Workspace,
+    lab: Lab,
 ) -> dict[str, np.ndarray]:
     """Return outputs of the model as they are when some values are wrong and everything else is right.
 
@@ -43,7 +42,7 @@ def carry(
         sample: Golden values.
         specs: Types and shapes of all values.
         engine: The reference.
-        workspace: For the temporary model.
+        lab: Asks it.
 
     Raises:
         EngineError: When the reference refuses or fails the rest of the model.
@@ -63,8 +62,8 @@ def carry(
     if added:
         rest = perturb(rest, added, specs=specs, sparing=inside)
     feed = {spec.name: _fed(spec.name, wrong, sample) for spec in rest.inputs}
-    with Runner(engine, rest, workspace=workspace) as runner:
-        return found | dict(runner.run(feed))
+    with lab.sequence(engine, rest) as run:
+        return found | dict(run(feed))
 
 
 def _nodes(

@@ -1,11 +1,16 @@
-"""One set of inputs of the model with everything the reference computed from it."""
+"""One set of inputs of the model with everything the reference computed from it, and pieces that are fed from it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample
+from tensortriage.reduce.request import Ends
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
@@ -44,7 +49,28 @@ class GoldenSample:
         return (*self.feed.tensors, *self.golden.names())
 
 
-def recorded(
+def golden_pieces(model: Model, samples: tuple[GoldenSample, ...], ends: Ends = Ends.BOTH) -> Pieces:
+    """Return the pieces of a model as samples know its values; shapes that they agree on are constants."""
+    declared = value_specs(model)
+    symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
+    specs = {**declared, **_recorded(samples, declared, symbols)}
+    return Pieces(model, specs=specs, ends=ends, frozen=_agreed(samples, frozenset(model.graph.shape_like)))
+
+
+def repro_of(pieces: Pieces, nodes: Sequence[str], samples: Sequence[GoldenSample]) -> Repro:
+    """Return a piece with what it is fed with and what it should give on every sample."""
+    piece = pieces.cut(nodes)
+    fed = [
+        ReproSample(
+            {spec.name: sample[spec.name] for spec in piece.inputs},
+            {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample},
+        )
+        for sample in samples
+    ]
+    return Repro(piece, tuple(fed))
+
+
+def _recorded(
     samples: tuple[GoldenSample, ...], declared: Mapping[str, ValueSpec], symbols: frozenset[str]
 ) -> dict[str, ValueSpec]:
     """Return what the samples say of every value: sizes that are declared dynamic, or differ between samples, stay so.
@@ -69,7 +95,7 @@ def recorded(
     return found
 
 
-def agreed(samples: tuple[GoldenSample, ...], names: frozenset[str]) -> dict[str, np.ndarray]:
+def _agreed(samples: tuple[GoldenSample, ...], names: frozenset[str]) -> dict[str, np.ndarray]:
     """Return those of some values that are equal in all samples."""
     found: dict[str, np.ndarray] = {}
     for name in sorted(names):

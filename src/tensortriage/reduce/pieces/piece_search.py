@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.errors import UsageError
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.request import Ends
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize

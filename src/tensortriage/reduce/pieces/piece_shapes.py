@@ -1,6 +1,5 @@
 """Types and shapes of the values at which a model may be cut, when there are no golden values to take them from."""
 
-import enum
 from collections.abc import Callable, Mapping
 
 from tensortriage.engines.spec import PLAIN
@@ -9,34 +8,19 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import markable
-from tensortriage.runs.capture import capture
-from tensortriage.runs.workspace import Workspace
+from tensortriage.reduce.request import ShapeSource
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 
-BATCH_BYTES = 256 << 20
 
-
-class ShapeSource(enum.Enum):
-    """How types and shapes become known; the value is the word in files."""
-
-    INFERENCE = "inference"
-    """By shape inference; by running the model where that leaves a type open."""
-    RUN = "run"
-    """By running the model; nothing stays dynamic."""
-    DECLARED = "declared"
-    """As the model declares them."""
-
-
-def piece_specs(
-    model: Model, source: ShapeSource, feed: Callable[[], Feed], *, workspace: Workspace
-) -> Mapping[str, ValueSpec]:
+def piece_specs(model: Model, source: ShapeSource, feed: Callable[[], Feed], lab: Lab) -> Mapping[str, ValueSpec]:
     """Return what is known of every value.
 
     Args:
         model: The model.
         source: How shapes become known.
         feed: Gives inputs to run it on, if that is needed.
-        workspace: For the temporary model.
+        lab: Runs it.
 
     Raises:
         EngineError: When the model was to be run and ONNX Runtime cannot.
@@ -49,15 +33,14 @@ def piece_specs(
         if not unknown:
             return specs
     try:
-        return specs | _seen(model, feed(), specs, workspace)
+        return specs | _seen(model, feed(), specs, lab)
     except (EngineError, ModelError):
         if source is ShapeSource.RUN:
             raise
         return specs
 
 
-def _seen(model: Model, feed: Feed, specs: Mapping[str, ValueSpec], workspace: Workspace) -> dict[str, ValueSpec]:
+def _seen(model: Model, feed: Feed, specs: Mapping[str, ValueSpec], lab: Lab) -> dict[str, ValueSpec]:
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
-    values = markable(model)
-    batches = capture(PLAIN, model, feed, values, workspace=workspace, specs=specs, batch_bytes=BATCH_BYTES)
+    batches = lab.captured(PLAIN, model, feed, markable(model), specs=specs)
     return found | {name: ValueSpec.of(name, array) for name, array in batches}

@@ -5,7 +5,6 @@ no longer disappear in their fusion, and with it the fault. So a piece returns i
 uses. What goes wrong inside shows there. It may be cut *marked* as well, with every value that leaves it for an output.
 """
 
-import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -14,17 +13,8 @@ from tensortriage.model.cutting.cut_units import inseparable_units
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.reduce.request import Ends
 from tensortriage.values.spec import ValueSpec
-
-
-class Ends(enum.Enum):
-    """Which ends of the model a reduction may cut off."""
-
-    BOTH = "both"
-    KEEP_INPUTS = "keep-inputs"
-    """Pieces start at the inputs of the model: with a node they hold all that leads to it."""
-    KEEP_OUTPUTS = "keep-outputs"
-    """Pieces end at the outputs of the model: with a node they hold all that follows from it."""
 
 
 class Pieces:

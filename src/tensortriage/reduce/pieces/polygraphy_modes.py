@@ -9,8 +9,10 @@ there, bisection asks about the first node too instead of taking it for good.
 import threading
 from collections.abc import Callable, Sequence
 
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.request import Ends, ReduceMode
 from tensortriage.search.dialogue import Ask, Dialogue, Pass, Reply, SearchState
+from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 
 WHOLE, LAST, FIRST, RESULT = "whole", "outputs", "inputs", "result"
 """Phases of Polygraphy's searches, in order; the middle ones are its words."""
@@ -67,6 +69,15 @@ class Phases:
 Candidates = Sequence[frozenset[str]]
 """Pieces, one for each node that they end in or start at."""
 Visit = Callable[[SearchState[str], Candidates, Phases, str], Dialogue[str]]
+
+
+def passes_of(mode: ReduceMode, pieces: Pieces, ends: Ends, phases: Phases) -> tuple[Pass[str], ...]:
+    """Return what a mode does."""
+    if mode is ReduceMode.BISECT:
+        return (bisect(pieces, ends, phases),)
+    if mode is ReduceMode.LINEAR:
+        return (linear(pieces, ends, phases),)
+    return TO_BLOCKS if mode is ReduceMode.BLOCKS else TO_ITEMS
 
 
 def bisect(pieces: Pieces, ends: Ends, phases: Phases) -> Pass[str]:

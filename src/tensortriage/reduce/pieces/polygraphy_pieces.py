@@ -17,9 +17,9 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
-from tensortriage.runs.capture import capture
-from tensortriage.runs.workspace import Workspace
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.request import Ends
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 
 _logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class PolygraphyPieces(Pieces):
         model: The model.
         specs: Types and shapes of its values.
         samples: Gives the data that frozen values come from.
-        workspace: For the temporary model that gives them.
+        lab: Runs the model for them.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class PolygraphyPieces(Pieces):
         *,
         specs: Mapping[str, ValueSpec],
         samples: Callable[[], Iterator[Feed]],
-        workspace: Callable[[], Workspace],
+        lab: Lab,
     ) -> None:
         super().__init__(model, specs=specs, ends=Ends.BOTH)
         self._samples = samples
-        self._workspace = workspace
+        self._lab = lab
         self._feed: Feed | None = None
         self._asked = False
         self._seen: dict[str, np.ndarray] = {}
@@ -77,8 +77,7 @@ class PolygraphyPieces(Pieces):
         feed = self._sample() if missing else None
         if feed is not None:
             try:
-                with self._workspace() as workspace:
-                    self._seen.update(capture(PLAIN, self.model, feed, missing, workspace=workspace, specs=self.specs))
+                self._seen.update(self._lab.captured(PLAIN, self.model, feed, missing, specs=self.specs))
             except (EngineError, ModelError) as error:
                 _logger.warning("branches that are cut off stay inputs: %s", error.message)
                 self._feed = None

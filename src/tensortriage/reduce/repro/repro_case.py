@@ -7,28 +7,27 @@ nearly vanished on the way: rounding noise over zero would look like any failure
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
-from tensortriage.reduce.failure import BAND, Failure, FailureKind, essence
+from tensortriage.reduce.failure import Failure, FailureKind, essence
+from tensortriage.runs.lab import Lab, Run
 from tensortriage.runs.outcome import Outcome
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
 
 MODEL_NAME = "model.onnx"
-VANISHED = 1e-3
-"""Share of the signal that was there when the case was cut out, below which errors are relative to this share."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,33 +46,21 @@ class Repro:
     samples: tuple[ReproSample, ...]
 
 
-def failure_of(
-    repro: Repro,
-    target: EngineSpec,
-    *,
-    workspace: Workspace,
-    limits: Limits,
-    error_of: Callable[[Metrics], float],
-    signal: float = 0.0,
-) -> Failure | None:
-    """Return the worst way in which a repro fails on an engine, built anew; None when its results are all exact.
+def failure_of(repro: Repro, run: Run, *, signal: float = 0.0) -> Failure | None:
+    """Return the worst way in which a repro fails; None when its results are all exact.
 
     Args:
         repro: The case.
-        target: The engine.
-        workspace: For temporary models.
-        limits: Of the engine.
-        error_of: Relative size of an error.
+        run: Runs its model on the engine that may fail.
         signal: Root mean square of the right value when the case was cut out.
     """
     least = VANISHED * signal
     worst: Failure | None = None
     try:
-        with Runner(target, repro.model, workspace=workspace, limits=limits) as runner:
-            for number, sample in enumerate(repro.samples):
-                found = _compare(sample, runner.run(sample.inputs), str(number), error_of, least)
-                if found is not None and (worst is None or found.error > worst.error):
-                    worst = found
+        for number, sample in enumerate(repro.samples):
+            found = _compare(sample, run(sample.inputs), str(number), least)
+            if found is not None and (worst is None or found.error > worst.error):
+                worst = found
     except EngineError as error:
         return Failure.of(Outcome.of(error))
     return worst
@@ -85,16 +72,10 @@ def alike(failure: Failure | None, local: Failure) -> bool:
         return False
     if not failure.kind.numeric:
         return essence(failure.message) == essence(local.message)
-    return failure.error >= BAND * local.error
+    return failure.error >= SAME_FAILURE * local.error
 
 
-def _compare(
-    sample: ReproSample,
-    outputs: Mapping[str, np.ndarray],
-    name: str,
-    error_of: Callable[[Metrics], float],
-    least_signal: float,
-) -> Failure | None:
+def _compare(sample: ReproSample, outputs: Mapping[str, np.ndarray], name: str, least_signal: float) -> Failure | None:
     worst: Failure | None = None
     for output, golden in sample.outputs.items():
         array = outputs[output]
@@ -119,26 +100,18 @@ class ReproOracle:
         target: Spec of the engine.
         limits: Of the engine.
         local: How it should fail.
-        error_of: A function at the top of an importable module.
     """
 
     folder: Path
     target: str
     limits: Limits
     local: Failure
-    error_of: Callable[[Metrics], float]
 
     def __call__(self, candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         """Run the repro; there is but one candidate."""
-        with Workspace() as workspace:
-            failure = failure_of(
-                load_repro(self.folder),
-                EngineSpec.parse(self.target),
-                workspace=workspace,
-                limits=self.limits,
-                error_of=self.error_of,
-                signal=self.local.signal,
-            )
+        repro = load_repro(self.folder)
+        with Lab(limits=self.limits) as lab, lab.sequence(EngineSpec.parse(self.target), repro.model) as run:
+            failure = failure_of(repro, run, signal=self.local.signal)
         if alike(failure, self.local):
             return OracleVerdict(CheckOutcome.SAME)
         return OracleVerdict(CheckOutcome.PASS, detail="it passes" if failure is None else failure.describe())

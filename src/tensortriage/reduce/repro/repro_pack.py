@@ -8,9 +8,10 @@ import re
 import shutil
 from pathlib import Path
 
+from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
-from tensortriage.reduce.failure import BAND, Failure
+from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.repro.packed_module import MODULE_FILES, PackedModule, write_module
 from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.reduce.repro.repro_script import script
@@ -120,4 +121,4 @@ def _foreign(folder: Path) -> Path | None:
 
 def limit_of(local: Failure) -> float:
     """Return the relative error that still counts as the failure."""
-    return BAND * local.error if local.kind.numeric and math.isfinite(local.error) else 1e-4
+    return SAME_FAILURE * local.error if local.kind.numeric and math.isfinite(local.error) else 1e-4

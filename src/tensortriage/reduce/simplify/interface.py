@@ -7,6 +7,7 @@ from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.reduce.repro.repro_case import Repro, ReproSample
 from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import whole_number
 
 
 def drop_samples(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]:
@@ -14,7 +15,7 @@ def drop_samples(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]:
     count = len(repro.samples)
     if count == 1:
         return repro, None
-    first = int(trials.local.sample) if trials.local.sample.isdigit() else 0
+    first = whole_number(trials.local.sample) or 0
     for number in sorted(range(count), key=lambda number: number != first):
         alone = Repro(repro.model, (repro.samples[number],))
         if trials.fails_alike(alone):

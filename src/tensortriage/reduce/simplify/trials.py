@@ -4,33 +4,31 @@ A step that changes numbers or sizes changes what is right as well, so the outpu
 reference. A step that does not run on the reference, or no longer fails on the target, is not taken.
 """
 
-import abc
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.repro.repro_case import Repro, ReproSample, alike, failure_of
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample
+from tensortriage.runs.lab import Lab
 
 Feeds = Sequence[Mapping[str, np.ndarray]]
 
 
 @dataclasses.dataclass(kw_only=True)
-class Trials(abc.ABC):
-    """Tries steps until the time for them is used up; whoever judges adds how.
+class Trials:
+    """Tries steps until the time for them is used up.
 
     Attributes:
         reference: Engine that says what is right.
-        workspace: For temporary models.
+        lab: Asks it.
+        fails: Says whether one run of a case fails as it should; some show its model to somebody else, and need inputs
+            and outputs only to tell that it runs.
         seconds: Time for all steps together.
         attempts: Runs of one step before it counts as not failing.
         local: How the case should fail, as far as that is known.
@@ -38,7 +36,8 @@ class Trials(abc.ABC):
     """
 
     reference: EngineSpec
-    workspace: Workspace
+    lab: Lab
+    fails: Callable[[Repro], bool]
     seconds: float
     attempts: int = 1
     local: Failure = dataclasses.field(default_factory=lambda: Failure(FailureKind.WRONG))
@@ -57,17 +56,13 @@ class Trials(abc.ABC):
         self.made += 1
         return any(self.fails(repro) for _ in range(self.attempts))
 
-    @abc.abstractmethod
-    def fails(self, repro: Repro) -> bool:
-        """Say whether one run of a case fails as it should."""
-
     def record(self, model: Model, feeds: Feeds) -> Repro | None:
         """Return a case with the outputs that the reference gives; None when it cannot run the model."""
         samples: list[ReproSample] = []
         try:
-            with Runner(self.reference, model, workspace=self.workspace) as runner:
+            with self.lab.sequence(self.reference, model) as run:
                 for feed in feeds:
-                    outputs = {name: np.array(array) for name, array in runner.run(feed).items()}
+                    outputs = {name: np.array(array) for name, array in run(feed).items()}
                     samples.append(ReproSample(dict(feed), outputs))
         except TriageError:
             return None
@@ -81,45 +76,3 @@ class Trials(abc.ABC):
             return None
         repro = self.record(model, feeds)
         return repro if repro is not None and self.fails_alike(repro) else None
-
-
-@dataclasses.dataclass(kw_only=True)
-class EngineTrials(Trials):
-    """Runs cases on the target.
-
-    Attributes:
-        target: Engine that fails.
-        limits: Of the target.
-        error_of: Relative size of an error.
-    """
-
-    target: EngineSpec
-    limits: Limits
-    error_of: Callable[[Metrics], float]
-
-    def fails(self, repro: Repro) -> bool:
-        """Say whether one run of a case fails as it should."""
-        failure = failure_of(
-            repro,
-            self.target,
-            workspace=self.workspace,
-            limits=self.limits,
-            error_of=self.error_of,
-            signal=self.local.signal,
-        )
-        return alike(failure, self.local)
-
-
-@dataclasses.dataclass(kw_only=True)
-class CheckTrials(Trials):
-    """Shows the models of cases to somebody else; their inputs and outputs only tell that the models run.
-
-    Attributes:
-        judge: Says whether a model fails as it should.
-    """
-
-    judge: Callable[[Model], bool]
-
-    def fails(self, repro: Repro) -> bool:
-        """Say whether one check of a model fails as it should."""
-        return self.judge(repro.model)

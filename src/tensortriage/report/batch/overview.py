@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from tensortriage.report.batch.batch_result import BatchResult, CellOutcome, CellResult
 from tensortriage.report.html_page import asset, policy, template
+from tensortriage.report.tables import Column, Looks, Table, TableCell
 
 SIGNS = {
     CellOutcome.AS_EXPECTED: "✓",
@@ -42,11 +43,24 @@ def render_overview(result: BatchResult) -> str:
     return template("batch.html.j2", sign=SIGNS.__getitem__).render(
         result=result,
         tables=tables(result.cells),
-        unexpected=[cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED],
+        unexpected=_unexpected(result),
         counts=[(outcome, result.count_of(outcome)) for outcome in CellOutcome],
         policy=policy(style),
         style=Markup(style),
     )
+
+
+def _unexpected(result: BatchResult) -> Table:
+    columns: Sequence[Column[CellResult]] = (
+        Column("cell", lambda cell: TableCell(cell.name, link=cell.report)),
+        Column("expected", lambda cell: cell.expected),
+        Column("note", lambda cell: cell.note, Looks.QUIET),
+        Column("why not", lambda cell: cell.reason, Looks.SENTENCE),
+        Column("what it said", lambda cell: cell.ending.summary if cell.ending else "", Looks.SENTENCE),
+        Column("command", lambda cell: cell.line, Looks.CODE),
+    )
+    cells = [cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED]
+    return Table.of("Not as expected", "cell", columns, cells)
 
 
 def tables(cells: Sequence[CellResult]) -> list[OverviewTable]:

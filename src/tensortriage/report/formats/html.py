@@ -12,14 +12,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tensortriage.report.document import Report
+from tensortriage.report.case_tables import MOST_ROWS, culprits, outputs, ranges, shapes
+from tensortriage.report.document import Report, step_cost
 from tensortriage.report.html_page import asset, policy, template
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values import text as words
 from tensortriage.values.serial import to_plain
-
-MAX_ROWS = 12
-"""Rows of the static tables of culprits and feeds; the table of ops holds all."""
 
 _SCRIPTS = ("page.js", "chart.js", "table.js", "main.js")
 _LONGEST_EVIDENCE = 2000
@@ -29,14 +27,18 @@ def render(report: Report) -> str:
     """Return a self-contained page; it needs a browser of 2022 or later, and no network."""
     script = "".join(('"use strict";\n(() => {\n', *map(asset, _SCRIPTS), "\n})();\n"))
     style = asset("report.css")
-    return template("report.html.j2", evidence=_evidence).render(
+    return template("report.html.j2", evidence=_evidence, cost=step_cost).render(
         report=report,
         policy=policy(style, script),
         # These three are not from the report, or were escaped by `data_block`.
         style=Markup(style),
         script=Markup(script),
         data=Markup(data_block(report)),
-        max_rows=MAX_ROWS,
+        culprits=culprits(report),
+        outputs=outputs(report),
+        ranges=ranges(report),
+        shapes=shapes(report),
+        max_rows=MOST_ROWS,
         breakers=BREAKERS,
     )
 

@@ -8,21 +8,20 @@ by as many backticks as opened it, so the fence is one longer than the longest r
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensortriage.diagnose.state.verdict import Culprit
-from tensortriage.report.document import Report
+from tensortriage.report.case_tables import MOST_ROWS, culprits, outputs, ranges, shapes
+from tensortriage.report.document import Report, step_cost
+from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_plain
-from tensortriage.values.text import count, decibel, duration, magnitude, percent, shape, shorten, times
+from tensortriage.values.text import count, percent, shorten
 
-MAX_ROWS = 12
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 600
 _LONGEST_EVIDENCE = 1500
-_WITHIN = {"within": "yes", "as predicted": "as predicted", "outside": "**no**"}
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
 _BLOCK_START = re.compile(r"^(?:()([-+#=])|(\d+)([.)])(?=\s|$))")
 _REFERENCE = re.compile(r"([@#](?=\w)|:(?=//))")
@@ -34,10 +33,11 @@ def render(report: Report) -> str:
         _head(report),
         _remedy(report),
         _environment(report),
-        _culprits(report),
-        _outputs(report),
-        _ranges(report),
-        _shapes(report),
+        table_lines(culprits(report)),
+        _breakers(report),
+        table_lines(outputs(report)),
+        table_lines(ranges(report)),
+        table_lines(shapes(report)),
         _steps(report),
         _next(report),
     )
@@ -80,7 +80,7 @@ def _environment(report: Report) -> Iterable[str]:
         ("Target model", code(case.target_model.path) if case.target_model else ""),
         ("Reference", code(case.reference)),
         ("Target", code(case.target)),
-        ("Inputs", ", ".join(f"{code(feed.name)} ({plain(feed.origin)})" for feed in case.feeds[:MAX_ROWS])),
+        ("Inputs", ", ".join(f"{code(feed.name)} ({plain(feed.origin)})" for feed in case.feeds[:MOST_ROWS])),
         ("Versions", ", ".join(f"{plain(name)} {plain(version)}" for name, version in case.versions.items())),
         ("Command", code(case.command)),
         ("Created", plain(case.created)),
@@ -89,101 +89,10 @@ def _environment(report: Report) -> Iterable[str]:
     yield ""
 
 
-def _culprits(report: Report) -> Iterable[str]:
-    culprits = report.verdict.culprits
-    if not culprits:
-        return
-    yield "### Culprits"
-    yield ""
-    yield from _table(
-        ("op", "node", "local error", "x floor", "influence", "explains", "why"),
-        (
-            (
-                cell_code(c.op_type), _node(report, c), magnitude(c.local_error), times(c.floor_ratio),
-                magnitude(c.influence), percent(report.explained_share(c)),
-                "; ".join(filter(None, (plain(c.reason), *map(plain, c.anatomy)))) or "-",
-            )
-            for c in culprits[:MAX_ROWS]
-        ),
-    )  # fmt: skip
-    yield from _more(len(culprits), "culprit")
-    yield ""
+def _breakers(report: Report) -> Iterable[str]:
     if report.verdict.breakers:
-        yield f"Fusion breakers ({BREAKERS}): {', '.join(map(code, report.verdict.breakers[:MAX_ROWS]))}"
+        yield f"Fusion breakers ({BREAKERS}): {', '.join(map(code, report.verdict.breakers[:MOST_ROWS]))}"
         yield ""
-
-
-def _node(report: Report, culprit: Culprit) -> str:
-    origin = report.origin_words(culprit)
-    return cell_code(culprit.node) + (f" from {cell_code(origin)}" if origin else "")
-
-
-def _outputs(report: Report) -> Iterable[str]:
-    rows = report.worst_outputs()
-    if not rows:
-        return
-    yield "### Outputs"
-    yield ""
-    yield from _table(
-        ("output", "type", "SQNR dB", "relative RMS error", "floor", "predicted", "max abs error", "NaN/Inf", "within"),
-        (
-            (
-                cell_code(row.name), plain(f"{row.dtype} {shape(row.shape)}"), decibel(row.sqnr_db),
-                magnitude(row.relative_rms_error), magnitude(row.floor), magnitude(row.predicted),
-                magnitude(row.max_abs_error), str(row.nonfinite_target or "-"), _WITHIN[report.judgement(row)],
-            )
-            for row in rows[:MAX_ROWS]
-        ),
-    )  # fmt: skip
-    yield from _more(len(rows), "output")
-    if report.told_outputs:
-        yield ""
-        yield from (f"- {plain(sentence)}" for sentence in report.told_outputs[:MAX_ROWS])
-    if report.verdict.anatomy:
-        yield ""
-        yield "The error of the worst output:"
-        yield ""
-        yield from (f"- {plain(sentence)}" for sentence in report.verdict.anatomy)
-    yield ""
-
-
-def _shapes(report: Report) -> Iterable[str]:
-    if not report.verdict.shapes:
-        return
-    yield "### Shapes"
-    yield ""
-    yield from _table(
-        ("shape", "outcome", "output", "relative RMS error", "x floor", "why"),
-        (
-            (
-                plain(row.shape), f"**{plain(row.outcome)}**" if row.fails else plain(row.outcome),
-                cell_code(row.output) if row.output else "-", magnitude(row.error), times(row.floor_ratio),
-                plain(row.message) or "-",
-            )
-            for row in report.verdict.shapes
-        ),
-    )  # fmt: skip
-    yield ""
-
-
-def _ranges(report: Report) -> Iterable[str]:
-    misfits = report.misfits()
-    if not misfits:
-        return
-    yield f"### What {report.ranges.precision} cannot hold"
-    yield ""
-    yield from _table(
-        ("op", "node", "tensor", "largest", "what", "certain"),
-        (
-            (
-                cell_code(row.op_type), cell_code(row.node), cell_code(row.value), magnitude(row.max_abs),
-                plain(misfit.words), "yes" if misfit.cannot else "may be",
-            )
-            for row, misfit in misfits[:MAX_ROWS]
-        ),
-    )  # fmt: skip
-    yield from _more(len(misfits), "tensor")
-    yield ""
 
 
 def _steps(report: Report) -> Iterable[str]:
@@ -192,7 +101,7 @@ def _steps(report: Report) -> Iterable[str]:
     yield "### Path taken"
     yield ""
     for number, step in enumerate(report.verdict.steps, 1):
-        yield f"{number}. {plain(step.question)} **{plain(step.answer)}** ({duration(step.seconds)})"
+        yield f"{number}. {plain(step.question)} **{plain(step.answer)}** ({step_cost(step)})"
         if step.evidence:
             yield ""
             yield from (f"    {line}".rstrip() for line in _evidence(step.evidence))
@@ -211,29 +120,42 @@ def _evidence(evidence: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _next(report: Report) -> Iterable[str]:
-    if not report.verdict.next:
+    if report.verdict.next:
+        yield from ("### Next", "", *fenced(report.verdict.next))
+
+
+def fenced(commands: Iterable[str]) -> Iterable[str]:
+    """Yield commands as a block to be copied."""
+    lines = list(map(printable, commands))
+    fence = "`" * max(3, _longest_backtick_run("\n".join(lines)) + 1)
+    yield from (f"{fence}sh", *lines, fence, "")
+
+
+def table_lines(table: Table) -> Iterable[str]:
+    """Yield a table under its title, of its first rows; nothing when it has none."""
+    if not table.rows:
         return
-    commands = [printable(command) for command in report.verdict.next]
-    fence = "`" * max(3, _longest_backtick_run("\n".join(commands)) + 1)
-    yield "### Next"
+    yield f"### {plain(table.title)}"
     yield ""
-    yield f"{fence}sh"
-    yield from commands
-    yield fence
-    yield ""
-
-
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + "---|" * len(titles)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
-def _more(total: int, noun: str) -> Iterable[str]:
-    if total > MAX_ROWS:
+    yield "| " + " | ".join(column.full_title for column in table.columns) + " |"
+    yield "|" + "".join("---:|" if column.looks is Looks.NUMBER else "---|" for column in table.columns)
+    for row in table.rows[:MOST_ROWS]:
+        yield "| " + " | ".join(map(_cell, row, table.columns)) + " |"
+    if len(table.rows) > MOST_ROWS:
         yield ""
-        yield f"... and {count(total - MAX_ROWS, noun)} more."
+        yield f"... and {count(len(table.rows) - MOST_ROWS, table.noun)} more."
+    if table.notes:
+        yield ""
+        yield from (f"- {plain(f'{label}: {text}' if label else text)}" for label, text in table.notes[:MOST_ROWS])
+    yield ""
+
+
+def _cell(cell: TableCell, column: Column[object]) -> str:
+    if column.looks in (Looks.NAME, Looks.OP, Looks.CODE):
+        return cell_code(cell.text) if cell.text else "-"
+    if column.looks is Looks.NUMBER:
+        return cell.text
+    return f"**{plain(cell.text)}**" if cell.tone is Tone.PROBLEM else plain(cell.text) or "-"
 
 
 def plain(text: str) -> str:

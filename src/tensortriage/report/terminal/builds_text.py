@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage.builds.trial import BuildJudgement
-from tensortriage.search.statistics.stop_rule import RepeatStop
+from tensortriage.search.statistics.repeats import RepeatStop
 from tensortriage.values.text import count, duration
 
 WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}

@@ -4,33 +4,33 @@ import json
 from collections.abc import Iterator, Sequence
 
 from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.values.printable import printable
+from tensortriage.report.terminal.lines import Line
 from tensortriage.values.text import count
 
 MOST_PLACES = 3
 """Places told of each rule; --json has them all."""
 
+_COLOURS = {Severity.EXCEPTION: "red", Severity.PROBLEM: "red", Severity.HINT: "cyan"}
 _LEVELS = {Severity.EXCEPTION: "exception", Severity.PROBLEM: "warning", Severity.HINT: "info"}
 
 
-def finding_lines(findings: Sequence[LintFinding]) -> Iterator[tuple[Severity, str]]:
-    """Yield lines, each with the severity of what it tells; the first of a paragraph starts at the margin."""
+def finding_lines(findings: Sequence[LintFinding]) -> Iterator[Line]:
+    """Yield a paragraph for each rule, the first line of it at the margin and in the colour of its severity."""
     groups: dict[tuple[Severity, str], list[LintFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.slug), []).append(finding)
     for (severity, slug), group in groups.items():
         places = "" if len(group) == 1 else f", {len(group)} times"
-        yield severity, f"{severity.value}[{printable(slug)}]{places}"
+        yield [(f"{severity.value}[{slug}]{places}", _COLOURS[severity])]
         said = ""
         for finding in group[:MOST_PLACES]:
             place = _place(finding)
-            why = printable(finding.why)
-            yield severity, f"  {place}: {why}" if place and why != said else f"  {place or why}"
-            said = why
+            yield f"  {place}: {finding.why}" if place and finding.why != said else f"  {place or finding.why}"
+            said = finding.why
         if len(group) > MOST_PLACES:
-            yield severity, f"  ... and {len(group) - MOST_PLACES} more: --json has them all"
+            yield f"  ... and {len(group) - MOST_PLACES} more: --json has them all"
         if group[0].cure:
-            yield severity, f"  cure: {printable(group[0].cure)}"
+            yield f"  cure: {group[0].cure}"
 
 
 def closing_line(
@@ -42,7 +42,7 @@ def closing_line(
     if formats:
         text += f"; meant for {', '.join(formats)}"
     if target:
-        text += f"; {printable(target)} runs {passing} of {count(passing + failing + skipped, 'node')}"
+        text += f"; {target} runs {passing} of {count(passing + failing + skipped, 'node')}"
     return text
 
 
@@ -60,11 +60,11 @@ def polygraphy_report(findings: Sequence[LintFinding], *, passing: Sequence[str]
 
 
 def _place(finding: LintFinding) -> str:
-    parts = [f"{printable(finding.op_type)} '{printable(finding.node)}'"] if finding.node else []
+    parts = [f"{finding.op_type} '{finding.node}'"] if finding.node else []
     if origin := finding.origin.beside(finding.node):
-        parts.append(printable(origin))
+        parts.append(origin)
     if finding.value:
-        parts.append(f"value '{printable(finding.value)}'")
+        parts.append(f"value '{finding.value}'")
     if finding.where:
-        parts.append(f"in {printable(finding.where)}")
+        parts.append(f"in {finding.where}")
     return ", ".join(parts)

@@ -1,7 +1,4 @@
-"""A model as text: its contents on one screen, or every node on a few lines.
-
-Plain text without Rich, which takes longer to import than a model of two thousand nodes takes to read.
-"""
+"""A model as text: its contents on one screen, or every node on a few lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,19 +6,20 @@ from tensortriage.model.inspect.node_listing import LayerFacts
 from tensortriage.model.inspect.outline import ValueFacts
 from tensortriage.model.inspect.repeated_blocks import RepeatedBlock
 from tensortriage.model.inspect.summary import ModelSummary
-from tensortriage.values.printable import printable
-from tensortriage.values.text import count, magnitude, shorten
+from tensortriage.report.tables import Looks
+from tensortriage.report.terminal.lines import Line
+from tensortriage.report.terminal.table_text import listing
+from tensortriage.values.text import count, magnitude, size, some
 
 MOST_ROWS = 12
-_LONGEST_NAME = 60
 
 
-def summary_lines(summary: ModelSummary) -> Iterator[str]:
+def summary_lines(summary: ModelSummary) -> Iterator[Line]:
     """Yield the lines of a summary."""
-    producer = f", by {printable(summary.producer)}" if summary.producer else ""
-    opsets = ", ".join(f"{printable(domain)} {version}" for domain, version in summary.opsets.items())
-    name = printable(summary.name) or "(unnamed)"
-    yield f"{printable(summary.path)}: graph {name}, IR {summary.ir_version}{producer}"
+    producer = f", by {summary.producer}" if summary.producer else ""
+    opsets = ", ".join(f"{domain} {version}" for domain, version in summary.opsets.items())
+    name = summary.name or "(unnamed)"
+    yield f"{summary.path}: graph {name}, IR {summary.ir_version}{producer}"
     inner = f" ({summary.all_nodes:,} with bodies and functions)" if summary.all_nodes != summary.nodes else ""
     yield f"  opset       {opsets}"
     yield f"  nodes       {summary.nodes:,}{inner}, {count(len(summary.ops), 'operator')}"
@@ -35,9 +33,8 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     yield from _bodies(summary)
     if summary.functions:
         yield f"functions ({len(summary.functions)})"
-        rows = [(printable(f.name), count(f.nodes, "node"), count(f.calls, "call")) for f in summary.functions]
-        yield from table(rows[:MOST_ROWS])
-        yield from _more(len(rows))
+        rows = [(f.name, count(f.nodes, "node"), count(f.calls, "call")) for f in summary.functions]
+        yield from _listing(rows, Looks.TEXT, Looks.NUMBER, Looks.NUMBER)
 
 
 def layer_lines(layers: Iterable[LayerFacts], *, attributes: bool) -> Iterator[str]:
@@ -46,52 +43,30 @@ def layer_lines(layers: Iterable[LayerFacts], *, attributes: bool) -> Iterator[s
     for layer in layers:
         if layer.where != where:
             where = layer.where
-            yield f"in {printable(where)}" if where else "in the main graph"
-        yield f"node {layer.index}  {printable(layer.op_type)}  {printable(layer.name) or '(unnamed)'}"
+            yield f"in {where}" if where else "in the main graph"
+        yield f"node {layer.index}  {layer.op_type}  {layer.name or '(unnamed)'}"
         if origin := layer.origin.beside(layer.name):
-            yield f"     from {printable(origin)}"
+            yield f"     from {origin}"
         for arrow, values in (("<-", layer.inputs), ("->", layer.outputs)):
             for value in values:
                 yield f"  {arrow} {value_text(value)}"
         if attributes:
             for name, text in layer.attributes.items():
-                yield f"     {printable(name)} = {printable(text)}"
+                yield f"     {name} = {text}"
 
 
 def value_text(value: ValueFacts) -> str:
     """Return name, type and shape of a value."""
     if not value.name:
         return "(omitted)"
-    return " ".join(filter(None, (printable(value.name), value.type, shape_text(value.shape))))
+    return " ".join(filter(None, (value.name, value.type, shape_text(value.shape))))
 
 
 def shape_text(shape: Sequence[int | str | None] | None) -> str:
     """Return a shape; ``?`` is an unknown dimension, nothing an unknown rank."""
     if shape is None:
         return ""
-    return "[" + ", ".join("?" if dim is None else printable(str(dim)) for dim in shape) + "]"
-
-
-def size(nbytes: int) -> str:
-    """Return a size in bytes, e.g. ``512 B``, ``14.2 KB``, ``498 MB``, ``3.22 GB`` (powers of ten)."""
-    if nbytes < 1000:
-        return f"{nbytes} B"
-    for unit, factor in (("KB", 1e3), ("MB", 1e6), ("GB", 1e9)):
-        if nbytes < factor * 999.5 or unit == "GB":
-            return f"{nbytes / factor:.3g} {unit}"
-    raise AssertionError("the last unit takes everything")
-
-
-def table(rows: Sequence[Sequence[str]], *, indent: str = "  ") -> Iterator[str]:
-    """Yield aligned lines; cells that start with a digit are right-justified, long ones cut in the middle."""
-    cells = [[shorten(cell, _LONGEST_NAME) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        padded = (
-            cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        )
-        yield (indent + "  ".join(padded)).rstrip()
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
 def _dtypes(summary: ModelSummary) -> str:
@@ -102,41 +77,35 @@ def _external(summary: ModelSummary) -> str:
     if not summary.external:
         return ""
     texts = [
-        f"{printable(file.location)} {'MISSING' if file.file_bytes is None else size(file.file_bytes)}"
-        for file in summary.external[:3]
+        f"{file.location} {'MISSING' if file.file_bytes is None else size(file.file_bytes)}"
+        for file in summary.external
     ]
-    more = f" and {len(summary.external) - 3} more" if len(summary.external) > 3 else ""
-    return f", weights in {', '.join(texts)}{more}"
+    return f", weights in {some(texts, 3)}"
 
 
-def _values(title: str, values: Sequence[ValueFacts]) -> Iterator[str]:
+def _values(title: str, values: Sequence[ValueFacts]) -> Iterator[Line]:
     yield f"{title} ({len(values)})"
-    yield from table(
-        [(printable(v.name), v.type or "?", shape_text(v.shape) or "rank unknown") for v in values[:MOST_ROWS]]
-    )
-    yield from _more(len(values))
+    rows = [(v.name, v.type or "?", shape_text(v.shape) or "rank unknown") for v in values]
+    yield from _listing(rows, Looks.TEXT, Looks.TEXT, Looks.TEXT)
 
 
-def _dims(summary: ModelSummary) -> Iterator[str]:
+def _dims(summary: ModelSummary) -> Iterator[Line]:
     if summary.symbols or summary.unknown_dims:
         yield "dynamic dimensions of the inputs"
-        rows = [(printable(name), _listed(places)) for name, places in summary.symbols.items()]
-        if summary.unknown_dims:
-            rows.append(("?", _listed(summary.unknown_dims)))
-        yield from table(rows[:MOST_ROWS])
-        yield from _more(len(rows))
+        rows = [*summary.symbols.items(), *([("?", summary.unknown_dims)] if summary.unknown_dims else [])]
+        yield from _listing([(name, some(places, 4)) for name, places in rows], Looks.TEXT, Looks.TEXT)
 
 
-def _ops(summary: ModelSummary) -> Iterator[str]:
+def _ops(summary: ModelSummary) -> Iterator[Line]:
     yield "operators, with the parameters they are the first to compute with"
     heaviest = sorted(summary.ops, key=lambda row: -row.parameter_bytes)[:MOST_ROWS]
     shown = {row.op_type for row in (*summary.ops[:MOST_ROWS], *heaviest[:4])}
     rows = [
-        (printable(row.op_type), f"{row.nodes:,}", size(row.parameter_bytes) if row.parameters else "")
+        (row.op_type, f"{row.nodes:,}", size(row.parameter_bytes) if row.parameters else "")
         for row in summary.ops
         if row.op_type in shown
     ]
-    yield from table(rows)
+    yield from listing(rows, Looks.TEXT, Looks.NUMBER, Looks.NUMBER)
     yield from _more(len(summary.ops), len(rows))
 
 
@@ -149,32 +118,28 @@ def _blocks(blocks: Sequence[RepeatedBlock]) -> Iterator[str]:
         ends = (block.scopes[0], block.scopes[-1])
         label = ends if all(ends) and ends[0] != ends[1] else (block.first_nodes[0], block.first_nodes[-1])
         if all(label):
-            yield f"      from {printable(label[0])} to {printable(label[1])}"
+            yield f"      from {label[0]} to {label[1]}"
 
 
 def _op_counts(op_counts: Mapping[str, int]) -> str:
     ranked = sorted(op_counts.items(), key=lambda item: -item[1])
-    texts = [f"{number} {printable(op)}" for op, number in ranked[:7]]
+    texts = [f"{number} {op}" for op, number in ranked[:7]]
     return ", ".join(texts) + (f", {sum(number for _, number in ranked[7:])} others" if len(ranked) > 7 else "")
 
 
-def _bodies(summary: ModelSummary) -> Iterator[str]:
+def _bodies(summary: ModelSummary) -> Iterator[Line]:
     if summary.bodies:
         yield f"bodies ({len(summary.bodies)})"
-        rows = [
-            (printable(body.op_type), printable(body.node), printable(body.attribute), count(body.nodes, "node"))
-            for body in summary.bodies
-        ]
-        yield from table(rows[:MOST_ROWS])
-        yield from _more(len(rows))
+        rows = [(body.op_type, body.node, body.attribute, count(body.nodes, "node")) for body in summary.bodies]
+        yield from _listing(rows, Looks.TEXT, Looks.TEXT, Looks.TEXT, Looks.NUMBER)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(map(printable, names[:4])) + more
+def _listing(rows: Sequence[Sequence[str]], *looks: Looks) -> Iterator[Line]:
+    yield from listing(rows[:MOST_ROWS], *looks)
+    yield from _more(len(rows), MOST_ROWS)
 
 
-def _more(number: int, shown: int = MOST_ROWS) -> Iterator[str]:
+def _more(number: int, shown: int) -> Iterator[str]:
     if number > shown:
         yield f"  ... and {number - shown} more: --json has them all"
 

@@ -1,12 +1,13 @@
 """A plan as text: one line per region, with a mark where it is not what was asked for, and a summary of those last."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from tensortriage.report.terminal.model_text import table
+from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
+from tensortriage.report.terminal.lines import Line
+from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
-from tensortriage.values.printable import printable
-from tensortriage.values.text import count, shorten
+from tensortriage.values.text import count, shorten, some
 
 MARK = "!"
 """Starts the line of a region that is not what was asked for."""
@@ -19,61 +20,54 @@ _MEANING = {
 }
 
 
-def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator[str]:
+def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator[Line]:
     """Yield the lines of regions, numbered as in the whole plan."""
     numbers = {id(region): number for number, region in enumerate(audit.regions, 1)}
-    rows = [
-        (
-            MARK if region.is_finding else "",
-            str(numbers[id(region)]),
-            printable(region.kind),
-            printable(region.implementation) or "-",
-            _precision(region),
-            _nodes(region),
-            _modules(region),
-        )
-        for region in regions
-    ]
-    if rows:
-        title = "modules" if any(row[-1] for row in rows) else ""
-        yield from table([("", "#", "kind", "implementation", "precision", "nodes", title), *rows], indent="")
+    columns: Sequence[Column[AuditedRegion]] = (
+        Column("", lambda region: TableCell(MARK, Tone.PROBLEM) if region.is_finding else ""),
+        Column("#", lambda region: str(numbers[id(region)]), Looks.NUMBER),
+        Column("kind", lambda region: region.kind),
+        Column("implementation", lambda region: region.implementation or "-"),
+        Column("precision", _precision),
+        Column("nodes", _nodes),
+        Column("modules", _modules),
+    )
+    yield from table_lines(Table.of("Plan", "region", columns, regions), indent="")
 
 
-def closing_lines(audit: PlanAudit) -> Iterator[str]:
+def closing_lines(audit: PlanAudit) -> Iterator[Line]:
     """Yield what the plan amounts to."""
     placed = sum(len(region.nodes) for region in audit.regions)
     judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     asked = f"{audit.requested} asked for" if audit.requested else "the types of the model asked for"
     untold = sum(1 for region in audit.regions if region.asked and not region.built)
     yield (
-        f"{printable(audit.target)}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
+        f"{audit.target}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
         f"{count(len(judged), 'region')} compute in floating point"
         + (f", of {untold} more the format is not told" if untold else "")
     )
     if audit.unplaced:
-        names = ", ".join(printable(name) for name in audit.unplaced[:_MOST_NAMES])
-        more = f" and {len(audit.unplaced) - _MOST_NAMES} more" if len(audit.unplaced) > _MOST_NAMES else ""
-        yield f"in no region: {names}{more}"
+        yield f"in no region: {some(audit.unplaced, _MOST_NAMES)}"
     elsewhere = Counter((_subject(region), region.device) for region in audit.regions if region.fell_back)
     for (subject, device), number in elsewhere.most_common():
-        yield f"{MARK} {number} x {subject}: {printable(audit.device)} asked for, runs on {printable(device)}"
+        yield [(f"{MARK} {number} x {subject}: {audit.device} asked for, runs on {device}", "red")]
     wrong = [region for region in audit.findings if region.match.is_finding]
     groups = Counter((_subject(region), region.asked, region.built, region.match) for region in wrong)
     for (subject, wanted, built, match), number in groups.most_common():
-        yield f"{MARK} {number} x {subject}: {wanted} asked for, computes in {built} ({_MEANING[match]})"
+        yield [(f"{MARK} {number} x {subject}: {wanted} asked for, computes in {built} ({_MEANING[match]})", "red")]
     if judged:
         verdict = f"{len(wrong)} of {len(judged)} are not" if wrong else "all are"
         yield f"as asked for: {verdict}"
 
 
 def _subject(region: AuditedRegion) -> str:
-    ops = ", ".join(map(printable, region.op_types))
-    return shorten(ops if region.kind == ops else f"{printable(region.kind)} of {ops}", 60)
+    ops = ", ".join(region.op_types)
+    return shorten(ops if region.kind == ops else f"{region.kind} of {ops}", 60)
 
 
 def _precision(region: AuditedRegion) -> str:
     told = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
-    return f"{told} on {printable(region.device)}" if region.fell_back else told
+    return f"{told} on {region.device}" if region.fell_back else told
 
 
 def _modules(region: AuditedRegion) -> str:
@@ -81,12 +75,12 @@ def _modules(region: AuditedRegion) -> str:
     if not region.modules:
         return ""
     others = len(region.modules) - 1
-    return printable(region.modules[-1]) + (f" and {count(others, 'other')}" if others else "")
+    return region.modules[-1] + (f" and {count(others, 'other')}" if others else "")
 
 
 def _nodes(region: AuditedRegion) -> str:
     if not region.nodes:
-        return f"(its own: {printable(region.name)})"
+        return f"(its own: {region.name})"
     if len(region.nodes) == 1:
-        return printable(region.nodes[0])
-    return f"{', '.join(map(printable, region.op_types))} to {printable(region.nodes[-1])} ({len(region.nodes)})"
+        return region.nodes[0]
+    return f"{', '.join(region.op_types)} to {region.nodes[-1]} ({len(region.nodes)})"

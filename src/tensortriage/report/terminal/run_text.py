@@ -2,150 +2,119 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TextIO
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import is_too_coarse
-from tensortriage.compare.run_result import CompareResult, FeedComparison
-from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.report.terminal.task_text import task_lines
-from tensortriage.values.printable import printable
+from tensortriage.compare.task_metric import SampleScore, TaskComparison
+from tensortriage.report.run_result import CompareResult, FeedComparison
+from tensortriage.report.tables import JUDGED, Column, Looks, Table
+from tensortriage.report.terminal.lines import Line
+from tensortriage.report.terminal.table_text import more_line, table_lines
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import magnitude, shorten, times
+from tensortriage.values.text import count, decibel, magnitude, percent, some, times
 
 MOST_ROWS = 12
 MOST_NAMES = 8
+MOST_CHANGES = 3
+"""Classes of one sample that are listed."""
 
-FIGURES_WIDTH = 70
-"""Columns that the table takes beside the name of the tensor."""
 
-
-def show(result: CompareResult, stream: TextIO) -> None:
-    """Print a comparison; plain text when the stream is no terminal."""
-    console = StreamConsole(stream)
+def comparison_lines(result: CompareResult, width: int) -> Iterator[Line]:
+    """Yield a comparison, with tables for so many columns."""
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
-            console.print(
-                Text(f"{name}: {outcome.kind.value}: {printable(outcome.message)}", style="red"), soft_wrap=True
-            )
+            yield [(f"{name}: {outcome.kind.value}: {outcome.message}", "red")]
     if result.cuts is not None:
-        console.print(Text(printable(result.cuts.in_words()), style="yellow"), soft_wrap=True)
-    _reference(console, result)
+        yield [(result.cuts.in_words(), "yellow")]
+    yield from _reference(result)
     by_target: dict[str, list[FeedComparison]] = {}
     for item in result.comparisons:
         by_target.setdefault(item.comparison.target, []).append(item)
     for target, items in by_target.items():
-        _target(console, result, target, items)
+        yield from _target(result, target, items, width)
     for found in result.invalid[:MOST_ROWS]:
-        console.print(
-            Text(
-                f"invalid: {printable(found.output)} of {found.participant} on {printable(found.feed)}: "
-                f"{found.nan} NaN, {found.inf} Inf",
-                style="red",
-            ),
-            soft_wrap=True,
-        )
+        words = f"{found.output} of {found.participant} on {found.feed}: {found.nan} NaN, {found.inf} Inf"
+        yield [(f"invalid: {words}", "red")]
     if len(result.invalid) > MOST_ROWS:
-        console.print(f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs")
-    for command in result.commands:
-        console.print(f"built as: {printable(command)}", soft_wrap=True)
-    for name, score in result.task_metrics.items():
-        console.print(f"task metric of {name}: {score:.6g}", soft_wrap=True)
+        yield f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs"
+    yield from (f"built as: {command}" for command in result.commands)
+    yield from (f"task metric of {name}: {score:.6g}" for name, score in result.task_metrics.items())
     for compared in result.task_comparisons:
-        for line in task_lines(compared):
-            console.print(printable(line), soft_wrap=True, highlight=False)
-    console.print(Text(closing(result), style="green" if result.passed else "red"), soft_wrap=True)
+        yield from _task_lines(compared)
+    yield [(closing(result), "green" if result.passed else "red")]
 
 
-def _reference(console: Console, result: CompareResult) -> None:
+def _reference(result: CompareResult) -> Iterator[Line]:
     """Say whether the reference is what the model computes."""
     if result.unjudged:
-        console.print(
-            f"{result.reference} could not be judged by the model: {printable(result.unjudged)}", soft_wrap=True
-        )
+        yield f"{result.reference} could not be judged by the model: {result.unjudged}"
     if not result.disagreements:
         return
     first = result.disagreements[0]
     others = len({found.value for found in result.disagreements}) - 1
-    place = f" of {first.op_type} '{printable(first.node)}'" if first.node else ""
-    console.print(
-        Text(
-            f"{result.reference} and the model disagree: on {printable(first.feed)}, '{printable(first.value)}'{place} "
-            f"is off by {say(first.error)} from what the model computes ({first.limit})"
-            + (f", and so are {others} more tensors" if others else "")
-            + "; these are not results of this model on these inputs",
-            style="bold red",
-        ),
-        soft_wrap=True,
+    place = f" of {first.op_type} '{first.node}'" if first.node else ""
+    more = f", and so are {others} more tensors" if others else ""
+    words = (
+        f"{result.reference} and the model disagree: on {first.feed}, '{first.value}'{place} is off by "
+        f"{say(first.error)} from what the model computes ({first.limit}){more}; these are not results of this model "
+        "on these inputs"
     )
+    yield [(words, "bold red")]
 
 
-def _target(console: Console, result: CompareResult, target: str, items: list[FeedComparison]) -> None:
-    rows = [(item.feed, row) for item in items for row in item.comparison.rows]
-    failing = sum(not row.judgement.within for _, row in rows)
-    console.print(
-        Text(
-            f"{target} against {result.reference}: {result.observation}, {len(items)} feed(s), {len(rows)} tensors, "
-            f"{failing} beyond their limit",
-            style="bold",
-        ),
-        soft_wrap=True,
-    )
+def _target(result: CompareResult, target: str, items: list[FeedComparison], width: int) -> Iterator[Line]:
+    rows = sorted((row for item in items for row in item.comparison.rows), key=rank)
+    failing = sum(not row.judgement.within for row in rows)
+    compared = f"{len(items)} feed(s), {len(rows)} tensors, {failing} beyond their limit"
+    yield [(f"{target} against {result.reference}: {result.observation}, {compared}", "bold")]
     for name in (target, result.reference):
         if name in result.moved:
-            console.print(
-                f"  marking {'changed' if result.moved[name] else 'did not change'} the model's own outputs on {name}",
-                soft_wrap=True,
-            )
-    extra = sorted({name for item in items for name in item.comparison.unmatched})
-    if extra:
-        console.print(
-            f"  not compared, on one side only: {_some(extra)}",
-            soft_wrap=True,
-        )
-    paired = sorted({pair for item in items for pair in item.comparison.paired.items()})
-    if paired:
-        words = ", ".join(f"{printable(theirs)} is {printable(ours)}" for ours, theirs in paired[:8])
-        console.print(f"  paired by value, {target}'s name first: {words}", soft_wrap=True)
-    worst = sorted(rows, key=lambda pair: rank(pair[1]))[:MOST_ROWS]
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for title in ("tensor", "op", "max abs", "rel rms", "SQNR dB", "NaN/Inf", "of limit", ""):
-        table.add_column(title, justify="left" if title in ("tensor", "op") else "right", no_wrap=True)
-    for _, row in worst:
-        table.add_row(*_cells(row, min(48, max(12, console.width - FIGURES_WIDTH))))
-    console.print(table)
-    for module, values in _by_module(row for _, row in worst).items():
-        console.print(f"  {printable(module)}: {_some(values)}", soft_wrap=True)
-    for _, row in worst:
-        if words := told(row):
-            console.print(f"  {printable(row.value)}: {printable(words)}", soft_wrap=True)
-    limits = sorted({row.judgement.limit for _, row in rows})
-    console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
-    chosen = sum(row.judgement.within and row.judgement.basis is Basis.HARDWARE for _, row in rows)
+            changed = "changed" if result.moved[name] else "did not change"
+            yield f"  marking {changed} the model's own outputs on {name}"
+    if extra := sorted({name for item in items for name in item.comparison.unmatched}):
+        yield f"  not compared, on one side only: {some(extra, MOST_NAMES)}"
+    if paired := sorted({pair for item in items for pair in item.comparison.paired.items()}):
+        words = ", ".join(f"{theirs} is {ours}" for ours, theirs in paired[:MOST_NAMES])
+        yield f"  paired by value, {target}'s name first: {words}"
+    table, worst = compared_tensors(rows), rows[:MOST_ROWS]
+    yield from table_lines(table, width=width, most=MOST_ROWS, indent="")
+    yield from (f"  {module}: {some(values, MOST_NAMES)}" for module, values in _by_module(worst).items())
+    yield from (f"  {row.value}: {words}" for row in worst if (words := told(row)))
+    limits = sorted({row.judgement.limit for row in rows})
+    yield f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}"
+    chosen = sum(row.judgement.within and row.judgement.basis is Basis.HARDWARE for row in rows)
     if chosen:
-        console.print(
+        yield (
             f"  {chosen} of them are beyond rounding, and within what such hardware chooses freely (accumulators, "
-            "approximated functions): triage diagnose says what it chose",
-            soft_wrap=True,
+            "approximated functions): triage diagnose says what it chose"
         )
-    if len(rows) > MOST_ROWS:
-        console.print(f"  ... and {len(rows) - MOST_ROWS} better ones")
-    if result.observation == "deployed" and (lost := lost_to_format(row for _, row in rows)) is not None:
-        share = f"{lost.metrics.relative_rms_error:.0%}"
-        console.print(
-            f"  the format alone may cost {printable(lost.value)} what is lost here, {share} of its signal: "
-            "--metric-script, or --atol and --rtol, say whether that will do, and triage debug precision finds the "
-            "nodes that need more bits",
-            style="yellow",
-            soft_wrap=True,
+    yield from more_line(table, MOST_ROWS, " that are better")
+    if result.observation == "deployed" and (lost := lost_to_format(worst)) is not None:
+        words = (
+            f"  the format alone may cost {lost.value} what is lost here, {lost.metrics.relative_rms_error:.0%} of its "
+            "signal: --metric-script, or --atol and --rtol, say whether that will do, and triage debug precision finds "
+            "the nodes that need more bits"
         )
+        yield [(words, "yellow")]
+
+
+def compared_tensors(rows: Sequence[Row]) -> Table:
+    """Return the tensors as a table, in the order that they have."""
+    columns: Sequence[Column[Row]] = (
+        Column("tensor", lambda row: row.value, Looks.NAME),
+        Column("op", lambda row: row.op_type, Looks.OP),
+        Column("max abs", lambda row: "-" if row.note and not row.is_rms else magnitude(row.metrics.max_abs_error),
+               Looks.NUMBER),
+        Column("rel. RMS", lambda row: magnitude(row.metrics.relative_rms_error) if row.is_rms else "-", Looks.NUMBER),
+        Column("SQNR dB", lambda row: decibel(row.metrics.sqnr_db) if row.is_rms else "-", Looks.NUMBER),
+        Column("NaN/Inf", lambda row: str(row.metrics.nonfinite_mismatch or "-"), Looks.NUMBER),
+        Column("of limit", lambda row: times(row.judgement.ratio), Looks.NUMBER),
+        Column("", lambda row: JUDGED[row.judgement.within]),
+    )  # fmt: skip
+    return Table.of("Compared", "tensor", columns, rows)
 
 
 def _by_module(rows: Iterable[Row]) -> Mapping[str, Sequence[str]]:
@@ -155,11 +124,6 @@ def _by_module(rows: Iterable[Row]) -> Mapping[str, Sequence[str]]:
         if row.module and row.value not in found.setdefault(row.module, []):
             found[row.module].append(row.value)
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(printable(name) for name in names[:MOST_NAMES]) + more
 
 
 ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)
@@ -196,23 +160,35 @@ def rank(row: Row) -> tuple[bool, float, float]:
     )
 
 
-def _cells(row: Row, name_width: int) -> list[Text]:
-    metrics = row.metrics
-    sqnr = "inf" if math.isinf(metrics.sqnr_db) else f"{metrics.sqnr_db:.1f}"
-    rms = magnitude(metrics.relative_rms_error)
-    if not row.is_rms:
-        sqnr = rms = "-"
-    within = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
-    return [
-        Text(shorten(printable(row.value), name_width)),
-        Text(row.op_type),
-        Text("-" if row.note and not row.is_rms else magnitude(metrics.max_abs_error)),
-        Text(rms),
-        Text(sqnr),
-        Text(str(metrics.nonfinite_mismatch or "")),
-        Text(times(row.judgement.ratio)),
-        within,
-    ]
+def _task_lines(found: TaskComparison) -> Iterator[str]:
+    """Yield what a task metric says of a target; nothing where there is one sample and it does not differ."""
+    samples = count(found.samples, "sample")
+    if found.differing_at_most is not None:
+        if found.samples > 1:
+            share = percent(found.differing_at_most)
+            yield f"  no sample of {found.samples} differs: with 95 % confidence at most {share} do"
+    elif found.low is not None and found.high is not None:
+        ends = f"{found.low:+.3g} to {found.high:+.3g}"
+        sure = "" if found.low > 0 or found.high < 0 else "; it may as well be none"
+        yield f"  {found.difference:+.3g} over {samples}; 95 % interval {ends} (paired bootstrap){sure}"
+    moved = f"  worse on {found.worse}, better on {found.better}"
+    if found.worse or found.better or found.flips:
+        yield moved + ("" if found.flips is None else f"; another class wins on {found.flips}")
+    for sample in found.worst:
+        yield _sample(sample)
+    for common in found.common:
+        yield f"  in common: {common}"
+
+
+def _sample(sample: SampleScore) -> str:
+    text = f"    {sample.feed}: {magnitude(sample.reference)} -> {magnitude(sample.target)}"
+    if sample.flips:
+        labels = zip(sample.label, sample.other, strict=False)
+        changed = [f"{ours} -> {theirs}" for ours, theirs in labels if ours != theirs]
+        text += f", class {some(changed, MOST_CHANGES)}"
+    if sample.margin is not None:
+        text += f", margin {magnitude(sample.margin)}"
+    return f"{text}, largest input {magnitude(sample.largest_input)}"
 
 
 def closing(result: CompareResult) -> str:

@@ -1,57 +1,49 @@
 """Recorded tactics as text: one line per layer, and the tactics of bad builds that good builds lack."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortriage.builds.study_result import SuspectChoice, TacticDiff
-from tensortriage.report.terminal.model_text import table
+from tensortriage.engines.base import Choice
+from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
+from tensortriage.report.terminal.lines import Line
+from tensortriage.report.terminal.table_text import more_line, table_lines
 from tensortriage.runs.tactics import TacticRecord
-from tensortriage.values.printable import printable
 from tensortriage.values.text import count
 
 MOST_SHOWN = 30
 
 
-def record_lines(record: TacticRecord) -> Iterator[str]:
+def record_lines(record: TacticRecord) -> Iterator[Line]:
     """Yield the lines of one record."""
-    rows = [
-        (
-            printable(choice.layer),
-            printable(choice.implementation) or "-",
-            printable(choice.tactic),
-            "-" if choice.milliseconds is None else f"{choice.milliseconds:.4f}",
-            " ".join(map(printable, choice.inputs)) or "-",
-            " ".join(map(printable, choice.outputs)) or "-",
-        )
-        for choice in record.choices
-    ]
-    if rows:
-        yield from table([("layer", "implementation", "tactic", "ms", "inputs", "outputs"), *rows], indent="")
-    yield f"{printable(record.engine)}: {count(len(record.choices), 'choice')}"
+    columns: Sequence[Column[Choice]] = (
+        Column("layer", lambda choice: choice.layer),
+        Column("implementation", lambda choice: choice.implementation or "-"),
+        Column("tactic", lambda choice: choice.tactic),
+        Column("ms", lambda choice: "-" if choice.milliseconds is None else f"{choice.milliseconds:.4f}", Looks.NUMBER),
+        Column("inputs", lambda choice: " ".join(choice.inputs) or "-"),
+        Column("outputs", lambda choice: " ".join(choice.outputs) or "-"),
+    )
+    yield from table_lines(Table.of("Tactics", "choice", columns, record.choices), indent="")
+    yield f"{record.engine}: {count(len(record.choices), 'choice')}"
 
 
-def diff_lines(diff: TacticDiff) -> Iterator[str]:
+def diff_lines(diff: TacticDiff) -> Iterator[Line]:
     """Yield the lines of a comparison of good and bad builds."""
     yield f"{count(len(diff.good), 'good build')}, {count(len(diff.bad), 'bad build')}"
     if not diff.suspects:
         yield "no choice is more frequent in bad builds than in good ones"
         return
     yield f"choices that no good build made: {len(diff.only_bad) or 'none'}"
-    telling = [one for one in diff.suspects if one.factor > 1.0]
-    rows = [_row(one) for one in telling[:MOST_SHOWN]]
-    head = ("", "layer", "choice", "bad/good with", "bad/good without", "factor", "chance")
-    yield from table([head, *rows], indent="")
-    if len(telling) > MOST_SHOWN:
-        yield f"... and {len(telling) - MOST_SHOWN} more"
-    yield "! no good build made this choice; chance: of being the cause, if at most one choice is"
-
-
-def _row(one: SuspectChoice) -> tuple[str, ...]:
-    return (
-        "" if one.good_with else "!",
-        printable(one.layer),
-        printable(one.choice),
-        f"{one.bad_with}/{one.good_with}",
-        f"{one.bad_without}/{one.good_without}",
-        f"{one.factor:.3g}",
-        f"{one.probability:.0%}",
+    columns: Sequence[Column[SuspectChoice]] = (
+        Column("", lambda one: "" if one.good_with else TableCell("!", Tone.PROBLEM)),
+        Column("layer", lambda one: one.layer),
+        Column("choice", lambda one: one.choice),
+        Column("bad/good with", lambda one: f"{one.bad_with}/{one.good_with}", Looks.NUMBER),
+        Column("bad/good without", lambda one: f"{one.bad_without}/{one.good_without}", Looks.NUMBER),
+        Column("factor", lambda one: f"{one.factor:.3g}", Looks.NUMBER),
+        Column("chance", lambda one: f"{one.probability:.0%}", Looks.NUMBER),
     )
+    table = Table.of("Suspects", "choice", columns, (one for one in diff.suspects if one.factor > 1.0))
+    yield from table_lines(table, most=MOST_SHOWN, indent="")
+    yield from more_line(table, MOST_SHOWN, "", indent="")
+    yield "! no good build made this choice; chance: of being the cause, if at most one choice is"

@@ -5,13 +5,12 @@ feed. Since each block gets golden inputs, its errors are those born in it.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract
@@ -19,8 +18,7 @@ from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MappedStore, ShardWriter
 
@@ -50,10 +48,7 @@ class BlockWalk:
         feeds: Its feeds.
         blocks: How it is cut.
         reference: The engine whose values are carried on.
-        workspace: Where files of blocks, and what crosses borders, are kept.
-        limits: For isolated engines.
-        tally: Where builds and runs are counted.
-        say: Hears what is being done.
+        lab: Where engines are asked; its workspace holds files of blocks, and what crosses borders.
     """
 
     def __init__(
@@ -63,26 +58,21 @@ class BlockWalk:
         blocks: Sequence[ModelBlock],
         *,
         reference: EngineSpec,
-        workspace: Workspace,
-        limits: Limits,
-        tally: Tally,
-        say: Callable[[str], None],
+        lab: Lab,
     ) -> None:
         self.blocks = tuple(blocks)
         self._model = model
         self._feeds = tuple(feeds)
         self._reference = reference
-        self._workspace = workspace
-        self._limits = limits
-        self._tally = tally
-        self._say = say
+        self._lab = lab
+        self._folder = lab.workspace.folder
         self._specs = value_specs(model)
         self._stores: list[dict[str, MappedStore]] = [{} for _ in self._feeds]
 
     def __iter__(self) -> Iterator[FedBlock]:
         """Yield every block; its file is gone when the next is asked for."""
         for number in range(1, len(self.blocks) + 1):
-            made = self.make(number, self._workspace.folder / "block.onnx")
+            made = self.make(number, self._folder / "block.onnx")
             try:
                 yield made
                 self._carry_on(made)
@@ -103,12 +93,12 @@ class BlockWalk:
         """
         instead: dict[str, np.ndarray] = {}
         for place in range(number, len(self.blocks) + 1):
-            self._say(f"carrying on through block {place} of {len(self.blocks)}")
-            made = self.make(place, self._workspace.folder / "carried.onnx", instead)
+            self._lab.progress(f"carrying on through block {place} of {len(self.blocks)}")
+            made = self.make(place, self._folder / "carried.onnx", instead)
             engine = spec if place == number else self._reference
-            with self._runner(engine, made) as runner:
-                outputs = runner.run(made.feeds[0])
-                instead |= {name: np.array(outputs[name]) for name in made.block.outputs}
+            with self._lab.session(engine, Model.load(made.path)) as outputs_of:
+                outputs = outputs_of(made.feeds[0], repetition=None)
+            instead |= {name: outputs[name] for name in made.block.outputs}
             remove(made.path)
         golden = self._stores[0]
         names = (spec.name for spec in self._model.outputs)
@@ -139,20 +129,16 @@ class BlockWalk:
 
     def _carry_on(self, made: FedBlock) -> None:
         """Run a block on the reference and keep what later blocks need."""
-        self._say(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
-        with self._runner(self._reference, made) as runner:
+        self._lab.progress(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
+        with self._lab.session(self._reference, Model.load(made.path)) as outputs_of:
             for index, feed in enumerate(made.feeds):
-                outputs = runner.run(feed)
-                folder = self._workspace.folder / f"golden-{index}-{made.number}"
+                outputs = outputs_of(feed, repetition=None)
+                folder = self._folder / f"golden-{index}-{made.number}"
                 with ShardWriter(folder) as writer:
                     for name in made.block.outputs:
                         writer.write(name, outputs[name])
                 store = MappedStore(folder)
                 self._stores[index].update(dict.fromkeys(made.block.outputs, store))
-
-    def _runner(self, spec: EngineSpec, made: FedBlock) -> Runner:
-        model = Model.load(made.path)
-        return Runner(spec, model, workspace=self._workspace, limits=self._limits, tally=self._tally)
 
     def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
         """Return what a block is fed with on one feed."""

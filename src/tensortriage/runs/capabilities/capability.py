@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.cutting.cut_units import inseparable_units
@@ -25,10 +24,9 @@ from tensortriage.model.cutting.extract import extract
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.similarity.build_signature import Likeness
+from tensortriage.model.similarity.structural_hash import Likeness
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OK, Outcome
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 
 Say = Callable[[str], None]
@@ -131,27 +129,15 @@ class Prober:
     Args:
         model: The model.
         spec: The engine and its options.
-        workspace: For the models that are cut out.
-        limits: Bounds on each build, for engines that work in their own process.
-        say: Told what is being built.
+        lab: Where it is asked.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        spec: EngineSpec,
-        *,
-        workspace: Workspace,
-        limits: Limits | None = None,
-        say: Say = lambda text: None,
-    ) -> None:
+    def __init__(self, model: Model, spec: EngineSpec, lab: Lab) -> None:
         self.model = model
         self.builds = 0
         self.build_seconds = 0.0
         self._spec = spec
-        self._workspace = workspace
-        self._limits = limits
-        self._say = say
+        self._lab = lab
         self._known: dict[str, Outcome | str] = {}  # by likeness; a text says why it could not be asked
 
     @cached_property
@@ -175,7 +161,7 @@ class Prober:
             EngineMissing: When the engine cannot be used here.
             UsageError: For options it does not know.
         """
-        self._say("the whole model")
+        self._lab.progress("the whole model")
         whole = self._build(self.model)
         answers = () if whole.ok else tuple(self._answers())
         pieces: tuple[Piece, ...] = ()
@@ -214,7 +200,7 @@ class Prober:
         """Find out which units build alone, and note it by their keys: halve those that do not build side by side."""
         if len(units) == 1:
             ((key, unit),) = units
-            self._say(f"{unit[0].op_type} {unit[0].name}")
+            self._lab.progress(f"{unit[0].op_type} {unit[0].name}")
             try:
                 self._known[key] = self._unit_outcome(unit)
             except ModelError as error:  # nothing tells the type of what the node uses
@@ -227,7 +213,7 @@ class Prober:
             self._ask(units[middle:])
 
     def _build_together(self, units: Sequence[tuple[Node, ...]]) -> bool:
-        self._say(f"{len(units)} nodes side by side, from {units[0][0].name}")
+        self._lab.progress(f"{len(units)} nodes side by side, from {units[0][0].name}")
         try:
             exploded = explode(self.model, [[node.name for node in unit] for unit in units], specs=self.specs)
         except ModelError:
@@ -282,7 +268,7 @@ class Prober:
         if end - start == 1:
             return True  # it was built alone
         names = [node.name for unit in self.units[start:end] for node in unit]
-        self._say(f"{len(names)} nodes from {names[0]}")
+        self._lab.progress(f"{len(names)} nodes from {names[0]}")
         return self._build(self.cut(names)).ok
 
     def _piece(
@@ -308,8 +294,8 @@ class Prober:
     def _build(self, model: Model) -> Outcome:
         started = time.perf_counter()
         try:
-            with Runner(self._spec, model, workspace=self._workspace, limits=self._limits) as runner:
-                runner.build()
+            with self._lab.sequence(self._spec, model, built=True):
+                pass
         except EngineError as error:
             return Outcome.of(error)
         finally:

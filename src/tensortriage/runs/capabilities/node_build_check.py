@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
@@ -21,9 +20,8 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 
 Say = Callable[[str], None]
@@ -68,10 +66,7 @@ def check_nodes(
     model: Model,
     spec: EngineSpec,
     feed: Feed,
-    *,
-    workspace: Workspace,
-    limits: Limits | None = None,
-    say: Say = lambda text: None,
+    lab: Lab,
 ) -> NodeCheck:
     """Run a model on an engine, and each of its nodes when that fails.
 
@@ -79,24 +74,22 @@ def check_nodes(
         model: The model.
         spec: The engine and its options.
         feed: Inputs for the whole model.
-        workspace: For the models that are cut out.
-        limits: Bounds on each build and run of engines that work in their own process.
-        say: Told what is being run.
+        lab: Where it is asked.
 
     Raises:
         EngineMissing: When the engine cannot be used here.
         UsageError: For options it does not know.
         DataError: When the feed does not fit the model.
     """
-    walk = _Walk(model, spec, workspace, limits)
-    say("the whole model")
+    walk = _Walk(model, spec, lab)
+    lab.progress("the whole model")
     whole, _ = walk.run(model, feed.tensors)
     units = inseparable_units(model)
     if whole.ok:
         return NodeCheck(tuple(node.name for unit in units for node in unit), (), (), ())
     walk.values.update(feed.tensors)
     for number, unit in enumerate(units, 1):
-        say(f"node {number} of {len(units)}: {unit[0].op_type} {unit[0].name}")
+        lab.progress(f"node {number} of {len(units)}: {unit[0].op_type} {unit[0].name}")
         walk.visit(unit)
     if not walk.failing:
         walk.findings.append(_whole_model(spec, whole, skipped=len(walk.skipped)))
@@ -106,7 +99,7 @@ def check_nodes(
 class _Walk:
     """The state of running one node after the other."""
 
-    def __init__(self, model: Model, spec: EngineSpec, workspace: Workspace, limits: Limits | None) -> None:
+    def __init__(self, model: Model, spec: EngineSpec, lab: Lab) -> None:
         self.passing: list[str] = []
         self.failing: list[str] = []
         self.skipped: list[str] = []
@@ -114,8 +107,7 @@ class _Walk:
         self.values: dict[str, np.ndarray] = {}
         self._model = model
         self._spec = spec
-        self._workspace = workspace
-        self._limits = limits
+        self._lab = lab
         self._specs = dict(value_specs(model))
         self._pending = Counter(value for node in model.graph.nodes for value in dict.fromkeys(node.uses))
 
@@ -138,8 +130,8 @@ class _Walk:
     def run(self, model: Model, tensors: Mapping[str, np.ndarray]) -> tuple[Outcome, Mapping[str, np.ndarray]]:
         """Build and run a model once."""
         try:
-            with Runner(self._spec, model, workspace=self._workspace, limits=self._limits) as runner:
-                return OK, runner.run(tensors)
+            with self._lab.sequence(self._spec, model) as run:
+                return OK, run(tensors)
         except EngineError as error:
             return Outcome.of(error), {}
 

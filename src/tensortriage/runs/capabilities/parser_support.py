@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensortriage.engines.base import AsksParser
+from tensortriage.engines.capabilities import AsksParser
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support

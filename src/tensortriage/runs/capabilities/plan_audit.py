@@ -13,7 +13,8 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-from tensortriage.engines.base import Engine, Plan, Region, ReportsPrecision
+from tensortriage.engines.base import Engine, Plan, Region
+from tensortriage.engines.capabilities import ReportsPrecision
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.ir.graph import Node

@@ -12,7 +12,9 @@ import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from tensortriage.errors import DataError, StoreError
 from tensortriage.values.files import read_regular
@@ -21,6 +23,9 @@ from tensortriage.values.serial import dump, from_json
 FORMAT = "tensortriage.replay/1"
 BINDING = "tensortriage"
 """Key, beside those of the iterations, that says what a replay belongs to."""
+
+OutcomeWord = Literal["same", "other", "pass", "unresolved"]
+"""The words of `tensortriage.search.problem.CandidateOutcome`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,10 +138,10 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
 
 def _entries(content: Mapping[str, Any], path: Path) -> tuple[Entry, ...]:
     try:
-        return tuple(_decoded(key, value) for key, value in content.items())
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return tuple(_entry(key, value) for key, value in msgspec.convert(content, dict[str, _Context]).items())
+    except msgspec.ValidationError as error:
         raise DataError(
-            f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and run the checks again"
+            f"replay {path} is damaged: {error}", slug="replay-unreadable", cure="remove it and run the checks again"
         ) from error
 
 
@@ -162,23 +167,38 @@ def _encoded(entry: Entry) -> Mapping[str, Any]:
     }
 
 
-def _decoded(key: str, value: Mapping[str, Any]) -> Entry:
-    state, iteration = value["state"], value["iteration_info"]["iteration"]
-    phase = key.removeprefix(f"_N{iteration}").removeprefix("_")
-    nodes = state.get("num_nodes")
+@dataclasses.dataclass(frozen=True, slots=True)
+class _State:
+    candidate: str = ""
+    attempt: int | None = None
+    num_nodes: int | None = None
+    outcome: OutcomeWord | None = None
+    signature: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _IterationInfo:
+    iteration: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Context:
+    """One iteration in the file; what Polygraphy does not write has defaults."""
+
+    state: _State
+    iteration_info: _IterationInfo
+    success: bool | None
+
+
+def _entry(key: str, context: _Context) -> Entry:
+    state, iteration = context.state, context.iteration_info.iteration
     return Entry(
-        iteration=_whole(iteration),
-        phase=phase,
-        candidate=str(state.get("candidate", "")),
-        attempt=_whole(state.get("attempt", iteration)),
-        nodes=None if nodes is None else _whole(nodes),
-        success=bool(value["success"]),
-        outcome=str(state.get("outcome", "pass" if value["success"] else "same")),
-        signature=str(state.get("signature", "")),
+        iteration=iteration,
+        phase=key.removeprefix(f"_N{iteration}").removeprefix("_"),
+        candidate=state.candidate,
+        attempt=iteration if state.attempt is None else state.attempt,
+        nodes=state.num_nodes,
+        success=bool(context.success),
+        outcome=state.outcome or ("pass" if context.success else "same"),
+        signature=state.signature,
     )
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise ValueError(f"{value!r} is no whole number")
-    return value

@@ -19,7 +19,7 @@ for line in sys.stdin:
     (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
 for group in groups:
     try:
-        os.killpg(group, {int(signal.SIGKILL)})
+        os.killpg(group, {int(getattr(signal, "SIGKILL", 0))})
     except OSError:
         pass
 """

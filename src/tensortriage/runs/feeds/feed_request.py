@@ -1,55 +1,81 @@
 """Makes feeds of what the user named: files, else a loader script, else random data."""
 
-import dataclasses
 import itertools
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError
-from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.feeds import load_feeds
-from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
-from tensortriage.model.model import Model
-from tensortriage.runs.feeds.torch_batches import torch_feeds
-from tensortriage.runs.scripts import script_feeds
+from tensortriage.runs.request_fields import LimitOptions
+from tensortriage.values.options import option, part, request
 
+if TYPE_CHECKING:
+    from tensortriage.engines.base import Limits
+    from tensortriage.inputs.feed import Feed
+    from tensortriage.model.model import Model
+
+FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 _logger = logging.getLogger(__name__)
+_SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)
+_OLD_SHAPE = re.compile(r"^([^:,]+),(-?\d+(?:x-?\d+)*)$")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+def shapes_field(names: str = "--input-shapes", **more: Any) -> Any:
+    """Declare the shapes of dynamic inputs."""
+    return option(names, "NAME:SHAPE...", "Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
+                  default_factory=dict, read="tensortriage.inputs.syntax:parse_shapes", **more)  # fmt: skip
+
+
+@request
 class FeedRequest:
     """Where feeds come from.
 
     Attributes:
+        limits: Bounds on the script, per sample.
         paths: Files and directories; they come first. ``file.py:function`` is a data loader, ``batch.pt`` what
-            ``torch.save`` wrote.
-        script: ``file.py[:function]`` of a data loader.
-        seed: Seed of random data; None for the default seed.
-        iterations: Number of random feeds; None for one.
+            ``torch.save`` wrote. ``NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``.
         value_ranges: ``[low, high]`` per input name (empty name: all inputs). Giving any of ``seed``, ``iterations`` or
             ``value_ranges`` selects the numbers that Polygraphy would make.
-        shapes: Shapes of dynamic inputs.
         without: Inputs that the files and scripts need not hold, and that are left out.
         most: Largest number of feeds taken; None for all.
-        limits: Bounds on the script, per sample.
         given: Feeds that are there already; then nothing else is looked at.
     """
 
-    paths: Sequence[str] = ()
-    script: str = ""
-    seed: int | None = None
-    iterations: int | None = None
-    value_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
-    shapes: Mapping[str, tuple[int | str | None, ...]] = dataclasses.field(default_factory=dict)
+    # fmt: off
+    limits: "Limits" = part(factory=LimitOptions)
+    paths: Sequence[str] = option(
+        "--inputs --load-inputs --load-input-data", "PATH...", f"Feeds: {FEED_FORMATS}",
+        default=(), reads=True, group="Inputs")
+    shapes: Mapping[str, tuple[int | str | None, ...]] = shapes_field()
+    seed: int | None = option(
+        "--seed", "N", "Seed of random data; the values are those that Polygraphy generates.", default=None, rare=True)
+    value_ranges: Mapping[str, tuple[float, float]] = option(
+        "--val-range", "[NAME:][LOW,HIGH]...", "Range of random data; the values are those that Polygraphy generates.",
+        default_factory=dict, read="tensortriage.inputs.syntax:parse_ranges", rare=True)
+    iterations: int | None = option(
+        "--iterations --iters", "N", "Number of random feeds; the values are those that Polygraphy generates.",
+        default=None, least=0, rare=True)
+    script: str = option(
+        "--data-loader-script", "FILE.py[:FUNCTION]", "Python file whose load_data (or FUNCTION) yields dicts of "
+        "arrays.", default="", rare=True)
+    # fmt: on
     without: frozenset[str] = frozenset()
     most: int | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    given: Sequence[Feed] = ()
+    given: Sequence["Feed"] = ()
+
+    def __post_init__(self) -> None:
+        shapes = [path for path in map(str, self.paths) if _SHAPE.match(path) or _OLD_SHAPE.match(path)]
+        if shapes:
+            from tensortriage.inputs.syntax import parse_shapes
+
+            found = parse_shapes(_OLD_SHAPE.sub(r"\1:\2", word) for word in shapes)
+            object.__setattr__(self, "shapes", {**self.shapes, **found})
+            object.__setattr__(self, "paths", tuple(path for path in self.paths if path not in shapes))
 
 
-def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
+def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
     """Yield the feeds of a request, at least one.
 
     Raises:
@@ -74,7 +100,11 @@ def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield from ([path] for path in together) if alone else [together]
 
 
-def _from(paths: Sequence[str], request: FeedRequest, model: Model) -> Iterator[Feed]:
+def _from(paths: Sequence[str], request: FeedRequest, model: "Model") -> "Iterator[Feed]":
+    from tensortriage.inputs.feeds import load_feeds
+    from tensortriage.runs.feeds.torch_batches import torch_feeds
+    from tensortriage.runs.scripts import script_feeds
+
     specs = [spec for spec in model.inputs if spec.name not in request.without]
     if _is_loader(paths[0]):
         return script_feeds(paths[0], specs, request.limits)
@@ -91,7 +121,10 @@ def _is_saved_by_torch(path: str) -> bool:
     return Path(path).suffix in (".pt", ".pth")
 
 
-def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
+def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
+    from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
+    from tensortriage.runs.scripts import script_feeds
+
     if request.given:
         return iter(request.given)
     if request.paths:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tensortriage.engines.reference.kernels import Call, kernel_for
+from tensortriage.engines.float64.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
 
 LINEAR = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.reference.kernels import Call, kernel_for
+from tensortriage.engines.float64.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
 

@@ -6,10 +6,10 @@ free processors useful without any influence on the result: they fetch answers t
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Generic, TypeAlias
 
-from tensortriage.search.dialogue import Ask, Dialogue
+from tensortriage.search.dialogue import Ask
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 
 Answers: TypeAlias = tuple[OracleVerdict, ...]
@@ -27,7 +27,11 @@ class Speculation(Generic[T]):
         known: Verdict of a candidate that is there already.
     """
 
-    def __init__(self, begin: Callable[[], Dialogue[T]], known: Callable[[frozenset[T]], OracleVerdict | None]) -> None:
+    def __init__(
+        self,
+        begin: Callable[[], Generator[Ask[T], Answers, object]],
+        known: Callable[[frozenset[T]], OracleVerdict | None],
+    ) -> None:
         self._begin = begin
         self._known = known
 

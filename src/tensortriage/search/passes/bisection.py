@@ -7,6 +7,8 @@ keeps a probability, a failure is proof, a pass only divides the probability of 
 next cut is where the remaining probability is halved: Horstein's scheme for search with noise (IEEE Trans. Inf. Theory
 9:136, 1963), with one noisy answer only. After a false pass the answers "fails" keep coming until what was ruled out
 is the better explanation, and the search goes back by itself.
+
+Where every answer is true, `Halving` is all that it takes.
 """
 
 import bisect
@@ -15,6 +17,35 @@ from collections.abc import Iterator, Sequence
 
 DOUBT_PASSES = 50
 """Passes taken as seen before the first one, one of them false: a hiding cut is thought possible, not likely."""
+
+
+class Halving:
+    """Looks for the least number that is enough, between one that is not and one that is.
+
+    Args:
+        low: Not enough.
+        high: Enough.
+
+    Attributes:
+        low: The largest number known not to be.
+        high: The least number known to be enough.
+    """
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low = low
+        self.high = high
+
+    @property
+    def middle(self) -> int | None:
+        """The number to ask about; None when `high` is the least."""
+        return (self.low + self.high) // 2 if self.high - self.low > 1 else None
+
+    def answered(self, middle: int, *, enough: bool) -> None:
+        """Take in whether a number is enough."""
+        if enough:
+            self.high = middle
+        else:
+            self.low = middle
 
 
 class Trust:

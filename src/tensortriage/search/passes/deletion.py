@@ -1,9 +1,15 @@
-"""Passes that go through the items block by block and remove what can be removed; they shrink, and prove nothing."""
+"""Passes that go through the items block by block and remove what can be removed.
+
+Some shrink and prove nothing; others prove that without this item, or this block, it no longer fails. These ask about
+all parts against the same base, so that checks may run side by side; what can be removed singly is then removed
+together, or as much of it as can be.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
 
-from tensortriage.search.dialogue import Dialogue, SearchState
+from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reply, SearchState
+from tensortriage.search.passes.bisection import Halving
 from tensortriage.search.problem import SearchProblem, T
 
 FIRST_DELETION = 2.0
@@ -73,3 +79,62 @@ def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator
         weight += problem.weight(item)
     if block:
         yield tuple(block)
+
+
+FEW = 16
+"""Up to so many items, asking about each is not dear."""
+
+
+def one_minimal(state: SearchState[T]) -> Dialogue[T]:
+    """Remove single items until none can be removed."""
+    yield from _settle(state, 1)
+    state.minimality = Minimality.ONE_MINIMAL
+
+
+def block_minimal(state: SearchState[T]) -> Dialogue[T]:
+    """Remove blocks until none can be removed, for faults that need many items.
+
+    A block holds about the square root of their number; of a few items each is a block.
+    """
+    few = len(state.current) <= FEW
+    size = 1 if few else round(math.sqrt(len(state.current)))
+    yield from _settle(state, size)
+    state.minimality = Minimality.ONE_MINIMAL if size == 1 else Minimality.BLOCK_MINIMAL
+    state.block_items = size
+
+
+def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
+    """Remove blocks until no single one can be removed from what is then left; sure answers, being dear, come last."""
+    while True:
+        while (yield from _round(state, size, Care.QUICK)):
+            pass
+        yield Ask((state.current,), Care.MEASURE)
+        if not (yield from _round(state, size, Care.SURE)):
+            return
+
+
+def _round(state: SearchState[T], size: int, care: Care) -> Reply[T]:
+    """Ask about removing every block, remove what can be, and say whether there was any."""
+    base = state.current
+    parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(base), size)]
+    if len(parts) < 2:
+        return False
+    state.checks_left = float(len(parts))
+    verdicts = yield Ask(tuple(base.difference(part) for part in parts), care)
+    removable = [part for part, verdict in zip(parts, verdicts, strict=True) if verdict.same]
+    if removable:
+        yield from _remove(state, removable)
+    return bool(removable)
+
+
+def _remove(state: SearchState[T], parts: Sequence[frozenset[T]]) -> Dialogue[T]:
+    """Remove parts together that can be removed one by one; when they cannot, as many of the first as can be."""
+    base = state.current
+    state.adopt(base.difference(parts[0]))
+    everything = base.difference(*parts)
+    if len(parts) == 1 or (everything and (yield from state.shrinks_to(everything))):
+        return
+    too_many = Halving(1, len(parts))  # the first one can be removed; all together probably not
+    while (middle := too_many.middle) is not None:
+        removed = yield from state.shrinks_to(base.difference(*parts[:middle]))
+        too_many.answered(middle, enough=not removed)

@@ -7,12 +7,58 @@ spent while searching, and the number that the stated confidence needs only on t
 """
 
 import dataclasses
+import enum
 import math
+import statistics
+import sys
 
 from tensortriage.errors import UsageError
 
-QUICK_RISK = 0.05
+CONFIDENCE = 0.95
+"""That a rate seen in a few runs is what is said of it: it may be half as high, or twice."""
+
+NORMAL = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
+"""Standard deviations of the normal distribution within which `CONFIDENCE` of it lies."""
+
+QUICK_RISK = 1.0 - CONFIDENCE
 """Chance of a false pass that a quick check may have."""
+
+MISSED = 0.01
+"""Chance that a fault which comes and goes is missed when a step is tried after the search."""
+
+
+class Until(enum.Enum):
+    """When to stop; the value is the word on the command line."""
+
+    SURE = "sure"
+    """Enough is known."""
+    GOOD = "good"
+    """One has passed."""
+    BAD = "bad"
+    """One has failed."""
+
+
+def parse_until(text: str, *, noun: str, slug: str) -> Until | int:
+    """Return when to stop: one of its words, or after a number of what the noun says.
+
+    Raises:
+        UsageError: For any other text, with the slug.
+    """
+    if text.lower() in [one.value for one in Until]:
+        return Until(text.lower())
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    cure = f"give good, bad, sure, or a number of {noun} of at least 1"
+    raise UsageError(f"--until {text} is not understood", slug=slug, cure=cure)
+
+
+class RepeatStop(enum.Enum):
+    """Why it stopped; the value is the word in files."""
+
+    REACHED = "reached"
+    MOST_RUNS = "most-runs"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,10 +140,31 @@ def _tail(failed: int, runs: int, rate: float) -> float:
     return math.fsum(math.comb(runs, k) * rate**k * (1.0 - rate) ** (runs - k) for k in range(failed, runs + 1))
 
 
-def runs_needed(rate: float, risk: float, *, limit: int) -> int:
-    """Return how many runs without failure leave at most ``risk`` that a candidate fails with ``rate`` per run."""
+def wilson(failed: int, runs: int) -> tuple[float, float]:
+    """Return Wilson's score interval of a rate at `CONFIDENCE` (JASA 22:209, 1927); (0, 1) without runs."""
+    if runs == 0:
+        return 0.0, 1.0
+    rate, spread = failed / runs, NORMAL**2 / runs
+    middle = rate + spread / 2.0
+    half = NORMAL * ((rate * (1.0 - rate) + spread / 4.0) / runs) ** 0.5
+    low = 0.0 if failed == 0 else (middle - half) / (1.0 + spread)
+    high = 1.0 if failed == runs else (middle + half) / (1.0 + spread)
+    return max(0.0, low), min(1.0, high)
+
+
+def runs_needed(rate: float, risk: float, *, limit: int = sys.maxsize) -> int:
+    """Return how many runs without failure leave at most ``risk`` that a candidate fails with ``rate`` per run.
+
+    Had it that rate, n runs would all pass with chance ``(1 - rate)^n``: the bound of Clopper and Pearson (Biometrika
+    26:404, 1934) for no event in n.
+    """
     if rate >= 1.0:
         return 1
     if rate <= 0.0:
         return limit
     return min(limit, max(1, math.ceil(math.log(risk) / math.log1p(-rate) - 1e-9)))
+
+
+def attempts_for(rate: Rate, repeats: Repeats) -> int:
+    """Return how many runs it takes to see a failure that comes at this rate; they end with the first that fails."""
+    return 1 if rate.always else runs_needed(rate.at_least(CONFIDENCE), MISSED, limit=repeats.limit)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds
+from tensortriage.cluster.cluster_spec import TaskNeeds
 from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.engines.process.gpus import Gpus, visible_gpus
 from tensortriage.report.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
@@ -30,33 +30,11 @@ from tensortriage.workflows.batch.cell_pool import CellPool
 from tensortriage.workflows.batch.cells import Cell, cells
 from tensortriage.workflows.batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expected_words, misfit
 from tensortriage.workflows.batch.run_cell import CASE, DOCUMENT, CellTask, key_in
+from tensortriage.workflows.requests import BatchRequest
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
 NAME_CHARACTERS = 60
 """How much of a cell's name its folder has; a digest of all of it follows."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class BatchRequest:
-    """What to run.
-
-    Attributes:
-        file: The batch file.
-        case: Directory of the case; a batch that is already there is resumed.
-        jobs: Cells at once.
-        timeout_seconds: Longest cell; None for what the file says.
-        memory_limit: Memory limit of each cell, as commands take it; empty for none.
-        junit: File for JUnit's XML; None for none.
-        cluster: Where cells run; None for this machine.
-    """
-
-    file: Path
-    case: Path = Path("triage-batch")
-    jobs: int = 1
-    timeout_seconds: float | None = None
-    memory_limit: str = ""
-    junit: Path | None = None
-    cluster: ClusterSpec | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

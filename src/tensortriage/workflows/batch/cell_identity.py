@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.command_fingerprint import file_digests
-from tensortriage.runs.engine_specs import REFERENCE, in_its_environment
-from tensortriage.runs.runner import engine_identity
+from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, in_its_environment
 from tensortriage.workflows.batch.cells import Cell
 
 MOST_FILES = 10_000
@@ -62,7 +62,7 @@ class CellKeys:
 
     def _engines_of(self, cell: Cell, words: tuple[str, ...]) -> list[str]:
         named = [after for word, after in itertools.pairwise(words) if word in _ENGINES]
-        named += [REFERENCE] if cell.crossing.reference and not {"--reference", "-r"} & {*words} else []
+        named += [DEFAULT_REFERENCE] if cell.crossing.reference and not {"--reference", "-r"} & {*words} else []
         return [self._engine(spec) for spec in named]
 
     def _engine(self, text: str) -> str:
@@ -71,7 +71,7 @@ class CellKeys:
                 spec = in_its_environment(EngineSpec.parse(text))
                 if "file" in spec.options:
                     spec = spec.with_options({**spec.options, "file": str(self._place / spec.options["file"])})
-                self._engines[text] = engine_identity(spec)
+                self._engines[text] = resolve(spec).identity
             except TriageError:  # likewise
                 self._engines[text] = "unknown"
         return self._engines[text]

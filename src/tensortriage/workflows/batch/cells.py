@@ -5,8 +5,8 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.hardware import Hardware
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import DataError, TriageError, did_you_mean
 from tensortriage.workflows.batch.batch_file import (
     BatchCommand,
@@ -187,7 +187,7 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
 
 def _on_gpu(target: BatchTarget) -> bool:
     try:
-        return Hardware.of(EngineSpec.parse(target.engine)) is Hardware.GPU
+        return resolve(EngineSpec.parse(target.engine)).hardware is Hardware.GPU
     except TriageError:
         return False  # told by the cell
 

@@ -3,7 +3,7 @@
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.diagnose.measurements.output_limits import output_limits
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.inputs.feed import Feed
 
 
@@ -13,7 +13,7 @@ def judge_of(inv: Investigation, feed: Feed) -> OutputJudge:
     What was measured before is known again, so that a search which goes on later gets the same answers. An output that
     is lost in the format fails: to know why is what a reduction is asked for.
     """
-    key, notes = inv.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.case.checks
+    key, notes = inv.lab.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.lab.case.checks
 
     def measure() -> dict[str, float]:
         outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]

@@ -6,19 +6,24 @@ evaluated only where a tensor is beyond its floor.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.judgement.within import Limit, fp32_limit, half_at_most, is_lost, judged_by
+from tensortriage.compare.judgement.within import Limit, fp32_limit, is_lost, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
+
+if TYPE_CHECKING:
+    from tensortriage.diagnose.state.investigation import Investigation
 
 
 class FloorJudge:
@@ -70,18 +75,10 @@ class FloorJudge:
     ) -> dict[str, Judgement]:
         # A comparison seldom comes here, and all of an investigation is imported with these.
         from tensortriage.diagnose.measurements.output_limits import output_limits
-        from tensortriage.diagnose.state.investigation import Investigation, Question
-        from tensortriage.runs.case import Case
-        from tensortriage.values.store import MemoryStore
 
-        golden = MemoryStore({name: references[name] for name in names})
-        question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
-        with Case(self._folder / "floors") as case:
-            inv = Investigation(question, case, golden={feed.name: golden})
-            try:
-                limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
-            finally:
-                inv.close()
+        golden = {name: references[name] for name in names}
+        with self._investigation(feed, "floors", golden) as inv:
+            limits = output_limits(inv, feed, names, golden=inv.golden(feed), figures=metrics)
         judged = {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}
         if failing := [name for name in names if not judged[name].within]:
             judged |= self._by_chance(feed, {name: metrics[name] for name in failing})
@@ -92,23 +89,25 @@ class FloorJudge:
 
         Values inside the model are not judged that way: who has them shown looks for the op.
         """
-        from tensortriage.diagnose.rungs.number_format.drawn import limits_by_chance
-        from tensortriage.diagnose.state.investigation import Investigation, Question
-        from tensortriage.runs.case import Case
+        from tensortriage.diagnose.measurements.output_limits import limits_by_chance
 
         if not {*failing} <= {spec.name for spec in self._model.outputs}:
             return {}
         if any(is_lost(error_of(figure)) for figure in failing.values()):  # whatever it may cost, it does not pass
             return {}
-        question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
-        with Case(self._folder / "chance") as case:
-            inv = Investigation(question, case)
+        with self._investigation(feed, "chance") as inv:
             try:
-                found = limits_by_chance(inv, feed, failing)
+                limits = limits_by_chance(inv, feed, failing)
             except (EngineError, ModelError, UsageError):
                 return {}
-            finally:
-                inv.close()
-        limits = {name: half_at_most(Limit(error, Basis.FORMAT)) for name, error in found.items()}
         words = inv.precision.value
         return {name: judged_by(limit, failing[name], format_name=words) for name, limit in limits.items()}
+
+    def _investigation(
+        self, feed: Feed, folder: str, golden: Mapping[str, np.ndarray] | None = None
+    ) -> AbstractContextManager["Investigation"]:
+        from tensortriage.workflows.common.passing_investigation import passing_investigation
+
+        return passing_investigation(
+            self._folder / folder, self._model, feed, reference=self._reference, target=self._target, golden=golden
+        )

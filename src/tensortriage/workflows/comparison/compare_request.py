@@ -1,22 +1,54 @@
 """What is to be compared with what, and how it is judged."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.comparison.participants import Saved
+from tensortriage.runs.request_fields import LOW_MEMORY_BATCH_BYTES, LimitOptions, MetricOptions, external_data_field
+from tensortriage.values.options import argument, flag, option, part, request
 
-Arrays = dict[str, np.ndarray]
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tensortriage.compare.judgement.tolerance import Tolerance
+    from tensortriage.engines.base import Limits
+    from tensortriage.runs.scripts import Metric
+    from tensortriage.workflows.common.output_selection import OutputChoice
+    from tensortriage.workflows.comparison.participants import Saved
+
+    Arrays = dict[str, np.ndarray]
+
+ENGINES, JUDGE, OUTPUTS, RUNS = "Engines", "Judgement", "Outputs", "Runs"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@request
+class PostprocessOptions:
+    """What is done to every participant's outputs before they are compared."""
+
+    # fmt: off
+    rules: tuple[str, ...] = option(
+        "--postprocess --postprocess-func", "[OUT:]top-K[,axis=A]...", "Replace outputs by the indices of their K "
+        "largest.", default=(), rare=True, group=JUDGE)
+    script: str = option(
+        "--postprocess-func-script", "FILE.py[:FUNC]", "postprocess_outputs(outputs) -> outputs, for every engine.",
+        default="", rare=True)
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
+
+    def value(self) -> "Callable[[Arrays], Arrays] | None":
+        """Return the function; None where nothing is done."""
+        from tensortriage.compare.postprocess import parse_top_k, top_k
+        from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
+
+        if self.script:
+            return ScriptFunction(self.script, POSTPROCESS, self.limits).arrays
+        rules = parse_top_k(self.rules)
+        return (lambda outputs: top_k(outputs, rules)) if self.rules else None
+
+
+@request
 class CompareRequest:
     """What to run and how to judge.
 
@@ -25,43 +57,41 @@ class CompareRequest:
         reference: Engine taken as right; None when saved results are, or when nothing is compared.
         targets: Engines compared with it.
         saved: Results saved earlier; the first is the reference when there is no reference engine.
-        target_model: What the targets run, when that is another file.
-        feeding: Where the samples come from.
-        outputs: Which tensors are compared.
         tolerances: All must accept; none means the noise floor.
-        validate: Whether a NaN or Inf is a failure.
-        fail_fast: Whether to stop at the first failure.
-        warm_up: Warm-up runs before the run that counts.
-        postprocess: Applied to every participant's outputs before they are compared.
-        metric: Task metric of outputs and feed, larger is better.
-        flatten: Whether outputs of equal size and other shape are compared flattened.
         batch_bytes: Largest amount of captured values held at once per participant; None for no limit.
-        limits: For isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
         strict: Whether a tolerance for an output that is not compared is an error; else it is warned about.
         in_blocks: Whether a model that does not fit into memory is cut.
     """
 
-    model: Path | None
+    # fmt: off
+    model: Path | None = argument("MODEL", default=None)
+    target_model: Path | None = option(
+        "--target-model", "FILE", "ONNX file that the targets run, if it is not MODEL.", default=None, group=ENGINES)
+    external_data_dir: Path | None = external_data_field()
+    outputs: "OutputChoice" = part(
+        factory="tensortriage.workflows.common.output_selection:OutputChoice", group=OUTPUTS,
+        mark=option("--onnx-outputs", "NAME...", "Tensors to compare instead of the model's outputs: names, modules, "
+                    "patterns, '*' or 'mark all'.", default=()),
+        exclude=option("--onnx-exclude-outputs", "NAME...", "Tensors to leave out.", default=()),
+        by_type=option("--onnx-outputs-by-type", "OP...", "Compare the results of every node of these op types.",
+                       default=()))
+    metric: "Metric | None" = part(factory=MetricOptions, script=option(
+        "--metric-script", "FILE.py[:FUNC]", "Task metric: metric(outputs, feed) -> float, larger is better; reported "
+        "per engine.", default="", group=JUDGE))
+    validate: bool = flag("--validate", "NaN or Inf in any output is a failure.", group=JUDGE)
+    postprocess: "Callable[[Arrays], Arrays] | None" = part(factory=PostprocessOptions)
+    flatten: bool = flag(
+        "--no-shape-check", "Compare outputs of equal size and different shape as flat arrays.", rare=True, group=JUDGE)
+    fail_fast: bool = flag("--fail-fast", "Stop at the first failing comparison.", rare=True, group=RUNS)
+    warm_up: int = option("--warm-up", "N", "Warm-up runs before the run that counts.", default=0, least=0, rare=True)
+    batch_bytes: int | None = flag(
+        "--low-memory", "Capture and compare tensors in small batches.", default=None, value=LOW_MEMORY_BATCH_BYTES)
+    feeding: FeedRequest = part(factory=FeedRequest)
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
     reference: EngineSpec | None = None
     targets: Sequence[EngineSpec] = ()
-    saved: Sequence[Saved] = ()
-    target_model: Path | None = None
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
-    tolerances: Sequence[Tolerance] = ()
-    validate: bool = False
-    fail_fast: bool = False
-    warm_up: int = 0
-    postprocess: Callable[[Arrays], Arrays] | None = None
-    metric: Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float] | None = None
-    flatten: bool = False
-    batch_bytes: int | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
+    saved: "Sequence[Saved]" = ()
+    tolerances: "Sequence[Tolerance]" = ()
     strict: bool = True
     in_blocks: bool = True
-
-
-Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
-"""Called with participant name, feed number and outputs, before they are compared."""

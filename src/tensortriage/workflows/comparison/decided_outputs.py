@@ -10,7 +10,7 @@ from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.ranked import RankedComparison
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, measure_of, ratio_of
-from tensortriage.compare.judgement.within import Limit, healthy_limit, within_limit
+from tensortriage.compare.judgement.within import Limit, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -70,16 +70,11 @@ def decided_outputs(
         return {}
     # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.measurements.decided import follow
-    from tensortriage.diagnose.state.investigation import Investigation, Question
-    from tensortriage.runs.case import Case
+    from tensortriage.workflows.common.passing_investigation import passing_investigation
 
-    question = Question(model=model, feeds=[feed], reference=reference, target=target or reference)
-    with Case(folder / "decisions") as case:
-        inv = Investigation(question, case)
-        try:
-            decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
-        finally:
-            inv.close()
+    asked = passing_investigation(folder / "decisions", model, feed, reference=reference, target=target or reference)
+    with asked as inv:
+        decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
     if decided is None:
         return {}
     noise = f"{inv.precision.value}'s rounding of the scores"
@@ -87,7 +82,7 @@ def decided_outputs(
     for name, metrics in decided.metrics.items():
         value, worst = decided.worst(name)
         floors = decided.floors
-        limit = healthy_limit(metrics.count, floors.fp32.get(name, 0.0), floors.target.get(name, 0.0))
+        limit = floors.limit(name, metrics.count)
         found[name] = _output(metrics, worst, limit, noise, "" if value == name else f"follows from '{value}': ")
     return found
 

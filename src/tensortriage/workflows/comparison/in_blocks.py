@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.comparison import Comparison
 from tensortriage.compare.cuts import Cuts
-from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import Tally
-from tensortriage.runs.workspace import Workspace
 from tensortriage.workflows.common.output_selection import EVERYTHING, OutputChoice, chosen_values
-from tensortriage.workflows.comparison.compare_request import CompareRequest, Recorder
+from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.pairing import Gathered
+from tensortriage.workflows.comparison.participants import Recorder
 
 CompareBlock = Callable[[CompareRequest, Recorder | None], CompareResult]
 
@@ -64,19 +65,14 @@ def compare_in_blocks(
     for number, feed in enumerate(samples if on_feed else ()):
         assert on_feed is not None
         on_feed(number, feed)
-    tally = Tally()
     results: list[CompareResult] = []
-    with Workspace() as workspace:
-        walk = BlockWalk(
-            model, samples, blocks, reference=request.reference, workspace=workspace, limits=request.limits,
-            tally=tally, say=say,
-        )  # fmt: skip
-        for made in walk:
+    with Lab(limits=request.limits, progress=say) as lab:
+        for made in BlockWalk(model, samples, blocks, reference=request.reference, lab=lab):
             say(f"comparing block {made.number} of {len(blocks)}")
             results.append(compare(_of_block(request, made, wanted), _only(wanted, record)))
             if request.fail_fast and not results[-1].passed:
                 break
-    return _together(results, cuts, tally, {feed.name: feed.origin.value for feed in samples})
+    return _together(results, cuts, lab.tally, {feed.name: feed.origin.value for feed in samples})
 
 
 def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -> CompareRequest:
@@ -114,22 +110,10 @@ def _only(wanted: frozenset[str], record: Recorder | None) -> Recorder | None:
 def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, samples: Mapping[str, str]) -> CompareResult:
     """Put the comparisons of blocks together."""
     first = results[0]
-    rows: dict[tuple[str, str], list[Comparison]] = {}
+    gathered = Gathered()
     for item in itertools.chain.from_iterable(result.comparisons for result in results):
-        rows.setdefault((item.comparison.target, item.feed), []).append(item.comparison)
-    comparisons = tuple(
-        FeedComparison(
-            feed,
-            Comparison(
-                first.reference,
-                target,
-                tuple(row for part in parts for row in part.rows),
-                tuple(dict.fromkeys(name for part in parts for name in part.unmatched)),
-                {name: other for part in parts for name, other in part.paired.items()},
-            ),
-        )
-        for (target, feed), parts in rows.items()
-    )
+        found = item.comparison
+        gathered.add(found.target, item.feed, found.rows, found.unmatched, found.paired)
     moved: dict[str, bool] = {}
     for result in results:
         moved |= {name: moved.get(name, False) or changed for name, changed in result.moved.items()}
@@ -138,7 +122,7 @@ def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, sample
         first,
         feeds=dict(samples),
         moved=moved,
-        comparisons=comparisons,
+        comparisons=gathered.comparisons(first.reference),
         invalid=tuple(found for result in results for found in result.invalid),
         outcomes={
             name: next((r.outcomes[name] for r in results if not r.outcomes[name].ok), outcome)

@@ -1,12 +1,18 @@
-"""Which output of one participant is compared with which of another; what cannot be paired is an error."""
+"""Which output of one participant is compared with which of another, and what comes of all that are.
+
+What cannot be paired is an error.
+"""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from tensortriage.compare.alignment.align import align, paired_by_value
+from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.errors import DataError
+from tensortriage.report.run_result import FeedComparison, Invalid
 from tensortriage.values.spec import ValueSpec
 
 Arrays = Mapping[str, np.ndarray]
@@ -76,3 +82,64 @@ def check_compatible(pair: Paired, reference: Arrays, target: str, *, flatten: b
                 slug="output-incompatible",
                 cure="check that both run the same model on the same feed",
             )
+
+
+def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both arrays, flattened when their shapes differ."""
+    return (reference, target) if reference.shape == target.shape else (reference.ravel(), target.ravel())
+
+
+@dataclasses.dataclass(slots=True)
+class _Gathered:
+    """What came of one target on one feed."""
+
+    rows: list[Row] = dataclasses.field(default_factory=list)
+    unmatched: dict[str, None] = dataclasses.field(default_factory=dict)
+    renamed: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(slots=True)
+class Gathered:
+    """What came of the pairs that were compared so far.
+
+    Attributes:
+        validate: Whether a NaN or Inf is a failure.
+        invalid: Those that were found.
+    """
+
+    validate: bool = False
+    invalid: list[Invalid] = dataclasses.field(default_factory=list)
+    _pairs: dict[tuple[str, str], _Gathered] = dataclasses.field(default_factory=dict)
+
+    def add(
+        self, target: str, feed: str, rows: Iterable[Row], unmatched: Iterable[str], renamed: Mapping[str, str]
+    ) -> None:
+        """Take what was compared of a target on a feed: all of it, or the next tensors; fields as of `Comparison`."""
+        known = self._pairs.setdefault((target, feed), _Gathered())
+        known.rows += rows
+        known.unmatched |= dict.fromkeys(unmatched)
+        known.renamed |= renamed
+
+    def check(self, participant: str, feed: str, outputs: Arrays) -> None:
+        """Look for NaN and Inf in what one participant gave."""
+        if self.validate:
+            for name, figure in measure_many((name, array, array) for name, array in outputs.items()):
+                self.note(participant, feed, name, figure.nan_target, figure.inf_target)
+
+    def note(self, participant: str, feed: str, output: str, nan: int, inf: int) -> None:
+        """Take how many of the elements of one output are NaN and Inf."""
+        if self.validate and (nan or inf):
+            self.invalid.append(Invalid(participant, feed, output, nan, inf))
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything is beyond its limit, or invalid."""
+        return bool(self.invalid) or any(not row.judgement.within for pair in self._pairs.values() for row in pair.rows)
+
+    def comparisons(self, reference: str) -> tuple[FeedComparison, ...]:
+        """Return all of them; of a target on a feed of which nothing could be compared there is none."""
+        return tuple(
+            FeedComparison(feed, Comparison(reference, target, tuple(pair.rows), tuple(pair.unmatched), pair.renamed))
+            for (target, feed), pair in self._pairs.items()
+            if pair.rows
+        )

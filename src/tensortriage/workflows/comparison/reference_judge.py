@@ -12,13 +12,13 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.run_result import Disagreement
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.reference import disputes
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.report.run_result import Disagreement
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
@@ -51,17 +51,12 @@ class ReferenceJudge:
         if not names:
             self.unjudged = "none of its tensors has the name of a tensor of the model"
             return
-        with Case(self._folder / "reference") as case:
-            lab = Lab(case)
+        judge = self._by_tolerance if self._tolerances else self._by_envelope
+        with Case(self._folder / "reference") as case, Lab(case) as lab:
             try:
-                if self._tolerances:
-                    self._by_tolerance(lab, feed, names, values)
-                else:
-                    self._by_envelope(lab, feed, names, values)
+                judge(lab, feed, names, values)
             except (EngineError, UsageError) as problem:
                 self.unjudged = problem.message
-            finally:
-                lab.close()
 
     def _by_envelope(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
         store = MemoryStore({name: values[name] for name in names})
@@ -72,7 +67,7 @@ class ReferenceJudge:
     def _by_tolerance(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
         tolerance = EveryTolerance(self._tolerances)
         wrong: dict[str, tuple[float, str]] = {}
-        for name, exact in lab.streamed(CENTRE, self._model, feed, names):
+        for name, exact in lab.streamed(CORRECTLY_ROUNDED, self._model, feed, names):
             given = values[name]
             if given.shape != exact.shape:
                 wrong[name] = float("inf"), "another shape"

@@ -20,7 +20,6 @@ from tensortriage.compare.judgement.tolerance import (
     Tolerance,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.compare.run_result import RUN_FORMAT, CompareResult
 from tensortriage.errors import DataError
 from tensortriage.inputs.files.accuracy_results import (
     AVERAGE,
@@ -31,6 +30,7 @@ from tensortriage.inputs.files.accuracy_results import (
     AccuracyResult,
     read_accuracy,
 )
+from tensortriage.report.run_result import RUN_FORMAT, CompareResult
 from tensortriage.values import serial
 from tensortriage.values.files import read_regular
 

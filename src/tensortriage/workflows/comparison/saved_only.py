@@ -4,23 +4,22 @@ Without the model nothing says what rounding may cost, nor whether the reference
 are judged by tolerances alone, and the result says that the reference was not judged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.tolerance import EveryTolerance, PolygraphyTolerance, Tolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
-from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
 from tensortriage.errors import DataError, UsageError
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.outcome import OK
 from tensortriage.workflows.common.output_selection import EVERYTHING, matching
-from tensortriage.workflows.comparison.compare_request import CompareRequest, Recorder
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.decided_outputs import row_of
-from tensortriage.workflows.comparison.pairing import check_compatible, paired
-from tensortriage.workflows.comparison.participants import Saved, flat
+from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
+from tensortriage.workflows.comparison.participants import Arrays, Recorder, Saved
 
-Arrays = Mapping[str, np.ndarray]
 UNKNOWN = "unknown"
 """Where the inputs of saved outputs came from."""
 
@@ -43,8 +42,7 @@ class SavedComparison:
         self._reference, *self._targets = request.saved
         self._tolerances: Sequence[Tolerance] = request.tolerances or [PolygraphyTolerance()]
         self._record = record
-        self._comparisons: list[FeedComparison] = []
-        self._invalid: list[Invalid] = []
+        self._gathered = Gathered(request.validate)
 
     def go(self) -> CompareResult:
         """Compare everything.
@@ -66,7 +64,7 @@ class SavedComparison:
             feed = f"iteration {number}"
             feeds[feed] = UNKNOWN
             self._iteration(number, feed)
-            if self._request.fail_fast and self._failed():
+            if self._request.fail_fast and self._gathered.failed:
                 break
         return CompareResult(
             reference=self._reference.name,
@@ -74,8 +72,8 @@ class SavedComparison:
             feeds=feeds,
             observation="deployed",
             moved={},
-            comparisons=tuple(self._comparisons),
-            invalid=tuple(self._invalid),
+            comparisons=self._gathered.comparisons(self._reference.name),
+            invalid=tuple(self._gathered.invalid),
             task_metrics={},
             outcomes={who.name: OK for who in (self._reference, *self._targets)},
             unjudged="no model was given" if self._targets else "",
@@ -96,7 +94,7 @@ class SavedComparison:
         reference = self._chosen(self._reference, number)
         if not number:
             check_names(self._tolerances, reference, strict=self._request.strict)
-        self._look_for_invalid(self._reference, feed, reference)
+        self._gathered.check(self._reference.name, feed, reference)
         for target in self._targets:
             self._pair(target, feed, reference, self._chosen(target, number))
 
@@ -115,20 +113,10 @@ class SavedComparison:
         pair = paired((self._reference.name, target.name), reference, outputs)
         check_compatible(pair, reference, target.name, flatten=self._request.flatten)
         metrics = dict(measure_many((name, *flat(array, pair.outputs[name])) for name, array in reference.items()))
-        rows = tuple(self._row(name, metrics[name], reference[name], pair.outputs[name]) for name in reference)
-        comparison = Comparison(self._reference.name, target.name, rows, pair.only_target, dict(pair.renamed))
-        self._comparisons.append(FeedComparison(feed, comparison))
-        self._look_for_invalid(target, feed, pair.outputs)
+        rows = [self._row(name, metrics[name], reference[name], pair.outputs[name]) for name in reference]
+        self._gathered.add(target.name, feed, rows, pair.only_target, pair.renamed)
+        self._gathered.check(target.name, feed, pair.outputs)
 
     def _row(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Row:
         judgement = EveryTolerance(self._tolerances).judge(name, metrics, reference, target)
         return row_of(name, None, metrics, judgement, None)
-
-    def _look_for_invalid(self, who: Saved, feed: str, outputs: Arrays) -> None:
-        if self._request.validate:
-            for name, figure in measure_many((name, array, array) for name, array in outputs.items()):
-                if figure.nan_target or figure.inf_target:
-                    self._invalid.append(Invalid(who.name, feed, name, figure.nan_target, figure.inf_target))
-
-    def _failed(self) -> bool:
-        return bool(self._invalid) or any(item.comparison.outside for item in self._comparisons)

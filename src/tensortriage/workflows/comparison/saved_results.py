@@ -17,7 +17,7 @@ from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.files.save_data import save
 from tensortriage.values.store import MappedStore, ShardWriter
-from tensortriage.workflows.comparison.participants import Saved, saved_name
+from tensortriage.workflows.comparison.participants import Saved
 
 
 class Recorder:
@@ -109,4 +109,5 @@ def load_saved(path: Path) -> Iterator[Saved]:
     if file.kind is Kind.INPUTS and any(series.runner for series in file.series):
         raise DataError(f"{path} holds inputs, not outputs", slug="results-are-inputs", cure="give --load-inputs")
     for series in file.series:
-        yield Saved(saved_name(path, series.runner), [iteration.tensors for iteration in series])
+        name = f"{series.runner} in {path.name}" if series.runner else path.name
+        yield Saved(name, [iteration.tensors for iteration in series])

@@ -5,11 +5,11 @@ Samples are forgotten as they are run, so that memory stays flat; the few that t
 
 from pathlib import Path
 
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.compare.task_metric import MOST_WORST
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.model.model import Model
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 

@@ -1,21 +1,20 @@
 """Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
-from tensortriage.compare.judgement.tolerance import Tolerance, check_names
-from tensortriage.diagnose.ladder import climb
-from tensortriage.diagnose.measurements.culprit_origins import with_origins
+from tensortriage.compare.judgement.tolerance import check_names
+from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.dissection import with_anatomy
 from tensortriage.diagnose.measurements.outputs import output_rows
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
+from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.diagnose.state.verdict import Verdict
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
@@ -25,69 +24,17 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
-from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
-from tensortriage.runs.engine_specs import REFERENCE, usable
+from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import feed_digest
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.diagnosis.culprit_origins import with_origins
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.remedy import with_remedy
 from tensortriage.workflows.diagnosis.reproduce import with_repro
-
-MOST_FEEDS = 8
-"""Samples a diagnosis looks at unless told otherwise."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class DiagnoseRequest:
-    """What to diagnose.
-
-    Attributes:
-        model: ONNX file taken as right.
-        target: Spec of the engine under suspicion.
-        reference: Spec of the engine taken as right.
-        target_model: ONNX file that the target runs, if it is not MODEL.
-        feeding: Where the samples come from.
-        case: Directory of the case; a case that is already there is resumed.
-        tolerance: The user's own tolerance; None to judge by the noise floor.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-        batch_bytes: Largest amount of captured tensors held at once.
-        budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
-        sweep: Sizes by open dimension; every combination is looked at too.
-        repro: Whether the culprit is cut out as a case of its own.
-        fix: Where to write the model with a remedy that holds on the target.
-        random_too: Whether random data are looked at as well when real data pass.
-        builds: How often the target is built again; None for what its engine makes sensible.
-        emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
-        against: Spec of another engine, version or precision that the target is held against; empty without one.
-        network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
-        in_blocks: Whether a model that does not fit into memory is cut.
-    """
-
-    model: Path
-    target: str
-    reference: str = REFERENCE
-    target_model: Path | None = None
-    feeding: FeedRequest = dataclasses.field(default_factory=lambda: FeedRequest(most=MOST_FEEDS))
-    case: Path = Path("triage-case")
-    tolerance: Tolerance | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
-    batch_bytes: int | None = BATCH_BYTES
-    budget_seconds: float | None = None
-    sweep: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-    repro: bool = True
-    fix: Path | None = None
-    random_too: bool = True
-    builds: int | None = None
-    emit_breakers: Path | None = None
-    network: str = ""
-    in_blocks: bool = True
-    against: str = ""
+from tensortriage.workflows.requests import DiagnoseRequest
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -96,16 +43,25 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
+    return diagnosed(request, listener=listener or Silent()).verdict
+
+
+def diagnosed(request: DiagnoseRequest, *, listener: Listener) -> Report:
+    """Walk the guide and return what the case then holds.
+
+    Raises:
+        TriageError: As `diagnose` does.
+    """
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(_usable_engines, request)
         try:
-            model, changed, samples = _read(request)
+            model, changed, samples, cut = _read(request)
         except TriageError:
             asked.result()  # an engine that cannot be used is told of first
             raise
         reference, target = asked.result()
-    if (cut := cuts_of(model, request.limits.memory_bytes) if _can_be_cut(request) else None) is not None:
-        return _in_blocks(request, model, samples, (reference, target), *cut, listener=listener or Silent())
+    if cut is not None:
+        return _in_blocks(request, model, samples, (reference, target), *cut, listener=listener)
     question = Question(
         model=model,
         feeds=samples,
@@ -124,7 +80,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         against=usable(request.against, limits=request.limits) if request.against else None,
     )
     with Case(request.case) as case:
-        case.write("case.json", facts(request, model, changed, samples, reference, target))
+        asked_of = facts(request, model, changed, samples, reference, target)
+        case.write("case.json", asked_of)
         investigation = Investigation(question, case, listener=listener)
         try:
             end = climb(investigation)
@@ -134,16 +91,19 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
                 verdict = with_repro(investigation, evidence, verdict)
             verdict = with_remedy(investigation, evidence, verdict, request.fix)
             verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
-            case.write("layers.json", Layers(evidence.layer_rows(investigation)))
-            case.write("ranges.json", evidence.ranges)
-            case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))
+            layers = Layers(evidence.layer_rows(investigation))
+            outputs = Outputs(output_rows(evidence.results, investigation))
         finally:
             investigation.close()
+        report = Report(verdict, asked_of, layers, outputs, evidence.ranges)
+        case.write("layers.json", report.layers)
+        case.write("ranges.json", report.ranges)
+        case.write("outputs.json", report.outputs)
         case.write("verdict.json", verdict)
-    write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
+    write(FORMATS["html"].render(report), request.case / "report.html")
     if request.emit_breakers is not None and verdict.breakers:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
-    return verdict
+    return report
 
 
 def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
@@ -152,8 +112,10 @@ def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
     return reference, target
 
 
-def _read(request: DiagnoseRequest) -> tuple[Model, Model | None, tuple[Feed, ...]]:
-    """Return model, the target's model if it has one of its own, and samples; paths and names are checked."""
+def _read(
+    request: DiagnoseRequest,
+) -> tuple[Model, Model | None, tuple[Feed, ...], tuple[Cuts, tuple[ModelBlock, ...]] | None]:
+    """Return model, the target's if it has one of its own, samples, and how a model beyond memory is cut."""
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
@@ -163,8 +125,10 @@ def _read(request: DiagnoseRequest) -> tuple[Model, Model | None, tuple[Feed, ..
     for path in (request.fix, request.emit_breakers):
         check_output(path, *model.files, *(changed.files if changed else ()))
     samples = tuple(feeds(request.feeding, model))
-    _ = model.fingerprint  # all weights are read for it, best while the target starts
-    return model, changed, samples
+    cut = cuts_of(model, request.limits.memory_bytes) if _can_be_cut(request) else None
+    if cut is None:
+        _ = model.fingerprint  # all weights are read for it, best while the target starts
+    return model, changed, samples, cut
 
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:
@@ -182,7 +146,7 @@ def _in_blocks(
     blocks: Sequence[ModelBlock],
     *,
     listener: Listener,
-) -> Verdict:
+) -> Report:
     """Diagnose the block that is wrong by itself, and leave the whole's facts and verdict in the case."""
 
     def of_block(path: Path, own: Sequence[Feed], inputs: Path) -> Verdict:
@@ -206,11 +170,12 @@ def _in_blocks(
         diagnose=of_block,
         listener=listener,
     ).verdict()
+    report = Report(verdict, facts(request, model, None, samples, *engines))
     with Case(request.case) as case:
-        case.write("case.json", facts(request, model, None, samples, *engines))
+        case.write("case.json", report.case)
         case.write("verdict.json", verdict)
-    write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
-    return verdict
+    write(FORMATS["html"].render(report), request.case / "report.html")
+    return report
 
 
 def model_facts(model: Model, path: Path) -> ModelFacts:
@@ -233,7 +198,7 @@ def facts(
         target_model=model_facts(changed, request.target_model) if changed and request.target_model else None,
         reference=str(reference),
         target=str(target),
-        feeds=tuple(FeedFacts(feed.name, feed.origin.value, feed_digest(feed.tensors)) for feed in samples),
+        feeds=tuple(FeedFacts(feed.name, feed.origin.value, feed.digest) for feed in samples),
         versions=versions(),
         created=now(),
     )

@@ -18,7 +18,6 @@ from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import least_floor, say
 from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.record import Listener, Record
 from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
@@ -30,11 +29,12 @@ from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.save_data import save_store
 from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.case import Case
 from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import Tally
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 
@@ -93,18 +93,9 @@ class BlockDiagnosis:
 
     def verdict(self) -> Verdict:
         """Return the verdict; the case then holds that of the block that decides it."""
-        started, tally, record = time.perf_counter(), Tally(), Record(self.listener)
-        with Workspace(self._scratch()) as workspace:
-            walk = BlockWalk(
-                self.model,
-                self.samples,
-                self.blocks,
-                reference=self.reference,
-                workspace=workspace,
-                limits=self.limits,
-                tally=tally,
-                say=self.listener.progress,
-            )
+        started, record = time.perf_counter(), Record(self.listener)
+        with Lab(limits=self.limits, progress=self.listener.progress, folder=self._scratch()) as lab:
+            tally, walk = lab.tally, BlockWalk(self.model, self.samples, self.blocks, reference=self.reference, lab=lab)
             compared = [self._compared(made, tally) for made in walk]
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))

@@ -10,13 +10,13 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.cut_module import CutModule, part_of, part_until
 from tensortriage.engines.torch.engine import TorchEngine, TorchSession
 from tensortriage.errors import EngineError, TriageError
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.repro.packed_module import MODULE, PackedModule, write_module
@@ -60,7 +60,7 @@ def packed_module(
 
 
 def _cut(inv: Investigation, evidence: Evidence, network: EngineSpec, nodes: Collection[str]) -> CutModule | str:
-    session = inv.runner(network, inv.model).build()
+    session = inv.lab.opened(network, inv.model)
     assert isinstance(session, TorchSession)
     part, graph = evidence.wrong_part, inv.model.graph
     feed = (part.feed if part else evidence.feed).tensors
@@ -80,10 +80,10 @@ def _tried(
     Raises:
         ShardError: When its tensors have no type in files.
     """
-    folder = Path(tempfile.mkdtemp(prefix="module-", dir=inv.workspace.folder))
+    folder = Path(tempfile.mkdtemp(prefix="module-", dir=inv.lab.workspace.folder))
     try:
         write_module(folder, packed)
-        limits = inv.budget.within(inv.question.limits)
+        limits = inv.lab.budget.within(inv.question.limits)
         options = {**network.options, "file": str(folder / MODULE), "attribute": "make"}
         TorchEngine(limits=limits).export(options, folder / "module.onnx", exporter=packed.exporter)
         model = Model.load(folder / "module.onnx")
@@ -94,12 +94,12 @@ def _tried(
             {spec.name: array for spec, array in zip(model.inputs, inputs, strict=True)},
             {spec.name: array for spec, array in zip(model.outputs, outputs, strict=True)},
         )
-        failure = failure_of(Repro(model, (sample,)), engine, workspace=inv.workspace, limits=limits, error_of=error_of)
+        failure = failure_of(
+            Repro(model, (sample,)), lambda fed: inv.lab.outputs(engine, model, Feed("module", fed, Origin.REAL))
+        )
     except TriageError as error:
         return dataclasses.replace(packed, told=error.message)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    inv.tally.built(engine.name)
-    inv.tally.checks += 1
     wrong = failure is not None and (not failure.kind.numeric or failure.error > limit_of(local))
     return dataclasses.replace(packed, anew=wrong, told=failure.describe() if failure else "")

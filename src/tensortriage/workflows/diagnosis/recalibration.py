@@ -29,8 +29,7 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
     feed = inv.question.feeds[0]
     golden, output = inv.golden_outputs(feed), calibrated.output
     try:
-        with inv.new_runner(inv.question.target, calibrated.model) as runner:
-            made = np.array(runner.run(feed)[output])
+        made = inv.lab.outputs(inv.question.target, calibrated.model, feed)[output]
     except (EngineError, KeyError) as error:
         inv.answered(QUESTION, f"unknown: the target fails: {error}")
         return inv.refreshed(verdict)

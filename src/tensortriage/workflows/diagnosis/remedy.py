@@ -23,9 +23,9 @@ from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
-from tensortriage.engines.registry import create
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, EngineMissing, TriageError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
@@ -143,7 +143,7 @@ def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> I
     yield from kept_alone(inv, evidence, nodes)
     graph = inv.model.graph
     try:
-        plan = inv.runner(inv.question.target, inv.model).plan()
+        plan = inv.lab.plan(inv.question.target, inv.model)
     except EngineError:
         plan = None
     regions = () if plan is None else fused_nodes(plan, graph)
@@ -163,7 +163,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
             typed = convert(inv.model, inv.precision, specs=inv.specs(feed), kept_nodes=nodes)
         except TriageError:
             typed = None
-    if "kept" in create(target).options:
+    if "kept" in resolve(target).engine.options:
         spec = target.with_options({**target.options, "kept": "+".join(nodes)})
         yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
         words += ", typed so in the file"
@@ -192,7 +192,7 @@ def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Eff
     worst = 0.0
     for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:
-            floors = evidence.floors or (evidence.worst.floors if evidence.results else output_floors(inv))
+            floors = evidence.floors or (evidence.worst_feed.floors if evidence.results else output_floors(inv))
             after = with_change(inv, feed, floors, model=proposal.model, spec=proposal.spec)
         except (TriageError, EngineMissing) as error:
             return Effect(math.inf, right=False, words=error.slug)
@@ -236,7 +236,7 @@ def told(
     fix: Path | None,
 ) -> Verdict:
     """Record the change that helps, write its model where asked to, and return the verdict with it."""
-    before = max(evidence.worst.errors.values()) if evidence.results else None
+    before = max(evidence.worst_feed.errors.values()) if evidence.results else None
     written = ""
     refused = ""
     if fix is not None and proposal.file is None:

@@ -8,18 +8,16 @@ reduce` does more: it searches where no op is known.
 
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.engines.by_engine import absolute, otherwise
-from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
+from tensortriage.reduce.engines.by_engine import otherwise
+from tensortriage.reduce.engines.portable_oracle import absolute
+from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.reduce.repro.repro_case import Repro, ReproSample, failure_of
+from tensortriage.reduce.repro.repro_case import Repro, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
@@ -64,7 +62,7 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
         return inv.refreshed(verdict)
     answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there {found.otherwise}"
     inv.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
-    command = f"python {inv.case.folder / FOLDER / 'repro.py'}"
+    command = f"python {inv.lab.case.folder / FOLDER / 'repro.py'}"
     return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
 
 
@@ -82,28 +80,20 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
     Raises:
         TriageError: When it cannot be cut out or written, or the target refuses to build it alone.
     """
-    question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
+    question, folder, part = inv.question, inv.lab.case.folder / FOLDER, evidence.wrong_part
     engine = question.reference if part else question.target
     feed = part.feed if part else feed_of(inv, evidence)
-    key = inv.key(engine, inv.model, feed, "repro", nodes)
-    if (folder / "repro.py").exists() and (known := inv.case.checks.get(key, ReproFacts)) is not None:
+    key = inv.lab.key(engine, inv.model, feed, "repro", nodes)
+    if (folder / "repro.py").exists() and (known := inv.lab.case.checks.get(key, ReproFacts)) is not None:
         return known
     repro = cut_out(inv, evidence, nodes)
-    local = failure_of(
-        repro,
-        engine,
-        workspace=inv.workspace,
-        limits=inv.budget.within(question.limits),
-        error_of=error_of,
-    )
-    inv.tally.built(engine.name)
-    inv.tally.checks += 1
+    local = failure_of(repro, lambda fed: inv.lab.outputs(engine, repro.model, Feed("repro", fed, feed.origin)))
     if local is None or (refused and local.kind is not FailureKind.BUILD_FAILED):
         return None
     if local.kind is FailureKind.BUILD_FAILED and not refused:  # wrong numbers are not reproduced by a refusal
         raise BuildFailed(local.message, slug="build-failed", cure="run the whole model")
     found = written(inv, evidence, repro, local, nodes)
-    inv.case.checks.put(key, QUESTION, found, seconds=0.0)
+    inv.lab.case.checks.put(key, QUESTION, found, seconds=0.0)
     return found
 
 
@@ -124,16 +114,9 @@ def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> R
     else:
         feed = feed_of(inv, evidence)
         sample = GoldenSample(feed, inv.golden(feed))
-    declared = value_specs(inv.model)
-    symbols = frozenset(size for spec in inv.model.inputs for size in spec.shape or () if isinstance(size, str))
-    specs = {**declared, **recorded((sample,), declared, symbols)}
-    frozen = agreed((sample,), frozenset(inv.model.graph.shape_like))
-    pieces = Pieces(inv.model, specs=specs, frozen=frozen)
+    pieces = golden_pieces(inv.model, (sample,))
     wanted = {pieces.item_of(node) or node for node in nodes}
-    piece = pieces.cut(pieces.nodes(tuple(item for item in pieces.items if item in wanted)))
-    inputs = {spec.name: sample[spec.name] for spec in piece.inputs}
-    outputs = {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample}
-    return Repro(piece, (ReproSample(inputs, outputs),))
+    return repro_of(pieces, pieces.nodes(tuple(item for item in pieces.items if item in wanted)), (sample,))
 
 
 def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure, nodes: tuple[str, ...]) -> ReproFacts:
@@ -143,8 +126,8 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
         StoreError: When it cannot be written.
         BudgetSpent: When there is no time left to run it.
     """
-    question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
-    target = absolute(question.reference if part else question.target)
+    question, folder, part = inv.question, inv.lab.case.folder / FOLDER, evidence.wrong_part
+    target = str(absolute(question.reference if part else question.target))
     wrong = f"{part.label}: {part.reason}" if part else ""
     module, without = packed_module(inv, evidence, nodes, local)
     write_pack(
@@ -157,8 +140,8 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
         module=module,
         without_module=without,
     )
-    inv.budget.check()
+    inv.lab.budget.check()
     inv.progress("running the culprit in a fresh process")
-    told = otherwise(folder, target, local, inv.budget.within(question.limits))
+    told = otherwise(folder, target, local, inv.lab.budget.within(question.limits))
     anew, label = (module.anew, module.label) if module else (None, "")
     return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)

@@ -9,10 +9,10 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of, say
+from tensortriage.compare.judgement.thresholds import CONVERSION_EXACT, CONVERSION_FEW
 from tensortriage.compare.judgement.within import format_limit, is_lost, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.onnxruntime.told_types import known_specs
-from tensortriage.engines.registry import create
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -23,44 +23,15 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
-from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
-from tensortriage.workflows.edits.verify_edit import Arrays, ProofRequest
+from tensortriage.workflows.edits.edit_pipeline import Pass, SurgeryResult, operate
+from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest
+from tensortriage.workflows.edits.verify_edit import Arrays
 
-FLOAT64 = EngineSpec("reference")
-_EXACT_SHARE = 4.0
-_FEW = 2.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertRequest:
-    """What to convert a model to.
-
-    Attributes:
-        source: The model.
-        target: What to write.
-        outputs: Values that become the outputs.
-        opset: Version of the standard operator set to raise the model to; None to leave it.
-        precision: Number format; None to leave it.
-        kept: Nodes that stay float32.
-        keep_io_types: Whether inputs and outputs stay float32.
-        infer_shapes: Whether shapes are inferred and declared.
-        proof: How to prove the result.
-    """
-
-    source: Source
-    target: Target
-    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
-    opset: int | None = None
-    precision: Precision | None = None
-    kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
-    keep_io_types: bool = True
-    infer_shapes: bool = False
-    proof: ProofRequest = dataclasses.field(default_factory=ProofRequest)
+FLOAT64 = EngineSpec("float64")
 
 
 def convert(request: ConvertRequest) -> SurgeryResult:
@@ -84,10 +55,7 @@ def convert(request: ConvertRequest) -> SurgeryResult:
 
 
 def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
-    passes: list[Pass] = []
-    outputs = chosen_values(model, request.outputs)
-    if list(outputs) != [spec.name for spec in model.outputs]:
-        passes.append(("outputs", lambda m: select_outputs(m, outputs)))
+    passes = output_passes(model, request.outputs)
     if request.opset is not None:
         version = request.opset
         if version < model.opset:
@@ -105,6 +73,14 @@ def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
     return passes or [("copy", lambda m: Model.from_ir(m.clone().ir))]
 
 
+def output_passes(model: Model, choice: OutputChoice) -> list[Pass]:
+    """Return the pass that makes the chosen values the outputs; none when they are."""
+    outputs = chosen_values(model, choice)
+    if list(outputs) == [spec.name for spec in model.outputs]:
+        return []
+    return [("outputs", lambda m: select_outputs(m, outputs))]
+
+
 def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Model:
     return convert_model(
         model,
@@ -116,7 +92,8 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
 
 
 def _specs(model: Model) -> Mapping[str, ValueSpec]:
-    return known_specs(model, lambda path: create(PLAIN).compile(path, PLAIN.options))
+    with Lab() as lab:
+        return known_specs(model, lambda path: lab.opened(PLAIN, Model.load(path)))
 
 
 def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice | None = None) -> ProofRequest:
@@ -133,7 +110,7 @@ def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice |
     return dataclasses.replace(
         request,
         engines=(PLAIN, FLOAT64),
-        judge=lambda before, workspace: FormatJudge(before, precision, kept or NodeChoice(), workspace),
+        judge=lambda before: FormatJudge(before, precision, kept or NodeChoice()),
     )
 
 
@@ -147,14 +124,12 @@ class FormatJudge:
         model: The model before it was converted.
         precision: The format.
         kept: Nodes that stay float32.
-        workspace: For temporary files.
     """
 
-    def __init__(self, model: Model, precision: Precision, kept: NodeChoice, workspace: Workspace) -> None:
+    def __init__(self, model: Model, precision: Precision, kept: NodeChoice) -> None:
         self._model = model
         self._precision = precision
         self._kept = kept
-        self._workspace = workspace
 
     @cached_property
     def _rounded(self) -> Model:
@@ -167,8 +142,8 @@ class FormatJudge:
         Raises:
             ModelError: When the format cannot hold a value on the way to an output (``verify-failed``).
         """
-        with Runner(PLAIN, self._rounded, workspace=self._workspace) as runner:
-            emulated = runner.run(feed)
+        with Lab() as lab:
+            emulated = lab.outputs(PLAIN, self._rounded, feed)
         judged: dict[str, Judgement] = {}
         scale = _scale(feed)
         for name, figure in metrics.items():
@@ -182,7 +157,7 @@ class FormatJudge:
         """Judge one output by its error in the emulated format."""
         error = _error(figure, scale)
         if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
-            allowed = _EXACT_SHARE * cost + (_FEW / figure.count if cost else 0.0)
+            allowed = CONVERSION_EXACT * cost + (CONVERSION_FEW / figure.count if cost else 0.0)
             words = f"{allowed:.1e} of the elements"
         else:
             allowed = format_limit(max(cost, least_floor(self._precision)), figure.count)

@@ -2,69 +2,18 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from tensortriage.model.io.external_data import weight_files
-from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.lazy_weights import absent_weights
 from tensortriage.model.io.save import EMBED_LIMIT_BYTES
 from tensortriage.model.io.serialize import TRAINING
-from tensortriage.model.model import ExternalData, ExternalLayout, Model
+from tensortriage.model.model import ExternalData, Model
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.edits.verify_edit import EditStage, Proof, ProofRequest, prove, weight_bytes
+from tensortriage.workflows.edits.requests import ProofRequest, Source, Target
+from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
 """Name of a pass, and what it does."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Source:
-    """A model to edit.
-
-    Attributes:
-        path: ONNX file.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-        ignore_external_data: Whether external data are never looked for; what is written refers to them as before.
-        mend_names: Whether values that several nodes make under one name are told apart.
-    """
-
-    path: Path
-    external_data_dir: Path | None = None
-    ignore_external_data: bool = False
-    mend_names: bool = False
-
-    def load(self) -> Model:
-        """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
-        model = Model.load(
-            self.path,
-            external_data_dir=self.external_data_dir,
-            ignore_external_data=self.ignore_external_data,
-            mend_names=self.mend_names,
-        )
-        return model if self.external_data_dir is None else Model.from_ir(model.ir)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Target:
-    """Where an edited model goes.
-
-    Attributes:
-        path: ONNX file to write.
-        external_data: Where its weights go.
-    """
-
-    path: Path
-    external_data: ExternalData | ExternalLayout = ExternalData.LEAVE
-
-    def write(self, model: Model) -> None:
-        """Write the model."""
-        model.save(self.path, external_data=self.external_data)
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The model file, and the data file that may be written with it."""
-        layout = self.external_data
-        location = layout.location if isinstance(layout, ExternalLayout) else ""
-        return self.path, self.path.parent / (location or f"{self.path.name}.data")
 
 
 def load(source: Source, target: Target) -> Model:
@@ -158,13 +107,14 @@ def operate(
     """
     model = load(source, target)
     stages = apply_passes(model, passes(model))
-    proof = prove(stages, request)
+    return written(command, source, target, stages, prove(stages, request))
+
+
+def written(
+    command: str, source: Source, target: Target, stages: Sequence[EditStage], proof: Proof, *notices: str
+) -> SurgeryResult:
+    """Write the last stage, and return the result that stages and their proof amount to."""
     target.write(stages[-1].model)
-    return result_of(command, source, target, stages, proof)
-
-
-def result_of(command: str, source: Source, target: Target, stages: Sequence[EditStage], proof: Proof) -> SurgeryResult:
-    """Return the result that stages and their proof amount to."""
     sizes = [(len(stage.model.ir.graph), weight_bytes(stage.model)) for stage in stages]
     return SurgeryResult(
         command=command,
@@ -177,7 +127,7 @@ def result_of(command: str, source: Source, target: Target, stages: Sequence[Edi
             for stage, size, before in zip(stages[1:], sizes[1:], sizes, strict=False)
         ),
         proof=proof,
-        notices=tuple(_notices(source, target, stages)),
+        notices=(*_notices(source, target, stages), *notices),
     )
 
 

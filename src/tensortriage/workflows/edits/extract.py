@@ -9,69 +9,34 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN
-from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
+from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract as cut
 from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
-from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
-from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.cutting.node_selection import choose_nodes
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
-from tensortriage.values.dtype import DType
+from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
-from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
+from tensortriage.workflows.edits.requests import ExtractRequest, Verify
 from tensortriage.workflows.edits.sanitize import recorded
 from tensortriage.workflows.edits.verify_edit import (
-    IGNORED,
-    LARGE_BYTES,
     MOST_FEEDS,
     EditStage,
-    OutputProof,
+    Moves,
     Proof,
-    Verify,
-    weight_bytes,
+    Unprovable,
+    check_weights,
+    made_up_or_fitting,
 )
 
 DATA_SET = "test_data_set_{}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractRequest:
-    """What to cut out.
-
-    Attributes:
-        source: The model.
-        target: What to write.
-        nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
-        inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
-        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
-            the chosen nodes.
-        body: ``NODE`` or ``NODE:ATTRIBUTE``: cut inside that body of an If, Loop or Scan instead of the main graph.
-        infer_shapes: Whether shape inference runs even when types and ranks are declared.
-        run_for_shapes: Whether all types and shapes are taken from a run (they become static).
-        feeding: Data for running the model.
-        keep_data: Whether the data that lead to the cut, and what it must give, are written beside it.
-        verify: Whether the cut is proven.
-    """
-
-    source: Source
-    target: Target
-    nodes: NodeChoice = dataclasses.field(default_factory=NodeChoice)
-    inputs: Mapping[str, ValueSpec] | None = None
-    outputs: Mapping[str, DType | None] | None = None
-    body: str = ""
-    infer_shapes: bool = False
-    run_for_shapes: bool = False
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    keep_data: bool = False
-    verify: Verify = Verify.AUTO
 
 
 def extract(request: ExtractRequest) -> SurgeryResult:
@@ -116,10 +81,9 @@ class _Extracting:
             result = with_specs(result, {name: specs[name] for name in boundary.outputs})
         proof = self._prove(boundary, result)
         stages = [EditStage("load", self.model), EditStage("extract", result)]
-        request.target.write(result)
-        done = result_of("surgeon extract", request.source, request.target, stages, proof)
+        done = written("surgeon extract", request.source, request.target, stages, proof, *self.notices)
         files = self._write_data(boundary, result) if request.keep_data else ()
-        return dataclasses.replace(done, files=files, notices=(*done.notices, *self.notices))
+        return dataclasses.replace(done, files=files)
 
     def _typed(self, boundary: Boundary, specs: dict[str, ValueSpec]) -> dict[str, ValueSpec]:
         """Return specs that know type and rank of every input of the cut, by running the model when it takes that."""
@@ -179,44 +143,31 @@ class _Extracting:
 
     def _prove(self, boundary: Boundary, result: Model) -> Proof:
         """Run the cut on the golden values of its inputs and compare what it gives with the golden outputs."""
-        verify = self.request.verify
+        verify, keep_data = self.request.verify, self.request.keep_data
         if verify is Verify.NEVER:
             return Proof(False, "not asked for")
-        nbytes = weight_bytes(self.model)
-        reason = ""
-        if absent_weights(self.model.ir):
-            reason = IGNORED
-        elif verify is Verify.AUTO and nbytes > LARGE_BYTES and not self.request.keep_data:
-            reason = f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same"
-        else:
-            made_up = not (self.request.feeding.paths or self.request.feeding.script)
-            try:
-                self._golden_values(boundary)
-            except (EngineError, EngineMissing) as error:
-                reason = f"the model does not run as it is: {error.message}"
-            except TriageError as error:
-                if not made_up:
-                    raise
-                reason = f"no data can be made up: {error.message}"
-        if reason and (verify is Verify.ALWAYS or self.request.keep_data):
-            raise UsageError(
-                f"the cut cannot be verified: {reason}", slug="verify-impossible",
-                cure="give data with --load-inputs, or write it without verification: --no-verify",
-            )  # fmt: skip
-        return Proof(False, reason) if reason else self._compare(boundary, result)
+        try:
+            check_weights(self.model, large=keep_data or verify is not Verify.AUTO)
+            with made_up_or_fitting(self.request.feeding):
+                self._golden_on_plain(boundary)
+        except Unprovable as error:
+            return error.accept("cut", insists=keep_data or verify is Verify.ALWAYS)
+        return self._compare(boundary, result)
+
+    def _golden_on_plain(self, boundary: Boundary) -> None:
+        try:
+            self._golden_values(boundary)
+        except (EngineError, EngineMissing) as error:
+            raise Unprovable(f"the model does not run as it is: {error.message}") from error
 
     def _compare(self, boundary: Boundary, result: Model) -> Proof:
-        proofs: dict[str, OutputProof] = {}
-        golden = self._golden_values(boundary)
-        with (
-            Workspace() as workspace,
-            Runner(PLAIN, result, workspace=workspace, in_place=not self.request.keep_data) as runner,
-        ):
-            judge = FloorJudge(result, reference=PLAIN, target=PLAIN, folder=workspace.folder)
+        moves, golden = Moves(), self._golden_values(boundary)
+        with Lab(in_place=not self.request.keep_data) as lab, lab.sequence(PLAIN, result) as run:
+            judge = FloorJudge(result, reference=PLAIN, target=PLAIN, folder=lab.workspace.folder)
             for feed, arrays in golden:
                 inside = Feed(feed.name, {name: arrays[name] for name in boundary.inputs}, feed.origin)
                 try:
-                    found = runner.run(inside)
+                    found = run(inside.tensors)
                 except EngineError as error:
                     raise _failed(f"the cut does not run: {error.message}") from error
                 outputs = {name: arrays[name] for name in boundary.outputs}
@@ -228,11 +179,8 @@ class _Extracting:
                             f"the cut moves '{name}' by {say(error_now)} (relative RMS on {feed.name}); "
                             f"allowed is {judgement.limit}"
                         )
-                    if name not in proofs or error_now > proofs[name].relative_rms_error:
-                        proofs[name] = OutputProof(name, error_now, judgement.limit, judgement.ratio)
-        origin = "real" if any(feed.origin.value == "real" for feed, _ in golden) else "random"
-        names = tuple(feed.name for feed, _ in golden)
-        return Proof(True, "", str(PLAIN), names, origin, tuple(proofs.values()))
+                    moves.add(name, error_now, judgement)
+        return moves.proof(PLAIN, [feed for feed, _ in golden])
 
     def _write_data(self, boundary: Boundary, result: Model) -> tuple[str, ...]:
         """Write what the cut is fed and must give as ONNX test data sets beside it, one per feed."""

@@ -18,7 +18,8 @@ from tensortriage.model.plugin_patterns import (
 )
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.values.files import read_regular
-from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
+from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof
 
 
@@ -82,8 +83,7 @@ def replace_matches(
     for match in found:
         changed = replace(stages[-1].model, match, folder / match.name / PATTERN_FILE)
         stages.append(EditStage(f"{match.name} x {len(match.instances)}", changed))
-    target.write(stages[-1].model)
-    return result_of("plugin replace", source, target, stages, Proof(False, "only TensorRT can run a plugin"))
+    return written("plugin replace", source, target, stages, Proof(False, "only TensorRT can run a plugin"))
 
 
 def _yaml() -> Any:

@@ -1,6 +1,5 @@
 """Sanitize: choose outputs and input shapes, infer shapes, fold constants, bound sizes, clean up."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,61 +9,19 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import Shape, with_inferred_shapes, with_input_shapes, with_specs
-from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes, with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.bound_sizes import bound
-from tensortriage.model.transforms.constant_folding import FoldOptions, fold_constants
-from tensortriage.model.transforms.mark_outputs import markable, needed_for, select_outputs
+from tensortriage.model.transforms.bound_sizes import bound, unbounded_sizes
+from tensortriage.model.transforms.constant_folding import fold_constants
+from tensortriage.model.transforms.mark_outputs import markable, needed_for
 from tensortriage.model.transforms.unused_removal import clean
-from tensortriage.runs.capture import capture
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
-from tensortriage.workflows.edits.convert import format_proof
-from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
-from tensortriage.workflows.edits.verify_edit import ProofRequest
-
-CAPTURED_BYTES = 1 << 30
-"""Largest amount of captured values held at once."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SanitizeRequest:
-    """What to do to a model.
-
-    Attributes:
-        source: The model.
-        target: What to write.
-        outputs: Values that become the outputs.
-        input_shapes: Other shapes of inputs.
-        strict: Whether a shape for what is no input is an error; else it is warned about.
-        fold: How to fold constants; None not to.
-        clean: Whether nodes and weights without effect are removed.
-        infer_shapes: Whether shapes are inferred and declared.
-        run_for_shapes: Whether the model is run once and every shape declared as it was found (all become static).
-        bounds: Largest sizes by value name for sizes that depend on data; the empty name stands for those not named.
-        to_fp16: Whether the model is converted to fp16.
-        feeding: Data for running the model.
-        proof: How to prove the result.
-    """
-
-    source: Source
-    target: Target
-    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
-    input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
-    strict: bool = True
-    fold: FoldOptions | None = None
-    clean: bool = False
-    infer_shapes: bool = True
-    run_for_shapes: bool = False
-    bounds: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    to_fp16: bool = False
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    proof: ProofRequest = dataclasses.field(default_factory=ProofRequest)
+from tensortriage.workflows.edits.convert import format_proof, output_passes
+from tensortriage.workflows.edits.edit_pipeline import Pass, SurgeryResult, operate
+from tensortriage.workflows.edits.requests import SanitizeRequest
 
 
 def sanitize(request: SanitizeRequest) -> SurgeryResult:
@@ -79,10 +36,7 @@ def sanitize(request: SanitizeRequest) -> SurgeryResult:
 
 def passes_of(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
     """Return what a request does to a model, pass by pass, each from a model to another one."""
-    passes: list[Pass] = []
-    outputs = chosen_values(model, request.outputs)
-    if list(outputs) != [spec.name for spec in model.outputs]:
-        passes.append(("outputs", lambda m: select_outputs(m, outputs)))
+    passes = output_passes(model, request.outputs)
     if request.input_shapes:
         passes.append(
             ("override-input-shapes", lambda m: with_input_shapes(m, request.input_shapes, strict=request.strict))
@@ -135,13 +89,9 @@ def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSp
     """
     feed = next(feeds(feeding, model))
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
-    with Workspace() as workspace:
-        for name, array in capture(
-            PLAIN, model, feed, markable(model),
-            workspace=workspace, specs=value_specs(model), batch_bytes=CAPTURED_BYTES,
-        ):  # fmt: skip
-            found[name] = ValueSpec.of(name, array)
-    return found
+    with Lab() as lab:
+        captured = lab.captured(PLAIN, model, feed, markable(model), specs=value_specs(model))
+        return found | {name: ValueSpec.of(name, array) for name, array in captured}
 
 
 def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool = False) -> Mapping[str, np.ndarray]:
@@ -157,5 +107,5 @@ def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool 
         return {}
     pruned = needed_for(model, values)
     names = {spec.name for spec in pruned.inputs}
-    with Workspace() as workspace, Runner(PLAIN, pruned, workspace=workspace, in_place=in_place) as runner:
-        return dict(runner.run({name: array for name, array in feed.tensors.items() if name in names}))
+    with Lab(in_place=in_place) as lab, lab.sequence(PLAIN, pruned) as run:
+        return run({name: array for name, array in feed.tensors.items() if name in names})

@@ -13,8 +13,10 @@ from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.insert_node import NewNode, insert_node, is_custom
 from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
 from tensortriage.values.files import read_regular
-from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
-from tensortriage.workflows.edits.verify_edit import EditStage, Proof, ProofRequest, Verify, prove
+from tensortriage.values.text import count
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
+from tensortriage.workflows.edits.requests import ProofRequest, Source, Target, Verify
+from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove
 
 
 def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, request: ProofRequest) -> SurgeryResult:
@@ -37,8 +39,7 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
         reached = {value for node in result.graph.descendants(made) for value in node.outputs} | set(made)
         still = tuple(spec.name for spec in model.outputs if spec.name not in reached)
         proof = prove(stages, dataclasses.replace(request, outputs=still))
-    target.write(result)
-    return result_of("surgeon insert", source, target, stages, proof)
+    return written("surgeon insert", source, target, stages, proof)
 
 
 def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryResult:
@@ -58,9 +59,8 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
         )  # fmt: skip
     stages = [EditStage("load", model), EditStage("prune", pruned)]
     proof = prove(stages, dataclasses.replace(request, outputs=()))
-    target.write(pruned)
-    done = result_of("surgeon prune", source, target, stages, proof)
-    return _noting(done, f"pruned {_weights(len(candidates))}; accuracy is lost")
+    notice = f"pruned {count(len(candidates), 'weight')}; accuracy is lost"
+    return written("surgeon prune", source, target, stages, proof, notice)
 
 
 def weight_strip(
@@ -81,9 +81,8 @@ def weight_strip(
     model = load(source, target)
     stripped, names = strip_weights(model, exclude=exclude, needs_weights=needs_weights)
     stages = [EditStage("load", model), EditStage("weight-strip", stripped)]
-    target.write(stripped)
-    done = result_of("surgeon weight-strip", source, target, stages, Proof(False, "a model without weights cannot run"))
-    return _noting(done, f"stripped {_weights(len(names))}")
+    proof = Proof(False, "a model without weights cannot run")
+    return written("surgeon weight-strip", source, target, stages, proof, f"stripped {count(len(names), 'weight')}")
 
 
 def weight_reconstruct(
@@ -106,18 +105,9 @@ def weight_reconstruct(
     proof = prove(
         [EditStage("load", filled), EditStage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())
     )
-    target.write(filled)
     stages = [EditStage("load", model), EditStage("weight-reconstruct", filled)]
-    done = result_of("surgeon weight-reconstruct", source, target, stages, proof)
-    return _noting(done, f"made up {_weights(len(names))}")
-
-
-def _noting(done: SurgeryResult, notice: str) -> SurgeryResult:
-    return dataclasses.replace(done, notices=(*done.notices, notice))
-
-
-def _weights(count: int) -> str:
-    return f"{count} weight" if count == 1 else f"{count} weights"
+    notice = f"made up {count(len(names), 'weight')}"
+    return written("surgeon weight-reconstruct", source, target, stages, proof, notice)
 
 
 def _lines(path: Path) -> tuple[str, ...]:

@@ -5,44 +5,35 @@ two healthy fp32 engines may differ by (its noise floor), no more. Where nothing
 engine lacks, results that differ from run to run) the proof says so instead.
 """
 
+import contextlib
 import dataclasses
-import enum
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, say
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.inputs.feed import Feed, origin_of
+from tensortriage.model.io.lazy_weights import absent_weights
 from tensortriage.model.io.serialize import Hollow
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.edits.requests import ProofRequest, Verify
 
 MOST_FEEDS = 8
-IGNORED = "external data are ignored"
 LARGE_BYTES = 2 << 30
 """Weights beyond which a model is not run unless asked to: running takes as much memory."""
 
 Arrays = Mapping[str, np.ndarray]
-
-
-class Verify(enum.Enum):
-    """Whether an edit is proven: when possible, always (else it is an error), or never."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,35 +88,39 @@ class Proof:
     outputs: tuple[OutputProof, ...] = ()
 
 
-class EditJudge(Protocol):
-    """Decides how far outputs may move."""
+class Moves:
+    """How far outputs moved, at most over all feeds."""
 
-    def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
-        """Judge outputs of one feed; see `tensortriage.workflows.common.noise_floor_judge.FloorJudge`."""
-        ...
+    def __init__(self) -> None:
+        self._worst: dict[str, OutputProof] = {}
 
+    def add(self, name: str, error: float, judgement: Judgement) -> None:
+        """Take an output on one feed."""
+        if name not in self._worst or error > self._worst[name].relative_rms_error:
+            self._worst[name] = OutputProof(name, error, judgement.limit, judgement.ratio)
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ProofRequest:
-    """How to prove an edit.
-
-    Attributes:
-        verify: Whether to.
-        feeding: Where the samples come from; at most 8 are used.
-        outputs: The outputs that must not move; None for all. With none, only that the edited model runs is proven.
-        engines: What may run the edited model, the first that can.
-        judge: Makes the judge of an edit from the model before it and a place for its files; by default fp32 floors.
-    """
-
-    verify: Verify = Verify.AUTO
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    outputs: Sequence[str] | None = None
-    engines: Sequence[EngineSpec] = (PLAIN,)
-    judge: Callable[[Model, Workspace], EditJudge] | None = None
+    def proof(self, engine: EngineSpec, feeds: Sequence[Feed]) -> Proof:
+        """Return the proof that they amount to."""
+        names = tuple(feed.name for feed in feeds)
+        return Proof(True, "", str(engine), names, origin_of(feeds), tuple(self._worst.values()))
 
 
-class _Unprovable(Exception):
+class Unprovable(Exception):
     """Nothing can be proven; the message says why."""
+
+    def accept(self, what: str, *, insists: bool) -> Proof:
+        """Return the proof that says so.
+
+        Raises:
+            UsageError: When somebody insists on a proof (``verify-impossible``).
+        """
+        if insists:
+            raise UsageError(
+                f"the {what} cannot be verified: {self}",
+                slug="verify-impossible",
+                cure="give data with --load-inputs, or write the model without verification: --no-verify",
+            ) from self
+        return Proof(False, str(self))
 
 
 def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
@@ -143,20 +138,11 @@ def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
     if request.verify is Verify.NEVER:
         return Proof(False, "not asked for")
     try:
-        if absent_weights(stages[0].model.ir):
-            raise _Unprovable(IGNORED)
-        if request.verify is Verify.AUTO:
-            _check_size(stages[0].model)
-        with Workspace() as workspace:
-            return _Proving(stages, request, workspace).go()
-    except _Unprovable as error:
-        if request.verify is Verify.ALWAYS:
-            raise UsageError(
-                f"the edit cannot be verified: {error}",
-                slug="verify-impossible",
-                cure="give data with --load-inputs, or write the model without verification: --no-verify",
-            ) from error
-        return Proof(False, str(error))
+        check_weights(stages[0].model, large=request.verify is not Verify.AUTO)
+        with Lab(in_place=True) as lab:
+            return _Proving(stages, request, lab).go()
+    except Unprovable as error:
+        return error.accept("edit", insists=request.verify is Verify.ALWAYS)
 
 
 def weight_bytes(model: Model) -> int:
@@ -165,64 +151,77 @@ def weight_bytes(model: Model) -> int:
     return sum(int(tensor.nbytes) for tensor in tensors if tensor is not None and not isinstance(tensor, Hollow))
 
 
-def _check_size(model: Model) -> None:
+def check_weights(model: Model, *, large: bool) -> None:
+    """Refuse to run a model whose weights are not there, or are many.
+
+    Args:
+        model: The model.
+        large: Whether many are run as well.
+
+    Raises:
+        Unprovable: Then.
+    """
+    if absent_weights(model.ir):
+        raise Unprovable("external data are ignored")
     nbytes = weight_bytes(model)
-    if nbytes > LARGE_BYTES:
-        raise _Unprovable(f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same")
+    if nbytes > LARGE_BYTES and not large:
+        raise Unprovable(f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same")
+
+
+@contextlib.contextmanager
+def made_up_or_fitting(feeding: FeedRequest) -> Iterator[None]:
+    """Let what is wrong with the user's own data be an error; data that cannot be made up prove nothing.
+
+    Raises:
+        Unprovable: For the latter.
+    """
+    try:
+        yield
+    except TriageError as error:
+        if feeding.paths or feeding.script:
+            raise
+        raise Unprovable(f"no data can be made up: {error.message}") from error
 
 
 class _Proving:
     """One proof in progress."""
 
-    def __init__(self, stages: Sequence[EditStage], request: ProofRequest, workspace: Workspace) -> None:
+    def __init__(self, stages: Sequence[EditStage], request: ProofRequest, lab: Lab) -> None:
         self._stages = stages
         self._request = request
-        self._workspace = workspace
+        self._lab = lab
         last = stages[-1].model
         self._outputs = tuple(o.name for o in last.outputs) if request.outputs is None else tuple(request.outputs)
         self._before = _with_outputs(stages[0].model, self._outputs)
         self._feeds = self._take_feeds(last if _input_types(last) == _input_types(self._before) else self._before)
-        self._judge = request.judge(self._before, workspace) if request.judge else self._floors(self._before)
+        floors = FloorJudge(self._before, reference=PLAIN, target=PLAIN, folder=lab.workspace.folder)
+        self._judge = request.judge(self._before) if request.judge else floors
 
     def go(self) -> Proof:
         """Run, compare, and return the proof."""
         golden = self._golden()
         found, engine = self._found(golden)
-        moved: dict[str, OutputProof] = {}
+        moves = Moves()
         for feed, before, after in zip(self._feeds, golden, found, strict=True):
             for name, (error, judgement) in self._compare(feed, before, after).items():
                 if not judgement.within:
                     self._refuse(feed, before, name, error, judgement)
-                if name not in moved or error > moved[name].relative_rms_error:
-                    moved[name] = OutputProof(name, error, judgement.limit, judgement.ratio)
-        origins = {feed.origin.value for feed in self._feeds}
-        return Proof(
-            True, "", str(engine), tuple(feed.name for feed in self._feeds),
-            "real" if "real" in origins else "random", tuple(moved.values()),
-        )  # fmt: skip
-
-    def _floors(self, before: Model) -> EditJudge:
-        return FloorJudge(before, reference=PLAIN, target=PLAIN, folder=self._workspace.folder)
+                moves.add(name, error, judgement)
+        return moves.proof(engine, self._feeds)
 
     def _take_feeds(self, model: Model) -> list[Feed]:
-        given = self._request.feeding
-        made_up = not (given.paths or given.script)
-        try:
-            return list(itertools.islice(feeds(given, model), MOST_FEEDS))
-        except TriageError as error:
-            if not made_up:
-                raise
-            raise _Unprovable(f"no data can be made up: {error.message}") from error
+        with made_up_or_fitting(self._request.feeding):
+            return list(itertools.islice(feeds(self._request.feeding, model), MOST_FEEDS))
 
     def _golden(self) -> list[Arrays]:
         if _sizes_differ(self._before, self._stages[-1].model):
-            raise _Unprovable("its inputs have other sizes now, which the model before does not take")
+            raise Unprovable("its inputs have other sizes now, which the model before does not take")
         try:
             golden = self._run(PLAIN, self._before)
         except (EngineError, EngineMissing) as error:
-            raise _Unprovable(f"the model does not run as it is: {error.message}") from error
+            raise Unprovable(f"the model does not run as it is: {error.message}") from error
         if self._outputs and all(_all_lost(arrays) for arrays in golden):
-            raise _Unprovable("every output is NaN or Inf on these data")
+            raise Unprovable("every output is NaN or Inf on these data")
         return golden
 
     def _found(self, golden: Sequence[Arrays]) -> tuple[list[Arrays], EngineSpec]:
@@ -243,8 +242,8 @@ class _Proving:
 
     def _run(self, engine: EngineSpec, model: Model) -> list[Arrays]:
         """Run a model on every feed."""
-        with Runner(engine, model, workspace=self._workspace, in_place=True) as runner:
-            return [dict(runner.run(_fitted(feed, model))) for feed in self._feeds]
+        with self._lab.sequence(engine, model) as run:
+            return [run(_fitted(feed, model)) for feed in self._feeds]
 
     def _fails(self, model: Model) -> bool:
         try:
@@ -273,11 +272,11 @@ class _Proving:
     def _refuse(self, feed: Feed, before: Arrays, name: str, error: float, judgement: Judgement) -> NoReturn:
         """Raise for an output that moved, unless it moves from run to run as well."""
         self._feeds = [feed]
-        with Runner(PLAIN, self._before, workspace=self._workspace, in_place=True) as runner:
-            runner.run(_fitted(feed, self._before))  # a new session draws the numbers that the first one drew
-            again = dict(runner.run(_fitted(feed, self._before)))
+        with self._lab.sequence(PLAIN, self._before) as run:
+            run(_fitted(feed, self._before))  # a new session draws the numbers that the first one drew
+            again = run(_fitted(feed, self._before))
         if not all(judged.within for _, judged in self._compare(feed, before, again).values()):
-            raise _Unprovable("the results of the model differ from run to run")
+            raise Unprovable("the results of the model differ from run to run")
         culprit = self._first(lambda model: self._moves(feed, before, model))
         raise ModelError(
             f"the pass '{culprit}' moves output '{name}' by {say(error)} (relative RMS on {feed.name}); "

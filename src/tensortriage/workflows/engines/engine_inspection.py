@@ -3,18 +3,19 @@
 import dataclasses
 from pathlib import Path
 
-from tensortriage.engines.base import AsksParser, Limits
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Limits
+from tensortriage.engines.capabilities import AsksParser
+from tensortriage.engines.registry import create, resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.report.terminal.capability_text import capability_lines
+from tensortriage.report.terminal.lines import plain
 from tensortriage.runs.capabilities.capability import PIECE_FILE, Capability, Prober, Say, Support
 from tensortriage.runs.capabilities.parser_support import ask_parser
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.runner import Runner
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.files import write_text
 from tensortriage.values.serial import dump
 
@@ -38,15 +39,15 @@ def inspect_plan(
     """
     spec = usable(target, limits=limits)
     model = load(path, external_data_dir)
-    with Workspace() as workspace, Runner(spec, model, workspace=workspace, limits=limits) as runner:
-        plan = runner.plan()
-        if plan is None:
-            raise UsageError(
-                f"engine '{spec.name}' cannot report what it runs for {path}",
-                slug="plan-unknown",
-                cure="inspect the plan of an engine that can: onnxruntime, openvino",
-            )
-        return dataclasses.replace(audit(plan, model, spec, create(spec)), model=str(path))
+    with Lab(limits=limits) as lab:
+        plan = lab.plan(spec, model)
+    if plan is None:
+        raise UsageError(
+            f"engine '{spec.name}' cannot report what it runs for {path}",
+            slug="plan-unknown",
+            cure="inspect the plan of an engine that can: onnxruntime, openvino",
+        )
+    return dataclasses.replace(audit(plan, model, spec, resolve(spec).engine), model=str(path))
 
 
 def inspect_capability(
@@ -85,11 +86,11 @@ def inspect_capability(
     if not isinstance(engine, AsksParser):
         spec = usable(target, limits=limits)
     model = load(path, external_data_dir)
-    with Workspace() as workspace:
-        prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)
+    with Lab(limits=limits, progress=say) as lab:
+        prober = Prober(model, spec, lab)
         wanted = partition or output is not None
         if isinstance(engine, AsksParser):
-            file = workspace.file(model)
+            file = lab.workspace.file(model)
             found = ask_parser(engine, model, file, spec.options, target=str(spec), partition=wanted)
         else:
             found = prober.capability(partition=wanted)
@@ -108,7 +109,7 @@ def _write_pieces(found: Capability, prober: Prober, output: Path) -> None:
         if piece.support is not Support.UNKNOWN:
             prober.cut(piece.nodes).save(output / piece.file_name)
     dump(found, output / "results.json")
-    text = "\n".join(capability_lines(found, folder=str(output)))
+    text = "\n".join(map(plain, capability_lines(found, folder=str(output))))
     write_text(output / "results.txt", text + "\n")
 
 

@@ -11,8 +11,9 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from tensortriage.engines.base import Availability, ChecksOptions
-from tensortriage.engines.registry import availabilities, create
+from tensortriage.engines.base import Availability
+from tensortriage.engines.capabilities import ChecksOptions
+from tensortriage.engines.registry import availabilities, resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError, TriageError, UsageError
 from tensortriage.runs.environment_folder import NOTE, data_folder
@@ -204,7 +205,7 @@ def _started(made: Environment) -> str:
     """Return the version of the engine's package there; for engines that need no model, the engine was started too."""
     if made.engine != "torch":
         spec = EngineSpec.parse(made.target)
-        engine = create(spec)
+        engine = resolve(spec).engine
         if isinstance(engine, ChecksOptions):
             try:
                 engine.check(spec.options)

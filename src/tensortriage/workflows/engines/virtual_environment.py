@@ -7,7 +7,6 @@ user's own files are never removed. Nothing is imported from the current folder,
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import shutil
 import signal
@@ -28,7 +27,7 @@ SAID_LINES = 3
 """How many of pip's last lines an error quotes."""
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
 """Variables that let pip install somewhere else than into the environment."""
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 _PR_SET_PDEATHSIG = 1
 
 
@@ -38,8 +37,13 @@ def locked(folder: Path) -> Iterator[int]:
 
     Raises:
         UsageError: When another command holds it (``environment-busy``).
+        EngineMissing: Where no process can be handed a lock (``environment-failed``).
         OSError: When the folder cannot be made.
     """
+    try:
+        import fcntl
+    except ImportError:
+        raise failed("it takes Linux or macOS") from None
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -171,7 +175,7 @@ def call(words: Sequence[str], what: str, *handles: int) -> str:
 
 
 def _end_with_parent() -> None:
-    if sys.platform.startswith("linux"):
+    if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

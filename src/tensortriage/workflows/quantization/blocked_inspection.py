@@ -7,17 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.quantization.block_fit import BlockFit, fit_blocks
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.blocked import BlockedQuantizer, blocked_quantizers, made_of_constants
-from tensortriage.runs.capture import capture
-from tensortriage.runs.runner import Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
 
 
@@ -95,13 +92,10 @@ def _arrays(model: Model, feed: Feed, names: Iterable[str]) -> dict[str, np.ndar
 
 def _seen(model: Model, feed: Feed, values: Sequence[str]) -> dict[str, np.ndarray]:
     """Return values on a feed, of ONNX Runtime or, for types that it lacks, evaluated; none where neither runs it."""
-    for engine in (PLAIN, CENTRE):
-        with Workspace() as workspace, contextlib.suppress(EngineError):
-            found = capture(
-                engine, model, feed, values, workspace=workspace, specs={}, limits=Limits(), tally=Tally(),
-                batch_bytes=None,
-            )  # fmt: skip
-            return {name: np.array(array) for name, array in found}
+    with Lab(batch_bytes=None) as lab:
+        for engine in (PLAIN, CORRECTLY_ROUNDED):
+            with contextlib.suppress(EngineError):
+                return dict(lab.captured(engine, model, feed, values, specs={}))
     return {}
 
 

@@ -13,7 +13,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import seven_bit_weights
 from tensortriage.precision.quantization.calibration_search import errors_of, outputs_of
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 
 OPTIMIZED = EngineSpec("onnxruntime", {})
 
@@ -23,7 +23,7 @@ def kernel_notices(
     error: float,
     samples: Sequence[Feed],
     golden: Sequence[Mapping[str, np.ndarray]],
-    workspace: Workspace,
+    lab: Lab,
 ) -> Iterator[str]:
     """Yield a warning where kernels that sum in int16 lose more than 8 bits cost, and weights in 7 bits lose less.
 
@@ -32,14 +32,14 @@ def kernel_notices(
         error: Its largest output error as ONNX defines it.
         samples: What it was judged on.
         golden: Outputs of the float model there.
-        workspace: For model files.
+        lab: Runs models.
     """
     narrow = seven_bit_weights(made) if sums_in_int16() else None
     if narrow is None:
         return
     try:
         here, in_7_bits = (
-            max(errors_of(golden, outputs_of(model, samples, None, workspace, OPTIMIZED)[0]).values())
+            max(errors_of(golden, outputs_of(model, samples, None, lab, OPTIMIZED)[0]).values())
             for model in (made, narrow)
         )
     except EngineError:

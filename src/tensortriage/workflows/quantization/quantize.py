@@ -4,6 +4,7 @@ Every calibration that is asked for is tried; the one with the smallest output e
 with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -11,7 +12,7 @@ from tensortriage.compare.judgement.relative_error import say, sqnr_db
 from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.errors import DataError, ModelError, TriageError
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, PrecisionGoal
@@ -31,11 +32,12 @@ from tensortriage.precision.quantization.operand_ranges import (
     require_finite,
     require_numbers_in,
 )
-from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.precision.selection.emulation import of_quantizers
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
+from tensortriage.workflows.edits.edit_pipeline import load
+from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage.workflows.quantization.int8_kernels import kernel_notices
 
 MOST_NAMED = 3
@@ -135,25 +137,25 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     samples, held_out = split(request, model)
     require_numbers_in([*samples, *held_out])
     kept = choose_nodes(model.graph, request.kept)
-    with Workspace() as workspace:
-        golden, before = outputs_of(model, held_out, request.metric, workspace)
+    with Lab(progress=progress) as lab:
+        golden, before = outputs_of(model, held_out, request.metric, lab)
         try:
             require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
         except DataError:  # of what goes in, if that is why
-            require_finite(model, request.options.op_types, held_out, workspace)
+            require_finite(model, request.options.op_types, held_out, lab)
             raise
         known = [GoalSample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
         ways = calibrated(
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
-            metric=request.metric, workspace=workspace, progress=progress,
+            metric=request.metric, lab=lab,
         )  # fmt: skip
         progress("looking for the nodes that do not stand 8 bits")
-        chosen = _chosen(request, model, ways, kept, known, workspace)
-        grown = outgrown_ranges(model, chosen.quantizer, held_out, workspace)
+        chosen = _chosen(request, model, ways, kept, known, lab)
+        grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)
         _check(request, chosen.tried, grown)
         notices = [*_notices(request, model, ways, samples, held_out)]
         if request.options.precision is Precision.INT8:
-            notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, workspace)
+            notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, lab)
         request.target.write(chosen.model)
     left = {*kept, *chosen.sensitive}
     return QuantizeResult(
@@ -170,7 +172,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         metric_after=chosen.tried.metric,
         samples=tuple(feed.name for feed in samples),
         held_out=tuple(feed.name for feed in held_out),
-        inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
+        inputs=origin_of(samples),
         outgrown=grown,
         notices=tuple(notices),
     )
@@ -192,14 +194,14 @@ def _chosen(
     ways: Ways,
     kept: Collection[str],
     known: Sequence[GoalSample],
-    workspace: Workspace,
+    lab: Lab,
 ) -> _Chosen:
     best = ways.best
-    sensitive = _sensitive(request, best.quantizer, kept, known, workspace)
+    sensitive = _sensitive(request, best.quantizer, kept, known, lab)
     if not sensitive:
         return _Chosen(best.tried, best.quantizer, best.model, ())
     made = best.quantizer.quantized({*kept, *sensitive})
-    outputs, metric = outputs_of(made, [sample.feed for sample in known], request.metric, workspace)
+    outputs, metric = outputs_of(made, [sample.feed for sample in known], request.metric, lab)
     count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
     errors = errors_of([sample.outputs for sample in known], outputs)
     tried = Tried(best.tried.calibration, best.tried.quantized - count, errors, metric)
@@ -221,7 +223,7 @@ def _sensitive(
     quantizer: ModelQuantizer,
     kept: Collection[str],
     samples: Sequence[GoalSample],
-    workspace: Workspace,
+    lab: Lab,
 ) -> tuple[str, ...]:
     """Return the fewest nodes to leave float.
 
@@ -232,7 +234,9 @@ def _sensitive(
     goal = _goal(request, samples[0].outputs)
     if goal is None:
         return ()
-    with QuantizedNodes(quantizer.quantized(kept, float_weights=True), samples, goal, workspace=workspace) as nodes:
+    with contextlib.closing(
+        of_quantizers(quantizer.quantized(kept, float_weights=True), samples, goal, lab=lab)
+    ) as nodes:
         found = nodes.fewest()
     if found is None:
         raise ModelError(

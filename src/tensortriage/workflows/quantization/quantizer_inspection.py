@@ -8,15 +8,13 @@ largest.
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Self
 
 import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate
 from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import (
@@ -30,9 +28,7 @@ from tensortriage.model.quantization.qdq import (
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.precision.quantization.calibration_search import errors_of
-from tensortriage.runs.capture import capture
-from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab, Run
 from tensortriage.workflows.quantization.blocked_inspection import BlockRow, inspect_blocks
 
 MOST_REMOVED = 12
@@ -142,13 +138,14 @@ def inspect_quantizers(
     blocks = inspect_blocks(model, feeds, original=original)
     pairs = quantizers(model.graph)
     if blocks and all(_makes_scales(model.graph, pair) for pair in pairs):
-        names, kind = tuple(feed.name for feed in feeds), _kind(feeds)
+        names, kind = tuple(feed.name for feed in feeds), origin_of(feeds)
         return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
     weights = Correspondence.of(original, model).weights() if original is not None else {}
     switched = switch_pairs(model, weights)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
-    with Workspace() as workspace:
-        with _Switched(switched, feeds, workspace) as session:
+    with Lab(batch_bytes=BATCH_BYTES) as lab:
+        with lab.sequence(PLAIN, switched.model) as run:
+            session = _Switched(switched, feeds, run)
             error = session.error(switched.nodes)
             alone = {}
             for index, pair in enumerate(mine):
@@ -158,7 +155,7 @@ def inspect_quantizers(
             without = {
                 pair.dequantize: session.error({*switched.nodes} - {pair.dequantize}) for pair in worst[:MOST_REMOVED]
             }
-        fits = _fits(model, mine, weights, feeds, workspace)
+        fits = _fits(model, mine, weights, feeds, lab)
     rows = tuple(
         _row(pair, fits.get(pair.dequantize), alone[pair.dequantize], without.get(pair.dequantize), model)
         for pair in worst
@@ -170,7 +167,7 @@ def inspect_quantizers(
     return QuantizersResult(
         model=str(model.path or ""),
         feeds=tuple(feed.name for feed in feeds),
-        inputs=_kind(feeds),
+        inputs=origin_of(feeds),
         error=error,
         pairs=rows,
         fixed=tuple(pair.dequantize for pair in pairs if pair not in mine and pair.dtype.bits <= 8),
@@ -187,17 +184,13 @@ def _makes_scales(graph: Graph, pair: Quantizer) -> bool:
     return bool(readers) and all(is_quantizer(node) and pair.result in node.inputs[1:2] for node in readers)
 
 
-def _kind(feeds: Sequence[Feed]) -> str:
-    return "real" if any(feed.origin.value == "real" for feed in feeds) else "random"
-
-
 class _Switched:
-    """Errors at the outputs for any set of pairs; a context manager."""
+    """Errors at the outputs for any set of pairs."""
 
-    def __init__(self, switched: QuantizerSwitches, feeds: Sequence[Feed], workspace: Workspace) -> None:
+    def __init__(self, switched: QuantizerSwitches, feeds: Sequence[Feed], run: Run) -> None:
         self._switched = switched
         self._feeds = feeds
-        self._runner = Runner(PLAIN, switched.model, workspace=workspace)
+        self._run = run
         self._golden = self._outputs(())
         require_numbers((feed.name, outputs) for feed, outputs in zip(feeds, self._golden, strict=True))
 
@@ -207,14 +200,8 @@ class _Switched:
 
     def _outputs(self, quantized: Collection[str]) -> list[dict[str, np.ndarray]]:
         switches = self._switched.feed([name for name in self._switched.nodes if name not in quantized])
-        runs = (self._runner.run({**feed.tensors, **switches}) for feed in self._feeds)
+        runs = (self._run({**feed.tensors, **switches}) for feed in self._feeds)
         return [{name: np.array(array) for name, array in found.items()} for found in runs]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._runner.close()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,11 +217,11 @@ def _fits(
     pairs: Sequence[Quantizer],
     weights: Mapping[str, np.ndarray],
     feeds: Sequence[Feed],
-    workspace: Workspace,
+    lab: Lab,
 ) -> dict[str, _Fit]:
     """Return how pairs fit, by their DequantizeLinear; those that cannot be judged are left out."""
     seen: dict[str, list[tuple[str, np.ndarray]]] = {}
-    for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, workspace):
+    for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, lab):
         seen.setdefault(name, []).append((feed, array))
     found, symmetric, seven_bits = {}, are_symmetric(model.graph, pairs), uses_seven_bits(model.graph, pairs)
     for pair in pairs:
@@ -265,17 +252,14 @@ def _numbers(
     wanted: Collection[str],
     weights: Mapping[str, np.ndarray],
     feeds: Sequence[Feed],
-    workspace: Workspace,
+    lab: Lab,
 ) -> Iterator[tuple[str, str, np.ndarray]]:
     """Yield feed, value and numbers of what reaches pairs in the model without pairs."""
     plain = bypass(model, weights)
     made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted]
     for feed in feeds:
         yield from ((feed.name, name, array) for name, array in feed.tensors.items() if name in wanted)
-        for name, array in capture(
-            PLAIN, plain, feed, made, workspace=workspace, specs={}, limits=Limits(), tally=Tally(),
-            batch_bytes=BATCH_BYTES,
-        ):  # fmt: skip
+        for name, array in lab.captured(PLAIN, plain, feed, made, specs={}):
             kept = np.array(array)
             rows = max(1, MOST_NUMBERS // max(len(feeds), 1) // max(kept[:1].size, 1)) if kept.ndim else 1
             yield feed.name, name, kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)

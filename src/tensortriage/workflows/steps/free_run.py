@@ -9,25 +9,24 @@ import numpy as np
 from tensortriage.compare.judgement.ranked import compare_extremes
 from tensortriage.compare.next_token import lead
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores, next_tokens
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.lab import Run
 from tensortriage.workflows.steps.measured_steps import MeasuredSteps
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.steps_request import FreeRun
 
 
-def free_run(steps: MeasuredSteps, feeds: StepFeeds, right: Runner, target: Runner) -> FreeRun:
+def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
     """Let both engines generate alone, and judge the first token that differs.
 
     Args:
         steps: What evaluates the model.
         feeds: Its feeds.
-        right: A session of the reference.
         target: A fresh session of the target.
 
     Raises:
         EngineError: When an engine fails.
     """
-    ours, theirs = _generated(feeds, right), _generated(feeds, target)
+    ours, theirs = _generated(feeds, steps.reference), _generated(feeds, target)
     reference, chosen = [tokens for _, tokens in ours], [tokens for _, tokens in theirs]
     places = [step for step, (one, other) in enumerate(zip(reference, chosen, strict=True)) if one != other]
     if not places:
@@ -42,12 +41,12 @@ def free_run(steps: MeasuredSteps, feeds: StepFeeds, right: Runner, target: Runn
     return FreeRun(tuple(reference), tuple(chosen), first, lead(scores, radius), not judged.mismatches)
 
 
-def _generated(feeds: StepFeeds, runner: Runner) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def _generated(feeds: StepFeeds, run: Run) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Return the scores of every step and the token chosen by them."""
     feed: Arrays = feeds.first
     found = []
     for step in range(feeds.steps):
-        outputs = runner.run(feed)
+        outputs = run(feed)
         scores = np.array(outputs[feeds.roles.logits])
         tokens = next_tokens(scores)
         found.append((scores, tuple(map(int, tokens))))
@@ -64,9 +63,9 @@ def _radius(
     each: dict[str, Arrays] = dict.fromkeys(steps.healthy.names, feeds.first)
     for step in range(last + 1):
         found = steps.evaluated(lambda healthy: healthy.each_on(each))  # noqa: B023 - asked at once
-        if found is None or steps.healthy is None:
+        if found is None:
             return None
         if step == last:
-            return last_scores(steps.healthy.radius(found, feeds.roles.logits, scores))
-        each = {n: feeds.after(step, each[n], found[n], np.array(tokens[step])) for n in found}
+            return last_scores(found.radius(feeds.roles.logits, scores))
+        each = {n: feeds.after(step, each[n], made, np.array(tokens[step])) for n, made in found.values.items()}
     return None

@@ -19,19 +19,19 @@ from tensortriage.compare.judgement.within import Limit, judged_by, within_healt
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
 from tensortriage.compare.next_token import NextToken, compare_next
 from tensortriage.compare.reference_checks import mismatched, require_numbers
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.healthy_runs import HealthyRuns
+from tensortriage.envelope.healthy_values import HealthyRuns, HealthyValues
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import Runner, precision_of
+from tensortriage.runs.lab import Lab, Run
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
 from tensortriage.workflows.steps.steps_request import StepRow, StepValue
 
-Found = Mapping[str, Arrays]
+Found = HealthyValues[Arrays]
 
 
 class MeasuredSteps:
@@ -65,9 +65,9 @@ class MeasuredSteps:
         self._lab, self._model, self._feeds = lab, model, feeds
         self._reference, self._target = reference, target
         self._folder = folder
-        self._precision = precision_of(target)
+        self._precision = resolve(target).precision
         self._drifts = drift and feeds.keeps_states
-        self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target, precision=self._precision)
+        self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target)
         places = {node.name: place for place, node in enumerate(model.graph.nodes)}
         makers = {spec.name: model.graph.producer(spec.name) for spec in model.outputs}
         self._order = sorted(makers, key=lambda name: places[maker.name] if (maker := makers[name]) else -1)
@@ -83,12 +83,11 @@ class MeasuredSteps:
         """
         feed: Arrays = self._feeds.first
         with contextlib.ExitStack() as closing:
-            right = self._lab.runner(self._reference, self._model)
-            taught = closing.enter_context(self._lab.new_runner(self._target, self._model))
+            taught = closing.enter_context(self._lab.sequence(self._target, self._model))
             alone = _OwnStates(self, feed, closing) if self._drifts else None
             for step in range(self._feeds.steps):
                 say(f"step {step}")
-                reference = _at_step(step, right, feed)
+                reference = _at_step(step, self.reference, feed)
                 require_numbers([(f"step {step}", reference)])
                 row = self._row(step, feed, reference, taught)
                 following = self._feeds.after(step, feed, reference)
@@ -101,11 +100,11 @@ class MeasuredSteps:
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
-    def _row(self, step: int, feed: Arrays, reference: Arrays, taught: Runner) -> StepRow:
+    def _row(self, step: int, feed: Arrays, reference: Arrays, taught: Run) -> StepRow:
         length = self._feeds.length(feed)
         failed = StepValue(next(iter(reference)), np.inf, np.inf, False)
         try:
-            outputs = taught.run(feed)
+            outputs = taught(feed)
         except EngineError as error:
             return StepRow(step, length, (failed,), failure=error.message)
         if problem := mismatched(reference, outputs):
@@ -150,10 +149,10 @@ class MeasuredSteps:
             feed_alone: Whether nothing but the feed matters, so that its noise floor judges where nothing else can.
         """
         names = [name for name in self._order if name in reference]
-        if found is not None and self.healthy is not None:
-            each = (self._by_parts(name, reference, outputs, found, self.healthy, feed) for name in names)
+        if found is not None:
+            each = (self._by_parts(name, reference, outputs, found, feed) for name in names)
             return tuple(itertools.chain.from_iterable(each))
-        if feed_alone and found is None:
+        if feed_alone:
             figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
             judge = FloorJudge(self._model, reference=self._reference, target=self._target, folder=self._folder)
             named = Feed("step", feed, self._feeds.origin)
@@ -162,39 +161,43 @@ class MeasuredSteps:
         return ()
 
     def _by_parts(
-        self, name: str, reference: Arrays, outputs: Arrays, found: Found, healthy: HealthyRuns, feed: Arrays
+        self, name: str, reference: Arrays, outputs: Arrays, found: Found, feed: Arrays
     ) -> Iterator[StepValue]:
         """Judge an output, of a cache its new rows and its old ones: errors of a step are in few of all rows."""
         right, given = np.asarray(reference[name]), np.asarray(outputs[name])
         for part, place in self._feeds.roles.parts(name, feed, right).items():
             figure = measure(np.ascontiguousarray(right[place]), np.ascontiguousarray(given[place]))
-            limit = healthy.limit(found, name, lambda array: array[place])  # noqa: B023 - asked at once
+            limit = found.limit(name, lambda array: array[place])  # noqa: B023 - asked at once
             judged = _judged(limit, figure, self._precision.value)
             yield StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, part)
 
     def again(self, feed: Arrays) -> bool:
         """Say whether a step is wrong in a new session of the target as well."""
-        reference = self._lab.runner(self._reference, self._model).run(feed)
-        with self._lab.new_runner(self._target, self._model) as fresh:
-            return bool(self._row(0, feed, reference, fresh).outside)
+        with self._lab.sequence(self._target, self._model) as fresh:
+            return bool(self._row(0, feed, self.reference(feed), fresh).outside)
 
     def next_token(self, reference: Arrays, outputs: Arrays, found: Found | None) -> NextToken | None:
         """Compare the next token; None without logits."""
         name = self._feeds.roles.logits
         if not name or name not in reference:
             return None
-        radius = None
-        if found is not None and self.healthy is not None:
-            radius = last_scores(self.healthy.radius(found, name, np.asarray(reference[name])))
+        radius = None if found is None else last_scores(found.radius(name, np.asarray(reference[name])))
         return compare_next(last_scores(reference[name]), last_scores(outputs[name]), radius)
 
-    def own_feeds(self, step: int, feeds: Found, found: Found, right: Arrays) -> dict[str, Arrays]:
+    def own_feeds(self, step: int, feeds: Mapping[str, Arrays], found: Found, right: Arrays) -> dict[str, Arrays]:
         """Return the next feeds of the healthy evaluations on their own states."""
-        return {name: self._feeds.own(name, step, feeds[name], outputs, right) for name, outputs in found.items()}
+        return {
+            name: self._feeds.own(name, step, feeds[name], outputs, right) for name, outputs in found.values.items()
+        }
 
-    def open_target(self, closing: contextlib.ExitStack) -> Runner:
+    def reference(self, feed: Arrays) -> Arrays:
+        """Return what the reference makes of a feed."""
+        named = Feed("step", feed, self._feeds.origin)
+        return self._lab.outputs(self._reference, self._model, named, repetition=None)
+
+    def another_target(self) -> contextlib.AbstractContextManager[Run]:
         """Return another session of the target, which no other runs disturb."""
-        return closing.enter_context(self._lab.new_runner(self._target, self._model))
+        return self._lab.sequence(self._target, self._model)
 
     def own_feed(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> Arrays:
         """Return the next feed of an engine on its own states."""
@@ -206,16 +209,16 @@ class _OwnStates:
 
     def __init__(self, steps: MeasuredSteps, first: Arrays, closing: contextlib.ExitStack) -> None:
         self._steps = steps
-        self._runner = steps.open_target(closing)
+        self._run = closing.enter_context(steps.another_target())
         self._feed: Arrays | None = first
-        self._feeds: Found = dict.fromkeys(steps.healthy.names if steps.healthy else (), first)
+        self._feeds: Mapping[str, Arrays] = dict.fromkeys(steps.healthy.names if steps.healthy else (), first)
 
     def added(self, step: int, row: StepRow, reference: Arrays, following: Arrays) -> StepRow:
         """Return the row of a step with what the target makes of its own states."""
         if self._feed is None or self._steps.healthy is None:
             return row
         try:
-            outputs = self._runner.run(self._feed)
+            outputs = self._run(self._feed)
         except EngineError as error:
             self._feed = None
             self._steps.notes.append(f"on its own states the target fails at step {step}: {error.message}")
@@ -233,10 +236,10 @@ class _OwnStates:
         return dataclasses.replace(row, drifted=drifted)
 
 
-def _at_step(step: int, runner: Runner, feed: Arrays) -> Arrays:
+def _at_step(step: int, run: Run, feed: Arrays) -> Arrays:
     """Run a feed; where that fails the step is named."""
     try:
-        return runner.run(feed)
+        return run(feed)
     except EngineError as error:
         if not step:
             raise

@@ -13,14 +13,14 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.envelope.healthy_runs import MIDDLE, HealthyRuns
+from tensortriage.envelope.healthy_values import HealthyRuns, HealthyValues
 from tensortriage.errors import UsageError
 from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, next_tokens
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.lab import Run
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.steps_request import SelfValue
 
-Found = Mapping[str, Arrays]
+Found = HealthyValues[Arrays]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Pair:
 
 
 def self_check(
-    healthy: HealthyRuns, feeds: StepFeeds, target: Runner, say: Callable[[str], None]
+    healthy: HealthyRuns, feeds: StepFeeds, target: Run, say: Callable[[str], None]
 ) -> tuple[SelfValue, ...]:
     """Hold an engine's steps against its run of the whole sequence.
 
@@ -66,24 +66,24 @@ def self_check(
             cure="name the states with --carry and the scores with --logits",
         )
     feed: Arrays = feeds.first
-    own: Found = dict.fromkeys(healthy.names, feed)
+    own: Mapping[str, Arrays] = dict.fromkeys(healthy.names, feed)
     taken, outputs, evaluated = [feed], [], []
     for step in range(feeds.steps):
         say(f"step {step}")
-        outputs.append({name: np.array(array) for name, array in target.run(feed).items()})
+        outputs.append(target(feed))
         evaluated.append(healthy.each_on(own))
         following = feeds.after(step, feed, outputs[-1], next_tokens(outputs[-1][roles.logits]))
-        own = {name: feeds.own(name, step, own[name], evaluated[-1][name], following) for name in healthy.names}
+        own = {name: feeds.own(name, step, own[name], evaluated[-1].values[name], following) for name in healthy.names}
         feed = following
         taken.append(feed)
     say("the whole sequence")
     whole_feed = _whole(roles, taken[:-1])
     feeds.require_taken(whole_feed)
-    whole, found = target.run(whole_feed), healthy.on(whole_feed)
+    whole, found = target(whole_feed), healthy.on(whole_feed)
     first = feeds.first[roles.tokens].shape[-1]
     values: dict[str, SelfValue] = {}
     for pair in _pairs(roles, feeds.steps, first):
-        value = _judged(pair, healthy, (whole, found), (outputs[pair.step], evaluated[pair.step]))
+        value = _judged(pair, (whole, found), (outputs[pair.step], evaluated[pair.step]))
         known = values.get(pair.value)
         if known is None or _badness(value) > _badness(known):
             values[pair.value] = value
@@ -122,10 +122,10 @@ def _pairs(roles: StepRoles, steps: int, first: int) -> list[_Pair]:
     return pairs + [_Pair(name, steps - 1, lambda array: array, lambda array: array) for name in roles.states]
 
 
-def _judged(pair: _Pair, healthy: HealthyRuns, whole: tuple[Arrays, Found], steps: tuple[Arrays, Found]) -> SelfValue:
+def _judged(pair: _Pair, whole: tuple[Arrays, Found], steps: tuple[Arrays, Found]) -> SelfValue:
     """Compare one part, allowed what a healthy engine may be off by on both ways together."""
     picked = [
-        (pick(np.asarray(given[pair.value])), pick(found[MIDDLE][pair.value]), _limit(pair.value, healthy, found, pick))
+        (pick(np.asarray(given[pair.value])), pick(found.centre[pair.value]), found.limit(pair.value, pick).error)
         for (given, found), pick in ((whole, pair.whole), (steps, pair.steps))
     ]
     (ours, exact, limit), (theirs, stepwise, other) = picked
@@ -140,10 +140,6 @@ def _judged(pair: _Pair, healthy: HealthyRuns, whole: tuple[Arrays, Found], step
         }
         wrong = max(beyond, key=lambda way: beyond[way])
     return SelfValue(pair.value, pair.step, difference, allowed, model, within_limit(model, allowed), not wrong, wrong)
-
-
-def _limit(value: str, healthy: HealthyRuns, found: Found, pick: Callable[[np.ndarray], np.ndarray]) -> float:
-    return healthy.limit(found, value, pick).error
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:

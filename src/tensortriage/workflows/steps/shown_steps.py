@@ -1,50 +1,72 @@
-"""What a report of steps shows of its figures, in a terminal and on a page."""
+"""What a report of steps shows of its figures: a table and remarks, in a terminal and on a page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tensortriage.report.steps_page import StepsPage
-from tensortriage.report.terminal.steps_text import StepLine
-from tensortriage.values.text import count, magnitude
-from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport
+from markupsafe import Markup
+
+from tensortriage.report.html_page import asset, policy, template
+from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
+from tensortriage.values.text import count, magnitude, percent
+from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport, StepValue
+
+MOST_STEPS = 12
+"""Steps that a terminal lists; the others are as good as those shown."""
+
+MOST_ROWS = 2000
+"""Steps on the page; of more, which no reader goes through, ``steps.json`` holds all."""
 
 
-def page_of(report: StepsReport) -> StepsPage:
-    """Return the page of a report."""
-    return StepsPage(
-        model=report.model,
-        reference=report.reference,
-        target=report.target,
-        inputs=report.inputs,
-        carried=report.carried,
-        verdict=report.verdict,
-        summary=report.summary,
-        exit_code=report.exit_code,
-        lines=tuple(map(line_of, report.rows)),
+def render_steps(report: StepsReport) -> str:
+    """Return a self-contained page, as safe as the report of a case: it may run no script at all."""
+    style = asset("report.css")
+    return template("steps.html.j2").render(
+        page=report,
+        tone={0: "good", 4: "unsure"}.get(report.exit_code, "problem"),
+        table=steps_table(report.rows),
         remarks=tuple(remarks_of(report)),
-        next=report.next,
-        report="" if report.diagnosis is None else f"step-{report.first}/report.html",
-        format=report.format,
+        diagnosis="" if report.diagnosis is None else f"step-{report.first}/report.html",
+        most_rows=MOST_ROWS,
+        policy=policy(style),
+        style=Markup(style),
     )
 
 
-def line_of(row: StepRow) -> StepLine:
-    """Return what the table shows of a step: its first wrong output, else the one nearest to its limit."""
-    worst = max(row.values, key=lambda value: (not value.within, value.ratio))
-    if row.outside:
-        worst = row.outside[0]
-    drift = max((value.ratio for value in row.drifted), default=None)
-    return StepLine(
-        row.step,
-        row.length,
-        worst.value,
-        worst.error,
-        worst.ratio,
-        row.divergence,
-        row.top_agreement,
-        row.margin,
-        drift,
-        bool(row.outside),
+def steps_table(rows: Sequence[StepRow]) -> Table:
+    """Return a row for each step: its first wrong output, else the one nearest to its limit, and what it scores."""
+    columns: Sequence[Column[StepRow]] = (
+        Column("step", lambda row: str(row.step), Looks.NUMBER),
+        Column("length", lambda row: str(row.length or "-"), Looks.NUMBER),
+        Column("", lambda row: TableCell("wrong", Tone.PROBLEM) if row.outside else TableCell("right", Tone.GOOD)),
+        Column("worst output", lambda row: _worst(row).value, Looks.NAME),
+        Column("rel. RMS", lambda row: magnitude(_worst(row).error), Looks.NUMBER, "relative RMS error"),
+        Column("of limit", lambda row: magnitude(_worst(row).ratio), Looks.NUMBER, "of its limit"),
+        Column("KL nats", lambda row: magnitude(row.divergence), Looks.NUMBER, "KL, nats"),
+        Column("top 5", lambda row: percent(row.top_agreement), Looks.NUMBER, "top 5 agree"),
+        Column("margin", lambda row: magnitude(row.margin), Looks.NUMBER),
+        Column("own states", lambda row: magnitude(_drift(row)), Looks.NUMBER, "on own states, of its limit"),
     )
+    return Table.of("Steps", "step", columns, rows)
+
+
+def telling(rows: Sequence[StepRow]) -> list[StepRow]:
+    """Return the wrong steps, the first and the last, and of the others those nearest to their limits."""
+    if len(rows) <= MOST_STEPS:
+        return list(rows)
+    wrong = [row for row in rows if row.outside][: MOST_STEPS - 2]
+    shown = {rows[0].step, rows[-1].step, *(row.step for row in wrong)}
+    for row in sorted((row for row in rows if not row.outside), key=lambda row: (-_worst(row).ratio, row.step)):
+        if len(shown) >= MOST_STEPS:
+            break
+        shown.add(row.step)
+    return [row for row in rows if row.step in shown]
+
+
+def _worst(row: StepRow) -> StepValue:
+    return row.outside[0] if row.outside else max(row.values, key=lambda value: value.ratio)
+
+
+def _drift(row: StepRow) -> float | None:
+    return max((value.ratio for value in row.drifted), default=None)
 
 
 def remarks_of(report: StepsReport) -> Iterator[str]:

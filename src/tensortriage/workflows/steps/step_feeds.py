@@ -14,7 +14,8 @@ from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, beginning, fo
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.scripts import BETWEEN, ScriptFunction
-from tensortriage.workflows.steps.steps_request import STEPS, StepsRequest
+from tensortriage.workflows.requests import StepsRequest
+from tensortriage.workflows.steps.steps_request import STEPS
 
 REFERENCE, TARGET = "the reference", "the target"
 """Who runs on states of their own, beside the healthy evaluations, which have names of their own."""

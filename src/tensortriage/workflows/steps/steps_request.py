@@ -1,55 +1,10 @@
 """What is asked of a model that is run step by step, and what was found."""
 
 import dataclasses
-from collections.abc import Sequence
-from pathlib import Path
-
-from tensortriage.engines.base import Limits
-from tensortriage.runs.engine_specs import REFERENCE
-from tensortriage.runs.feeds.feed_request import FeedRequest
 
 STEPS_FORMAT = "tensortriage.steps/1"
 STEPS = 16
 """Steps unless told otherwise, or more samples are given."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class StepsRequest:
-    """What to run.
-
-    Attributes:
-        model: ONNX file.
-        target: Spec of the engine under suspicion.
-        reference: Spec of the engine taken as right.
-        feeding: Where the first feed comes from, or those of all steps.
-        steps: How many; None for as many as there are samples, or `STEPS`.
-        carry: ``OUTPUT=INPUT`` pairs, or ``none``; empty to find them by name.
-        logits: Output of scores over the vocabulary; empty to find it.
-        between: ``FILE.py[:FUNCTION]`` that makes the next feed of outputs, feed and number of a step.
-        drift: Whether the target is also run on its own states.
-        free_running: Whether both engines also generate alone.
-        self_check: Whether, instead of all else, the target's steps are held against its own run of the whole sequence.
-        diagnosis: Whether the first step that is wrong is diagnosed.
-        case: Directory of the case.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-    """
-
-    model: Path
-    target: str
-    reference: str = REFERENCE
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    steps: int | None = None
-    carry: Sequence[str] = ()
-    logits: str = ""
-    between: str = ""
-    drift: bool = True
-    free_running: bool = False
-    self_check: bool = False
-    diagnosis: bool = True
-    case: Path = Path("triage-case")
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

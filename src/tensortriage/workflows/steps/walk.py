@@ -8,31 +8,31 @@ import numpy as np
 
 from tensortriage.diagnose.state.record import Listener
 from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import PREDICTED
-from tensortriage.envelope.healthy_runs import HealthyRuns
+from tensortriage.envelope.explanations import PREDICTED
+from tensortriage.envelope.healthy_values import HealthyRuns
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.inputs.steps.next_feed import Arrays
 from tensortriage.model.model import Model
-from tensortriage.report.steps_page import render_steps
 from tensortriage.runs.case import Case
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.files import write_text
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest, StepsRequest
 from tensortriage.workflows.steps.free_run import free_run
 from tensortriage.workflows.steps.measured_steps import MeasuredSteps
 from tensortriage.workflows.steps.self_check import self_check
-from tensortriage.workflows.steps.shown_steps import page_of
+from tensortriage.workflows.steps.shown_steps import render_steps
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.step_words import summary_of
-from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport, StepsRequest
+from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport
 from tensortriage.workflows.steps.typical_limits import with_typical_limits
 
 DATA, PAGE = "steps.json", "report.html"
@@ -76,8 +76,9 @@ def walk(
 
 
 def _written(report: StepsReport, case: Case) -> StepsReport:
+    report = dataclasses.replace(report, summary=summary_of(report))
     case.write(DATA, report)
-    write_text(case.folder / PAGE, render_steps(page_of(report)))
+    write_text(case.folder / PAGE, render_steps(report))
     return report
 
 
@@ -90,41 +91,31 @@ def _measured(
     case: Case,
     say: Callable[[str], None],
 ) -> tuple[StepsReport, Arrays | None]:
-    lab = Lab(case, limits=request.limits, progress=say)
-    again = True
-    try:
+    again, free = True, None
+    with Lab(case, limits=request.limits, progress=say) as lab:
         steps = MeasuredSteps(
-            lab,
-            model,
-            feeds,
-            reference=reference,
-            target=target,
-            folder=case.temporary,
-            drift=request.drift,
+            lab, model, feeds, reference=reference, target=target, folder=case.temporary, drift=request.drift
         )
         made, stopped = _made(steps, say)
         if stopped:
-            lab.drop_runner(reference, model)  # its process may be gone, and a wrong step is run again
+            lab.drop(reference, model)  # its process may be gone, and a wrong step is run again
         rows = with_typical_limits(made)
         wrong = next((row.step for row in rows if row.outside), None)
-        free: FreeRun | None = None
         if request.free_running and stopped:
             steps.notes.append("nothing was generated alone, since the reference stops")
         elif request.free_running and feeds.roles.generates:
             say("generating")
-            with lab.new_runner(target, model) as fresh:
-                free = free_run(steps, feeds, lab.runner(reference, model), fresh)
+            with steps.another_target() as fresh:
+                free = free_run(steps, feeds, fresh)
         elif request.free_running:
             steps.notes.append("nothing was generated: no input takes token ids, or no output is called logits")
         if wrong is not None:
             again = steps.again(steps.open_feeds[wrong])
-    finally:
-        lab.close()
     report = _report(request, target, feeds, rows, free, steps.notes)
-    report = dataclasses.replace(report, again=again, stopped=stopped)
     if stopped and report.verdict in ("match", "drift"):  # what was asked beyond these steps is not known
         report = dataclasses.replace(report, verdict="inconclusive")
-    return dataclasses.replace(report, summary=summary_of(report)), None if wrong is None else steps.open_feeds[wrong]
+    report = dataclasses.replace(report, again=again, stopped=stopped)
+    return report, None if wrong is None else steps.open_feeds[wrong]
 
 
 def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepRow, ...], str]:
@@ -148,17 +139,16 @@ def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepR
 def _self_checked(
     request: StepsRequest, model: Model, feeds: StepFeeds, target: EngineSpec, case: Case, say: Callable[[str], None]
 ) -> StepsReport:
-    lab = Lab(case, limits=request.limits, progress=say)
-    try:
-        healthy = HealthyRuns(lab, model, target=target, precision=precision_of(target))
-        values = self_check(healthy, feeds, lab.runner(target, model), say)
-    finally:
-        lab.close()
-    report = dataclasses.replace(_report(request, target, feeds, (), None, ()), reference="", self_values=values)
+    with Lab(case, limits=request.limits, progress=say) as lab, lab.sequence(target, model) as run:
+        values = self_check(HealthyRuns(lab, model, target=target), feeds, run, say)
     broken = any(value.claimed and not value.within for value in values)
-    report = dataclasses.replace(report, verdict="self-contradiction" if broken else "match")
-    following = (f"triage steps {request.model} --target {request.target} --steps {feeds.steps}",) if broken else ()
-    return dataclasses.replace(report, summary=summary_of(report), next=following)
+    return dataclasses.replace(
+        _report(request, target, feeds, (), None, ()),
+        reference="",
+        self_values=values,
+        verdict="self-contradiction" if broken else "match",
+        next=(f"triage steps {request.model} --target {request.target} --steps {feeds.steps}",) if broken else (),
+    )
 
 
 def _report(
@@ -170,13 +160,13 @@ def _report(
     notes: Sequence[str],
 ) -> StepsReport:
     wrong = next((row for row in rows if row.outside), None)
-    report = StepsReport(
+    return StepsReport(
         str(request.model),
         request.reference,
         request.target,
         feeds.origin.value,
         tuple(f"{pair.output}={pair.input}" for pair in feeds.roles.carry),
-        _verdict(rows, free, precision_of(target)),
+        _verdict(rows, free, resolve(target).precision),
         "",
         rows,
         wrong.step if wrong else None,
@@ -184,7 +174,6 @@ def _report(
         free=free,
         notes=tuple(notes),
     )
-    return dataclasses.replace(report, summary=summary_of(report))
 
 
 def _verdict(rows: Sequence[StepRow], free: FreeRun | None, precision: Precision) -> str:
@@ -222,23 +211,15 @@ def _diagnosed(
         ),
         listener=listener,
     )
-    culprit = verdict.culprits[0] if verdict.culprits else None
-    found = StepDiagnosis(
-        verdict.verdict,
-        verdict.summary,
-        culprit.node if culprit else "",
-        culprit.op_type if culprit else "",
-        culprit.value if culprit else "",
-        culprit.origin.module if culprit else "",
-        str(path),
-        str(case),
-    )
+    place = ("", "", "", "")
+    if verdict.culprits:
+        culprit = verdict.culprits[0]
+        place = (culprit.node, culprit.op_type, culprit.value, culprit.origin.module)
+    found = StepDiagnosis(verdict.verdict, verdict.summary, *place, str(path), str(case))
     healthy = verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING)
     word = "inconclusive" if healthy else report.verdict
-    done = dataclasses.replace(
-        report, verdict=word, diagnosis=found, next=(command,) if healthy else tuple(verdict.next)
-    )
-    return dataclasses.replace(done, summary=summary_of(done))
+    following = (command,) if healthy else tuple(verdict.next)
+    return dataclasses.replace(report, verdict=word, diagnosis=found, next=following)
 
 
 def case_files(case: Path) -> tuple[Path, ...]:

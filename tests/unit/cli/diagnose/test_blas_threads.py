@@ -34,3 +34,24 @@ def test_the_module_of_the_command_leaves_numpy_to_be_imported_inside():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+SPY = """
+import contextlib, sys
+import tensortriage.cli.diagnose.blas_threads as threads
+from tensortriage.cli import main
+
+@contextlib.contextmanager
+def spy():
+    before = "numpy" in sys.modules
+    yield
+    print(before, "numpy" in sys.modules)
+
+threads.few_blas_threads = spy
+main(["diagnose", "missing.onnx", "--target", "onnxruntime", "--timeout", "3", "--atol", "1"])
+"""
+
+
+def test_numpy_is_imported_inside_although_the_request_needs_it_too():
+    done = subprocess.run([sys.executable, "-c", SPY], capture_output=True, text=True, check=False)
+    assert done.stdout.split()[:2] == ["False", "True"], done.stderr

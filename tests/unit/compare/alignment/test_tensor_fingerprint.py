@@ -7,8 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, QUANTILES, SMALLEST, Fingerprint, fingerprint
+from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, QUANTILES, Fingerprint, fingerprint
 from tensortriage.compare.alignment.value_matching import Relation, match
+from tensortriage.compare.judgement.thresholds import FEWEST_RECOGNISED
 from tensortriage.compare.metrics.random_projection import project_rows, project_symmetric, signs
 from tensortriage.errors import DataError, UsageError
 from tensortriage.values import serial
@@ -78,7 +79,7 @@ def test_a_fingerprint_is_small_and_json_able():
     [
         np.zeros((4, 100)),
         np.full(1000, 3.5, np.float32),
-        RNG.standard_normal(SMALLEST - 1),
+        RNG.standard_normal(FEWEST_RECOGNISED - 1),
         np.zeros((0, 3)),
         np.float32(3),
         1 + 1e-5 * RNG.standard_normal(1000),

@@ -8,7 +8,8 @@ import pytest
 
 from tensortriage.diagnose.measurements.soundness import nodes_in
 from tensortriage.model.model import Model
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 CHAIN = """<ir_version: 8, opset_import: ["": 13]>
   g (float[2,3] x) => (float[2,3] y) { a = Mul(x, x) b = Relu(a) c = Relu(b) y = Mod(c, c) }"""
@@ -43,9 +44,7 @@ def test_a_node_is_named_by_a_word_of_its_own(chain, tmp_path, message, named):
 
 def test_the_op_that_a_real_engine_refuses_is_named_and_cut_out(chain, tmp_path):
     onnx.save(chain, tmp_path / "m.onnx")
-    request = DiagnoseRequest(
-        model=tmp_path / "m.onnx", target="openvino", reference="reference", case=tmp_path / "case"
-    )
+    request = DiagnoseRequest(model=tmp_path / "m.onnx", target="openvino", reference="float64", case=tmp_path / "case")
     verdict = diagnose(request)  # OpenVINO computes Mod of floats with fmod=1 only
     assert verdict.verdict == "build-failed"
     assert [culprit.node for culprit in verdict.culprits] == ["/b/bad"]

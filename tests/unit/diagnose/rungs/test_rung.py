@@ -3,8 +3,10 @@
 import ast
 import dataclasses
 import inspect
+import runpy
 import textwrap
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tensortriage.diagnose import ladder
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import Rung
 
+ROOT = Path(__file__).resolve().parents[4]
 FIELDS = frozenset(field.name for field in dataclasses.fields(Evidence))
 RUNGS = {item.title: item for item in vars(ladder).values() if isinstance(item, Rung)}
 
@@ -90,3 +93,14 @@ def test_every_rung_has_a_title_of_its_own_that_is_a_question():
     rungs = [item for item in vars(ladder).values() if isinstance(item, Rung)]
     assert len(RUNGS) == len(rungs)
     assert all(title.endswith("?") for title in RUNGS)
+
+
+def test_the_page_shows_the_ladder_as_it_is():
+    make = runpy.run_path(str(ROOT / "docs/make_ladder.py"))
+    assert make["PAGE"].read_text() == make["page"](), "run docs/make_ladder.py again"
+    told = make["how"]()
+    assert all(told[rung.title] for rung in ladder.LADDER)
+
+
+def test_every_question_is_on_the_ladder():
+    assert {rung.title for rung in ladder.LADDER} == set(RUNGS)

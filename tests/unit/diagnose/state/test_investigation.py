@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
@@ -35,7 +36,7 @@ def test_another_target_is_asked_about_beside_the_first(inv):
     assert not emulated.question.random_too
     assert inv.question.random_too
     assert emulated.golden(feed) is golden  # of the same reference, model and feed
-    assert emulated.tally is inv.tally
+    assert emulated.lab.tally is inv.lab.tally
 
 
 def test_golden_values_of_another_model_are_its_own(inv, tmp_path):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from models import write
-from tensortriage.engines.base import OffersLadder, Plan, Region
+from tensortriage.engines.base import Plan, Region
+from tensortriage.engines.capabilities import OffersLadder
 from tensortriage.engines.options import read_options
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec

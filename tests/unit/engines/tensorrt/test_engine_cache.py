@@ -13,7 +13,6 @@ from tensortriage.engines.tensorrt.engine_cache import Shelf
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.runs.runner import Runner
-from tensortriage.runs.single_build import build_once
 from tensortriage.runs.workspace import Workspace
 
 MODEL = """
@@ -161,6 +160,7 @@ def test_who_compares_builds_gets_fresh_ones(builds, model, tmp_path):
             with Runner(spec, loaded, workspace=workspace) as runner:
                 runner.build()
         for _ in range(2):
-            assert build_once(spec, loaded, [], workspace=workspace).outcome.ok
+            with Runner(spec, loaded, workspace=workspace, fresh=True) as runner:
+                runner.build()
     assert ["load_engine" in words for words in made] == [False, True, False, False]
     assert not any(words.get("timing_cache") for words in made[2:])

@@ -6,7 +6,7 @@ from onnx import numpy_helper
 import models
 from tensortriage.model.cutting.cut_units import inseparable_units
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.similarity.build_signature import Likeness
+from tensortriage.model.similarity.structural_hash import Likeness
 
 SEQUENCE = """
     g (float[2] x) => (float[4] y) {

@@ -5,15 +5,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import models
-from tensortriage.model.inspect.outline import (
-    all_nodes,
-    attribute_text,
-    bodies,
-    constant_value,
-    declared_value,
-    op_label,
-    type_label,
-)
+from tensortriage.model.inspect.outline import attribute_text, constant_value, declared_value, op_label, type_label
+from tensortriage.model.ir.messages import all_nodes, bodies
 from tensortriage.values.dtype import DType
 
 IF = """
@@ -37,6 +30,8 @@ def test_an_undeclared_shape_differs_from_a_scalar():
     ("declared", "label"),
     [
         (helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.INT64, [2])), "sequence(int64)"),
+        (helper.make_sequence_type_proto(helper.make_tensor_type_proto(77, [2])), "sequence(?)"),
+        (helper.make_map_type_proto(99, helper.make_tensor_type_proto(TensorProto.FLOAT, [])), "map(?, float32)"),
         (helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [])), "optional(float32)"),
         (helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(1, [])), "map(string, float32)"),
         (onnx.TypeProto(), ""),

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import parser
 
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.operator_body import WRITERS
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies
@@ -40,6 +40,8 @@ CASES = {
     '{ y = com.microsoft.FusedGemm <activation = "Relu", transB = 1, alpha = 0.5> (x, w, b) }',
     "MultiHeadAttention": f"({QKV}, float[24] b, int32[2,5] mask, float[1,2,3,5] bias) => (float[?] y) "
     "{ y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, k, v, b, mask, bias) }",
+    "MultiHeadAttention, values of another size": "(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v, float[28] b) => "
+    "(float[?] y) { y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, k, v, b) }",
     "MultiHeadAttention, causal after a past": "(float[2,3,8] q, float[2,3,8] k, float[2,3,8] v, float[2,2,4,4] pk, "
     "float[2,2,4,4] pv) => (float[?] y, float[?] ok, float[?] ov) { y, ok, ov = "
     "com.microsoft.MultiHeadAttention <num_heads = 2, unidirectional = 1, scale = 0.3> (q, k, v, , , , pk, pv) }",
@@ -133,7 +135,7 @@ def fed(model):
 
 def answers(path, feed, **options):
     truth = OnnxRuntimeEngine().compile(path, {"optimization": "none"}).run(feed)
-    return truth, ReferenceEngine().compile(path, options).run(feed)
+    return truth, Float64Engine().compile(path, options).run(feed)
 
 
 @pytest.mark.parametrize("opset", [11, 21])
@@ -220,13 +222,22 @@ def test_a_chain_whose_shapes_only_bodies_tell_is_written_out_and_rounded_inside
     feed = fed(model)
     truth, own = answers(tmp_path / "m.onnx", feed)
     np.testing.assert_allclose(own["y"], truth["y"], rtol=2e-5, atol=2e-5)
-    narrow = ReferenceEngine().compile(tmp_path / "m.onnx", {"format": "fp16", "rounding": "results"}).run(feed)["y"]
+    narrow = Float64Engine().compile(tmp_path / "m.onnx", {"format": "fp16", "rounding": "results"}).run(feed)["y"]
     error = np.sqrt(np.mean((narrow - own["y"]) ** 2) / np.mean(own["y"] ** 2))
     assert 2**-13 < error < 2**-8  # a few roundings of half a unit in fp16's last place, 2^-11
 
 
-def test_a_form_without_body_stays(tmp_path):
-    model = written(CASES["FusedMatMul"].replace("transA = 1", "transBatchA = 1"), 17)
-    onnx.save(model, tmp_path / "m.onnx")
+@pytest.mark.parametrize(
+    ("case", "was", "now"),
+    [
+        ("FusedMatMul", "transA = 1", "transBatchA = 1"),
+        ("Attention", "int32[2,3] mask", "int32[2] mask"),  # lengths, not ones and zeros
+        ("Attention", "num_heads = 2", "num_heads = 2, do_rotary = 1"),
+        ("RotaryEmbedding", "int64[2,3] at", "int64[1] at"),  # one offset
+    ],
+)
+def test_a_form_without_body_stays(tmp_path, case, was, now):
+    assert was in CASES[case]
+    onnx.save(written(CASES[case].replace(was, now), 17), tmp_path / "m.onnx")
     loaded = Model.load(tmp_path / "m.onnx")
-    assert [node.op_type for node in with_bodies(loaded).graph.nodes] == ["FusedMatMul"]
+    assert [node.op_type for node in with_bodies(loaded).graph.nodes] == [case]

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies
 
@@ -21,7 +21,7 @@ def made(tmp_path):
 def run(path, **options):
     random = np.random.default_rng(0)
     feed = {name: random.standard_normal((1, 2, 4, 8), np.float32) for name in "qkv"}
-    return ReferenceEngine().compile(path, options).run(feed)["y"]
+    return Float64Engine().compile(path, options).run(feed)["y"]
 
 
 def test_values_keep_their_names_and_bodies_compute_the_same(tmp_path):

@@ -22,7 +22,7 @@ from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
 from tensortriage.precision.quantization.calibration_search import calibrated, usable_ways
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 STAND_IN = """
@@ -121,8 +121,8 @@ def test_it_is_one_of_the_ways_unless_it_refuses(python, tmp_path, op_type, word
     judges = [GoalSample(feed, running.run(model, feed.tensors)) for feed in FEEDS[2:]]
     calibrations = (Calibration.MINMAX, Calibration.MODELOPT_MAX)
     options = QuantizeOptions(op_types=("MatMul",), modelopt_python=python)
-    with Workspace() as workspace:
-        ways = calibrated(model, FEEDS[:2], judges, options=options, calibrations=calibrations, workspace=workspace)
+    with Lab() as lab:
+        ways = calibrated(model, FEEDS[:2], judges, options=options, calibrations=calibrations, lab=lab)
     assert {way.tried.calibration for way in ways.found} == words
     assert {way.tried.quantized for way in ways.found} == {2}
     assert set(ways.refused) == {"minmax", "modelopt-max"} - words

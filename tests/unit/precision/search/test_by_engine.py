@@ -8,7 +8,8 @@ import pytest
 
 from precision_numbers import write_loud
 from reducing import Deaf
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
@@ -43,7 +44,6 @@ def searching(folder, target=FP16, precision=Precision.FP16, **wanted):
             search = EngineSearch(
                 PrecisionRequest(model=folder / "m.onnx", case=folder / "case", **wanted),
                 inv,
-                case,
                 told,
                 precision,
                 floors_of=lambda feed, names: dict.fromkeys(names, 1e-7),

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -16,8 +18,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalReading
-from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates
 from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
+from tensortriage.precision.selection.switchable_model import Choosable
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
@@ -188,8 +191,8 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
         spec: EngineSpec
         made: list
 
-        def read(self, spec, model, what, *key):
-            self.made.append((str(spec), model()))
+        def read(self, spec, original, candidate, what, *words):
+            self.made.append((str(spec), candidate()))
             return GoalReading(True, 0.0, 0.0, 1, "y", "f", (0.0,))
 
     class Pairs:
@@ -197,7 +200,7 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
             return f"pairs but at {sorted(kept)}"
 
     bench = Asked(EngineSpec("tensorrt", {"precision": "int8"}), [])
-    stage = QuantizedStage("float", Precision.INT8, {}, ("one", "two"))
+    stage = Choosable(model="float", precision=Precision.INT8, specs={}, items=("one", "two"))
     candidates = QuantizedCandidates(stage, Pairs(), bench=bench)
     candidates.read({"one"})
     candidates.read({"one", "two"})
@@ -206,3 +209,16 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
         ("tensorrt:precision=fp32", "float"),
     ]
     assert candidates.builds == 2
+
+
+def test_commands_that_run_ahead_change_no_answer(tmp_path, feed, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "check.py").write_text(CHECK.replace("m.npz", str(tmp_path / "m.npz")))
+    check = CheckSpec(words=(sys.executable, str(tmp_path / "check.py")))
+    asked = {"target": "", "check": check, "low": Precision.INT8, "artifact": Path("shown.onnx")}
+    alone, several = Listening(), Listening()
+    one = search(tmp_path, alone, goal=GoalRequest(), **asked)
+    shutil.rmtree(tmp_path / "case")
+    monkeypatch.setattr("tensortriage.workflows.find_precision._place", lambda request, entered: (None, 3))
+    three = search(tmp_path, several, goal=GoalRequest(), **asked)
+    assert (three.kept, three.checks, several.heard) == (one.kept, one.checks, alone.heard)

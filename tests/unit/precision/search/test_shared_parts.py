@@ -12,7 +12,7 @@ from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, ToleranceGoal
 from tensortriage.precision.search.request import GoalRequest
-from tensortriage.precision.search.shared_parts import Watch, casts_in, goal_of, in_order, keepings
+from tensortriage.precision.search.shared_parts import casts_in, goal_of, in_order, keepings
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore
 
@@ -114,12 +114,3 @@ def test_a_kept_node_says_what_its_rounding_does(alone, limited, words):
     (found,) = keepings(stage, [add], known, MemoryStore({}), FEED, limited=limited)
     assert (found.node, found.op_type, found.reason) == (add, "Add", words)
     assert (found.alone, found.error_alone) == ((alone, None) if limited else (None, alone))
-
-
-def test_what_is_left_is_told_by_the_mean_of_the_runs_so_far():
-    heard = []
-    watch = Watch(types.SimpleNamespace(progress=heard.append))
-    watch.ran(1.0)
-    watch.ran(3.0)
-    watch.progress(2, 10.0)
-    assert heard == ["what each node's rounding does: 2 runs, about 20 s to go"]

@@ -1,5 +1,7 @@
 """Influences and the choice from them, on engines made of numbers, so that the smallest set is known."""
 
+import contextlib
+import itertools
 import math
 import random
 
@@ -9,7 +11,17 @@ from hypothesis import strategies as st
 
 from precision_numbers import Additive
 from tensortriage.precision.selection.influence import influences
-from tensortriage.precision.selection.node_choice import choose, galloped, prune
+from tensortriage.precision.selection.node_choice import (
+    answer,
+    answered,
+    bisected,
+    choose,
+    galloped,
+    linear,
+    prune,
+    smallest,
+)
+from tensortriage.search.answers.speculation import Speculation
 
 
 def quiet(count, **loud):
@@ -100,14 +112,39 @@ def test_no_choice_is_enough():
 
 def test_pruning_leaves_a_1_minimal_set():
     needed = {"c", "q"}
-    left = prune("abcdefghijklmnopqrstuvwxyz", lambda rest: needed <= set(rest))
+    left = answered(prune("abcdefghijklmnopqrstuvwxyz"), lambda rest: needed <= rest)
     assert set(left) == needed
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 26])
 def test_galloping_finds_the_shortest_prefix(length):
-    assert galloped("abcdefghijklmnopqrstuvwxyz", lambda prefix: len(prefix) >= length) == length
+    assert answered(galloped("abcdefghijklmnopqrstuvwxyz"), lambda prefix: len(prefix) >= length) == length
 
 
 def test_galloping_may_find_none():
-    assert galloped("abc", lambda prefix: False) is None
+    assert answered(galloped("abc"), lambda prefix: False) is None
+
+
+@pytest.mark.parametrize("find", [bisected, linear, smallest])
+def test_what_is_asked_ahead_is_what_the_search_comes_to(find):
+    items, needed, asked = [f"n{number}" for number in range(20)], {"n2", "n11"}, []
+
+    def enough(kept):
+        asked.append(kept)
+        return needed <= kept
+
+    result = answered(find(items), enough)
+    known, history, rounds, search = {}, [], 0, find(items)
+    ahead = Speculation(lambda: find(items), known.get)
+    ask = next(search)
+    for kept in asked:
+        assert ask.candidates == (kept,)
+        if kept not in known:
+            rounds += 1
+            for each in [kept, *itertools.islice(ahead.after(history, ask), 8)]:
+                known[each] = answer(needed <= each)
+        history.append((known[kept],))
+        with contextlib.suppress(StopIteration):
+            ask = search.send(history[-1])
+    assert needed <= set(result)
+    assert rounds < len(set(asked))

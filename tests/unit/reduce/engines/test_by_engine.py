@@ -10,13 +10,15 @@ from models import of_message, proto
 from reducing import FAULTY
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, absolute
+from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
+from tensortriage.reduce.engines.portable_oracle import absolute
 from tensortriage.reduce.failure import FailureKind
-from tensortriage.reduce.oracle_source import Effort
-from tensortriage.reduce.pieces.pieces import Ends
+from tensortriage.reduce.reduction_result import Effort
+from tensortriage.reduce.request import Ends
 from tensortriage.runs.case import Case
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.statistics.repeats import Rate, Repeats
@@ -110,5 +112,5 @@ def test_answers_are_kept_apart_by_engine_and_by_how_the_whole_has_to_fail(tmp_p
 
 def test_a_script_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert absolute(EngineSpec("script", {"file": "my.py", "x": "1"})) == f"script:{tmp_path / 'my.py'},x=1"
-    assert absolute(PLAIN) == str(PLAIN)
+    assert str(absolute(EngineSpec("script", {"file": "my.py", "x": "1"}))) == f"script:{tmp_path / 'my.py'},x=1"
+    assert absolute(PLAIN) == PLAIN

@@ -30,7 +30,7 @@ def test_the_same_answers(tmp_path, monkeypatch):
         asking = workflow._asking(request, model, case, Deaf(), Phases("auto", apart=False), None)
         whole = asking.pieces.items
         asking.oracle.expected = expected = asking.oracle.failure(asking.pieces.nodes(whole))
-        sent = pickle.dumps(parts_of(asking.oracle, asking.oracle.judge, expected))
+        sent = pickle.dumps(parts_of(asking.oracle, expected))
         for name in ("elsewhere", "temporary"):
             (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")

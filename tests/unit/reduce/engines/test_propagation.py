@@ -7,7 +7,7 @@ from models import parse
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engines.propagation import carry
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 
 REFERENCE = EngineSpec("onnxruntime", {"optimization": "none"})
 TEXT = """
@@ -32,7 +32,7 @@ GOLDEN = {"x": X, "p": -X, "q": -2 * X, "t": -3 * X, "y": -6 * X}
 def test_errors_arrive_once_by_every_way(inside, errors, reaching):
     model = parse(TEXT)
     wrong = {name: GOLDEN[name] + np.float32(error) for name, error in errors.items()}
-    with Workspace() as workspace:
+    with Lab() as lab:
         found = carry(
             model,
             wrong,
@@ -41,6 +41,6 @@ def test_errors_arrive_once_by_every_way(inside, errors, reaching):
             sample=GOLDEN,
             specs=value_specs(model),
             engine=REFERENCE,
-            workspace=workspace,
+            lab=lab,
         )
     np.testing.assert_array_equal(found["y"], GOLDEN["y"] + np.float32(reaching))

@@ -2,7 +2,8 @@ import pytest
 
 from models import chain, parse
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.request import Ends
 
 DIAMOND = """g (float[2] x) => (float[2] y) {
     [left] l = Relu(x)

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 
 from tensortriage.diagnose.state.layer_rows import OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.report.case_tables import MOST_ROWS
 from tensortriage.report.document import Report
 from tensortriage.report.formats import console
 from unit.report.samples import healthy_match, hostile, local_fault, range_overflow
@@ -99,7 +100,7 @@ def test_a_stream_of_a_small_alphabet_gets_all_lines() -> None:
 def test_tables_stop_at_twelve_rows_and_count_the_rest() -> None:
     text = console.render(local_fault(60, culprits=tuple(range(20))))
     culprits = text.split("Culprits")[1].split("Path taken")[0]
-    assert len(re.findall(r"^ +\d+  \w+", culprits, re.MULTILINE)) == console.MAX_ROWS
+    assert len(re.findall(r"^ +\d+  \w+", culprits, re.MULTILINE)) == MOST_ROWS
     assert "... and 8 culprits more" in culprits
 
 

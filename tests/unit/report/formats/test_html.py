@@ -89,8 +89,9 @@ def test_assets_neither_parse_html_nor_reach_out_nor_end_their_element(asset: st
     assert not re.search(f"{parses}|{reaches}|{ends}", source.replace("http://www.w3.org/2000/svg", ""))
 
 
-def test_the_template_switches_escaping_off_nowhere() -> None:
-    source = (ASSETS / "report.html.j2").read_text(encoding="utf-8")
+@pytest.mark.parametrize("asset", sorted(each.name for each in ASSETS.iterdir() if each.name.endswith(".j2")))
+def test_no_template_switches_escaping_off(asset: str) -> None:
+    source = (ASSETS / asset).read_text(encoding="utf-8")
     assert not re.search(r"\|\s*safe\b|{%-?\s*autoescape", source)
 
 

@@ -3,7 +3,12 @@
 import dataclasses
 
 from tensortriage.report.terminal.capability_text import capability_lines, groups
+from tensortriage.report.terminal.lines import plain
 from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
+
+
+def texts(lines):
+    return list(map(plain, lines))
 
 
 def refused(name, message, outcome="build-failed"):
@@ -25,14 +30,14 @@ def capability(answers=(), pieces=(), **given):
 
 
 def test_a_model_that_builds():
-    assert list(capability_lines(capability(outcome="ok", message=""))) == [
+    assert texts(capability_lines(capability(outcome="ok", message=""))) == [
         "engine builds the whole model: 3 nodes (4 builds, 0.5 s)"
     ]
 
 
 def test_what_is_refused_by_reason():
     answers = [FINE, refused("b", "node b: no Foo"), refused("c/d", "node c/d: no Foo")]
-    assert list(capability_lines(capability(answers, PIECES), folder="out")) == [
+    assert texts(capability_lines(capability(answers, PIECES), folder="out")) == [
         "engine does not build the model: build-failed: no Foo",
         "1 of 3 nodes build by themselves (4 builds, 0.5 s)",
         "  Foo: 2 nodes: build-failed",
@@ -45,7 +50,7 @@ def test_what_is_refused_by_reason():
 
 
 def test_only_combinations_fail():
-    lines = list(capability_lines(capability([FINE])))
+    lines = texts(capability_lines(capability([FINE])))
     assert lines[-1] == "the fault is in how they are combined: --with-partitioning finds the pieces that build"
 
 
@@ -62,4 +67,4 @@ def test_grouping_ignores_names_and_addresses_only():
 def test_modules_of_what_is_refused():
     label = "block.act (Foo, net.py:7)"
     answers = [FINE, *(dataclasses.replace(refused(name, "no Foo"), modules=(label,)) for name in "bc")]
-    assert "      of block.act (Foo, net.py:7)" in list(capability_lines(capability(answers)))
+    assert "      of block.act (Foo, net.py:7)" in texts(capability_lines(capability(answers)))

@@ -3,6 +3,7 @@
 import json
 
 from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.report.terminal.lines import plain
 from tensortriage.report.terminal.lint_text import closing_line, finding_lines, polygraphy_report
 
 
@@ -17,7 +18,7 @@ REFUSED = LintFinding("engine-refuses", Severity.EXCEPTION, "b\x1b[2J", "No", ""
 
 
 def texts(findings):
-    return [text for _, text in finding_lines(findings)]
+    return list(map(plain, finding_lines(findings)))
 
 
 def test_paragraphs():

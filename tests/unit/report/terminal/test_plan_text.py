@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tensortriage.report.terminal.lines import plain
 from tensortriage.report.terminal.plan_text import closing_lines, region_lines
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
@@ -14,8 +15,12 @@ REGIONS = (
 AUDIT = PlanAudit("m.onnx", "engine:precision=fp16", "fp16", REGIONS, ("lost",))
 
 
+def texts(lines):
+    return list(map(plain, lines))
+
+
 def test_regions():
-    assert list(region_lines(AUDIT, AUDIT.regions)) == [
+    assert texts(region_lines(AUDIT, AUDIT.regions)) == [
         "   #  kind            implementation  precision             nodes",
         "   1  Reorder         reorder_f32     float32               (its own: r0)",
         "!  2  MVN             jit_f32         float32, not float16  Sub, Div to b (2)",
@@ -27,18 +32,18 @@ def test_regions():
 def test_regions_with_modules():
     modules = ("a.norm (LayerNorm, net.py:3)", "a.mlp\x1b (Linear, net.py:4)")
     region = dataclasses.replace(REGIONS[2], modules=modules)
-    first, second = region_lines(dataclasses.replace(AUDIT, regions=(region,)), (region,))
+    first, second = texts(region_lines(dataclasses.replace(AUDIT, regions=(region,)), (region,)))
     assert first.split()[-1] == "modules"
     assert second.endswith("a.mlp\\x1b (Linear, net.py:4) and 1 other")
 
 
 def test_regions_keep_their_numbers():
-    assert list(region_lines(AUDIT, AUDIT.findings))[1].startswith("!  2  MVN")
-    assert list(region_lines(AUDIT, ())) == []
+    assert texts(region_lines(AUDIT, AUDIT.findings))[1].startswith("!  2  MVN")
+    assert texts(region_lines(AUDIT, ())) == []
 
 
 def test_closing():
-    assert list(closing_lines(AUDIT)) == [
+    assert texts(closing_lines(AUDIT)) == [
         "engine:precision=fp16: 4 regions execute 4 nodes; fp16 asked for; 2 regions compute in floating point, "
         "of 1 more the format is not told",
         "in no region: lost",
@@ -49,4 +54,4 @@ def test_closing():
 
 def test_closing_when_all_is_well():
     fine = PlanAudit("m.onnx", "engine", "", (REGIONS[2],), ())
-    assert list(closing_lines(fine))[-1] == "as asked for: all are"
+    assert texts(closing_lines(fine))[-1] == "as asked for: all are"

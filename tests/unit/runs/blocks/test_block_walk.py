@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from models import of_message
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.cutting.narrow_cuts import blocks_of
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.blocks.block_walk import BlockWalk
-from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 from tensortriage.testing.models import encoder
 
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")
@@ -30,29 +28,20 @@ def feeds(model):
 
 
 @pytest.fixture
-def workspace():
-    with Workspace() as made:
+def lab():
+    with Lab() as made:
         yield made
 
 
-def walk(model, feeds, workspace, weight_bytes=1 << 20):
-    return BlockWalk(
-        model,
-        feeds,
-        blocks_of(model, weight_bytes=weight_bytes),
-        reference=PLAIN,
-        workspace=workspace,
-        limits=Limits(),
-        tally=Tally(),
-        say=lambda text: None,
-    )
+def walk(model, feeds, lab, weight_bytes=1 << 20):
+    return BlockWalk(model, feeds, blocks_of(model, weight_bytes=weight_bytes), reference=PLAIN, lab=lab)
 
 
-def test_every_block_is_fed_with_what_the_whole_computes(model, feeds, workspace):
+def test_every_block_is_fed_with_what_the_whole_computes(model, feeds, lab):
     values = markable(model)
-    with Runner(PLAIN, mark_outputs(model, values), workspace=workspace) as runner:
-        golden = [dict(runner.run(feed)) for feed in feeds]
-    walked = walk(model, feeds, workspace)
+    with lab.sequence(PLAIN, mark_outputs(model, values)) as run:
+        golden = [run(feed.tensors) for feed in feeds]
+    walked = walk(model, feeds, lab)
     assert len(walked.blocks) > 2
     seen = set()
     for made in walked:
@@ -66,22 +55,21 @@ def test_every_block_is_fed_with_what_the_whole_computes(model, feeds, workspace
     assert seen == {node.name for node in model.graph.nodes if node.op_type != "Constant"}
 
 
-def test_the_file_of_a_block_is_gone_behind_it(model, feeds, workspace):
-    paths = [made.path for made in walk(model, feeds, workspace)]
+def test_the_file_of_a_block_is_gone_behind_it(model, feeds, lab):
+    paths = [made.path for made in walk(model, feeds, lab)]
     assert paths
     assert not any(path.exists() or path.with_name(path.name + ".data").exists() for path in paths)
 
 
-def test_a_faulty_block_is_carried_to_the_outputs(model, feeds, workspace, tmp_path):
+def test_a_faulty_block_is_carried_to_the_outputs(model, feeds, lab, tmp_path):
     """What the whole model gives on the faulty engine is what its block gives there, carried on by the reference."""
     (tmp_path / "faulty.py").write_text(FAULTY)
     node = next(node for node in model.graph.nodes if node.op_type == "Softmax")
     spec = EngineSpec.parse(f"script:{tmp_path}/faulty.py,kind=scale,node={node.name},amount=1.5")
-    walked = walk(model, feeds, workspace)
+    walked = walk(model, feeds, lab)
     (number,) = [made.number for made in walked if node.name in made.block.nodes]
     ends = walked.carried(number, spec)
-    with Runner(spec, model, workspace=workspace) as runner:
-        whole = runner.run(feeds[0])
+    whole = lab.outputs(spec, model, feeds[0])
     assert ends
     for name, (golden, target) in ends.items():
         assert not np.array_equal(golden, target)

@@ -5,7 +5,7 @@ from machine import CRASH, CRASHING, needs_openvino_crash
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.capability import Prober, Support
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab
 
 MIXED = """
 <ir_version: 10, opset_import: ["": 18, "custom": 1]>
@@ -29,8 +29,8 @@ def mixed():
 
 
 def probe(model, target="onnxruntime", *, partition=True):
-    with Workspace() as workspace:
-        return Prober(model, EngineSpec.parse(target), workspace=workspace).capability(partition=partition)
+    with Lab() as lab:
+        return Prober(model, EngineSpec.parse(target), lab).capability(partition=partition)
 
 
 def test_a_model_that_builds_is_built_once():

@@ -12,8 +12,8 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.node_build_check import _SLUG_OF, SLUGS, check_nodes
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
-from tensortriage.runs.workspace import Workspace
 
 TWO_BRANCHES = """
 <ir_version: 10, opset_import: ["": 18, "custom": 1]>
@@ -47,8 +47,8 @@ class Session:
 
 def checked(model, target="onnxruntime", *, feed=None, limits=None):
     feed = feed or next(random_feeds(model))
-    with Workspace() as workspace:
-        return check_nodes(model, EngineSpec.parse(target), feed, workspace=workspace, limits=limits)
+    with Lab(limits=limits) as lab:
+        return check_nodes(model, EngineSpec.parse(target), feed, lab)
 
 
 def test_a_model_that_runs():

@@ -46,7 +46,7 @@ def match(nodes, built, text="openvino", model=MODEL):
         ("openvino:precision=fp16", "", PrecisionMatch.NOT_JUDGED),
         ("openvino:precision=fp16", "uint8", PrecisionMatch.NOT_JUDGED),
         ("openvino:precision=fp16", "no such type", PrecisionMatch.NOT_JUDGED),
-        ("reference", "float64", PrecisionMatch.AS_ASKED),
+        ("float64", "float64", PrecisionMatch.AS_ASKED),
     ],
 )
 def test_what_was_asked_against_what_was_built(target, built, expected):
@@ -115,7 +115,7 @@ def test_names_that_are_no_nodes_are_left_out():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("onnxruntime", None), ("onnxruntime:precision=f16", Precision.FP16), ("reference", Precision.FP64)],
+    [("onnxruntime", None), ("onnxruntime:precision=f16", Precision.FP16), ("float64", Precision.FP64)],
 )
 def test_requested_precision(text, expected):
     spec = EngineSpec.parse(text)

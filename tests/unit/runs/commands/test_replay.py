@@ -1,9 +1,11 @@
 import json
+from typing import get_args
 
 import pytest
 
 from tensortriage.errors import DataError
-from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.runs.commands.replay import Entry, OutcomeWord, Replay, load_replay
+from tensortriage.search.problem import CandidateOutcome
 
 FIRST = Entry(0, "outputs", "abc", 0, 12, success=False, outcome="same", signature="exit code 1")
 SECOND = Entry(1, "", "def", 2, None, success=True, outcome="pass")
@@ -104,5 +106,18 @@ def test_an_iteration_without_a_number_is_damage(tmp_path, iteration):
 def test_a_size_that_is_none_is_damage(tmp_path):
     path = tmp_path / "replay.json"
     path.write_text(json.dumps({"_N0": {**POLYGRAPHY["_N0_outputs"], "state": {"num_nodes": "3"}}}))
-    with pytest.raises(DataError, match="no whole number"):
+    with pytest.raises(DataError, match="num_nodes"):
         load_replay(path, "x", unbound=True)
+
+
+@pytest.mark.parametrize("outcome", [3, "3", "passed", "", ["same"]])
+def test_an_outcome_in_no_known_word_is_damage(tmp_path, outcome):
+    path = tmp_path / "replay.json"
+    path.write_text(json.dumps({"_N0": {**POLYGRAPHY["_N0_outputs"], "state": {"outcome": outcome}}}))
+    with pytest.raises(DataError, match="outcome") as caught:
+        load_replay(path, "x", unbound=True)
+    assert caught.value.slug == "replay-unreadable"
+
+
+def test_the_words_of_outcomes_are_those_of_the_search():
+    assert set(get_args(OutcomeWord)) == {outcome.value for outcome in CandidateOutcome}

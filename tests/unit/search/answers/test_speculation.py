@@ -4,7 +4,7 @@ from tensortriage.search.answers.speculation import Speculation
 from tensortriage.search.dialogue import Ask, SearchState
 from tensortriage.search.driver import minimize
 from tensortriage.search.execution.executors import InProcess
-from tensortriage.search.passes.minimality import one_minimal
+from tensortriage.search.passes.deletion import one_minimal
 from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 

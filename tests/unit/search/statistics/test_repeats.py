@@ -37,3 +37,18 @@ def test_bad_repeats_are_refused(how):
     with pytest.raises(UsageError) as error:
         Repeats(**how)
     assert error.value.slug == "search-repeats-invalid"
+
+
+@pytest.mark.parametrize(
+    ("rate", "confidence", "runs"),
+    [
+        (0.5, 0.95, 5),  # 0.5^5 = 0.031 <= 0.05 < 0.5^4
+        (0.2, 0.95, 14),  # 0.8^14 = 0.044 <= 0.05 < 0.8^13 = 0.055
+        (0.1, 0.9, 22),  # 0.9^22 = 0.098 <= 0.1 < 0.9^21 = 0.109
+        (0.99, 0.5, 1),
+    ],
+)
+def test_runs_of_one_kind_exclude_a_rate_of_the_other(rate, confidence, runs):
+    assert runs_needed(rate, 1 - confidence) == runs
+    assert (1 - rate) ** runs <= 1 - confidence
+    assert runs == 1 or (1 - rate) ** (runs - 1) > 1 - confidence

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tensortriage.engines.base import Limits
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.blocks.memory import BASE_BYTES
 from tensortriage.testing import save_model
 from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 WORDS, WIDTH = 1 << 16, 64
 TABLE = 4 * WORDS * WIDTH
@@ -53,3 +55,16 @@ def test_a_weight_that_may_be_too_large_is_told(model, caplog):
     caplog.clear()
     assert cuts_of(model, 3 * TABLE + 2 * BASE_BYTES) is None
     assert not caplog.text
+
+
+def test_the_weights_of_a_model_that_is_refused_are_not_read(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(Model, "fingerprint", property(lambda _: pytest.fail("all weights are read")))
+    request = DiagnoseRequest(
+        model=tmp_path / "tied.onnx",
+        target="emulate:precision=fp16",
+        limits=Limits(memory_bytes=TABLE // 2),
+        case=tmp_path / "case",
+    )
+    with pytest.raises(UsageError) as caught:
+        diagnose(request)
+    assert caught.value.slug == "block-too-large"

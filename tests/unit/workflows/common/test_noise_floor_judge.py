@@ -55,7 +55,7 @@ def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, ta
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape, np.float32) for shape in ((4, 768), (768, 16)))
     total = np.zeros((4, 16), np.float16)
-    for start in range(0, 768, 16):  # as TensorRT 8.5.3 adds up on a GPU, see tensortriage.envelope.freedoms.FP16_SUMS
+    for start in range(0, 768, 16):  # as TensorRT 8.5.3 adds up on a GPU, see fp16-accumulator
         part = slice(start, start + 16)
         total = np.float16(total + np.float16(x)[:, part].astype(np.float32) @ np.float16(w)[part].astype(np.float32))
     exact = np.float32(np.float64(x) @ np.float64(w))

@@ -17,9 +17,9 @@ from tensortriage.compare.judgement.tolerance import (
     ThresholdTolerance,
 )
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.files.accuracy_results import SIMPLE_METRICS, AccuracyEntry, AccuracyPair, AccuracyResult
+from tensortriage.report.run_result import CompareResult, FeedComparison
 from tensortriage.values import serial
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, accuracy_of, load_accuracy

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from running_cli import triage
-from tensortriage.compare.run_result import CompareResult
 from tensortriage.compare.task_metric import SampleScore, compare_scores
 from tensortriage.model.model import Model
+from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.worst_feeds import save_worst

@@ -49,7 +49,7 @@ def test_ops_are_not_kept_in_fp32_where_the_target_is_wrong_in_fp32_throughout(t
         precision=Precision.FP16,
         model=model,
         specs=lambda feed: value_specs(model),
-        runner=lambda spec, of: SimpleNamespace(plan=lambda: None),
+        lab=SimpleNamespace(plan=lambda spec, of: None),
     )
     verdict = Verdict("local-fault", 0.9, "", (Culprit("/loud_0", "Mul", ""),))
     found = list(proposals(inv, Evidence(wrong_in_fp32=wrong_in_fp32), verdict))

@@ -6,7 +6,6 @@ import models
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.cutting.node_selection import NodeChoice
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.convert import FormatJudge
 
@@ -16,10 +15,9 @@ FEED = Feed("f", {"x": np.array([1.0, -2.0, 3.0, 4.0], np.float32)}, Origin.REAL
 
 def judged(target):
     reference = np.zeros(4, np.float32)
-    with Workspace() as workspace:
-        judge = FormatJudge(models.parse(ZERO), Precision.FP16, NodeChoice(), workspace)
-        metrics = {"y": measure(reference, np.asarray(target, np.float32))}
-        return judge.judge(FEED, metrics, {"y": reference})["y"]
+    judge = FormatJudge(models.parse(ZERO), Precision.FP16, NodeChoice())
+    metrics = {"y": measure(reference, np.asarray(target, np.float32))}
+    return judge.judge(FEED, metrics, {"y": reference})["y"]
 
 
 def test_what_should_be_zero_is_judged_relative_to_the_inputs():

@@ -9,7 +9,8 @@ import pytest
 from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData, ExternalLayout
 from tensortriage.precision.search.request import PrecisionRequest, load_model
-from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
+from tensortriage.workflows.edits.edit_pipeline import load
+from tensortriage.workflows.edits.requests import Source, Target
 
 
 def save(path: Path, location: str) -> None:

@@ -8,7 +8,8 @@ import models
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.edits.verify_edit import EditStage, ProofRequest, Verify, prove
+from tensortriage.workflows.edits.requests import ProofRequest, Verify
+from tensortriage.workflows.edits.verify_edit import EditStage, prove
 
 
 def scaled(model, factor):

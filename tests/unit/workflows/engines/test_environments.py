@@ -7,6 +7,7 @@ import pytest
 
 from environment_stand_in import stand_in_python
 from tensortriage.engines.base import Availability
+from tensortriage.engines.registry import ResolvedEngine
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.serial import dump
 from tensortriage.workflows.engines import environments
@@ -25,7 +26,7 @@ def data(tmp_path, monkeypatch):
 def calls(tmp_path, monkeypatch):
     """Return what is called instead of this Python: a script that notes its words; see `stand_in_python`."""
     monkeypatch.setattr(sys, "executable", str(stand_in_python(tmp_path)))
-    monkeypatch.setattr(environments, "create", lambda spec: object())
+    monkeypatch.setattr(environments, "resolve", lambda spec: ResolvedEngine(spec, object()))
     return tmp_path / "calls"
 
 

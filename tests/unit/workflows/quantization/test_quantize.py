@@ -11,7 +11,7 @@ from tensortriage.errors import DataError, ModelError
 from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.edits.edit_pipeline import Source, Target
+from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage.workflows.quantization.quantize import NothingQuantizedError, QuantizeRequest, quantize
 
 NET = """

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
-from tensortriage.workflows.steps.steps_request import StepsRequest
+from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.walk import walk
 
 PROMPT = 8
@@ -90,7 +90,7 @@ def test_states_that_are_not_taken_as_given_drift_beyond(ask, tmp_path):
         "    def taken(self, array):\n"
         "        return (array * 1.001).astype(array.dtype) if array.tobytes() in self.told else array\n"
     )
-    report = ask("gpt2.onnx", f"script:{script}:Engine", drift=True, steps=4, reference="reference:rounding=results")
+    report = ask("gpt2.onnx", f"script:{script}:Engine", drift=True, steps=4, reference="float64:rounding=results")
     assert report.verdict == "drift-beyond"
     assert not any(row.outside for row in report.rows)
 

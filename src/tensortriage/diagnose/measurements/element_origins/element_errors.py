@@ -15,8 +15,8 @@ from tensortriage.diagnose.measurements.local_errors.golden_operands import gold
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import radii, subnormal
-from tensortriage.envelope.floors import LOUD, format_member
-from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import AMPLIFIED_FP32, CORRECTLY_ROUNDED
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
@@ -72,11 +72,12 @@ def element_errors(inv: Investigation, evidence: Evidence, masks: Masks) -> Elem
     ops = golden_operands(inv, feed).apart(sets, ends_only=True)
     values = [name for name in inv.values if name in made]
     inv.progress(f"looking at single elements of {len(values)} ops")
-    with inv.new_runner(inv.question.target, ops.model) as runner:
-        results = {name: np.array(array) for name, array in runner.run(ops.feed).items() if name in masks}
-    centre = evaluated(inv, CENTRE, ops.model, ops.feed, values)
-    loud = evaluated(inv, LOUD, ops.model, ops.feed, values)
-    emulation = format_member(inv.precision, [name for name in inv.question.kept if name in graph])
+    made_there = inv.lab.outputs(inv.question.target, ops.model, ops.feed)
+    results = {name: array for name, array in made_there.items() if name in masks}
+    centre = evaluated(inv, CORRECTLY_ROUNDED, ops.model, ops.feed, values)
+    amplified = evaluated(inv, AMPLIFIED_FP32, ops.model, ops.feed, values)
+    healthy = Healthy.of(ops.model, inv.precision, kept=[name for name in inv.question.kept if name in graph])
+    emulation = healthy.format.get("format")
     rounded = evaluated(inv, emulation, ops.model, ops.feed, values) if emulation else {}
     wrong: list[ElementError] = []
     flushed: list[ElementError] = []
@@ -86,7 +87,12 @@ def element_errors(inv: Investigation, evidence: Evidence, masks: Masks) -> Elem
         node, dtype = made[name], DType.from_numpy(results[name].dtype)
         right, found = centre[name], results[name].astype(np.float64)
         radius = radii(
-            node.op_type, right, loud=loud[name], rounded=rounded.get(name), dtype=dtype, precision=inv.precision
+            node.op_type,
+            right,
+            amplified=amplified[name],
+            rounded=rounded.get(name),
+            dtype=dtype,
+            precision=inv.precision,
         )
         with np.errstate(invalid="ignore"):
             off = masks[name] & np.isfinite(right) & ~(np.abs(found - right) <= radius)
@@ -109,7 +115,8 @@ def evaluated(
     inv: Investigation, spec: EngineSpec, model: Model, feed: Feed, values: list[str]
 ) -> dict[str, np.ndarray]:
     """Return values of a healthy evaluation in float64."""
-    return {name: np.array(array, np.float64) for name, array in inv.streamed(spec, model, feed, values)}
+    found = inv.lab.values(spec, model, feed, values)
+    return {name: np.array(found[name], np.float64) for name in found.names()}
 
 
 def tiny_for(inv: Investigation, node: Node, operand: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

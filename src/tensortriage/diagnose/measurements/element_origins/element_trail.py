@@ -12,7 +12,7 @@ import numpy as np
 from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.reference.kernels import ELEMENTWISE, Call, kernel_for
+from tensortriage.engines.float64.kernels import ELEMENTWISE, Call, kernel_for
 from tensortriage.envelope.elements import spacing
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
@@ -75,10 +75,8 @@ def before(inv: Investigation, evidence: Evidence, starts: Sequence[Node]) -> di
         chosen.update(dict.fromkeys(name for name in node.uses if name in figures))
     wanted, specs = [name for name in inv.values if name in chosen], inv.specs(evidence.feed)
     try:
-        return {
-            name: np.array(array)
-            for name, array in inv.capture(inv.question.target, inv.model, evidence.feed, wanted, specs=specs)
-        }
+        shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, wanted, specs=specs)
+        return {name: np.asarray(shown[name]) for name in shown.names()}
     except EngineError:
         return {}
 

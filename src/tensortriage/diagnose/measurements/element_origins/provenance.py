@@ -79,17 +79,6 @@ class Provenance:
         }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Provenances:
-    """How the results of several nodes came to be, as kept in a case.
-
-    Attributes:
-        of: By node name.
-    """
-
-    of: Mapping[str, Provenance]
-
-
 def provenance(
     inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> Mapping[str, Provenance]:
@@ -103,18 +92,6 @@ def provenance(
         model: What it runs; the names are those of ``inv.model``.
     """
     nodes = nodes[:MOST_NODES]
-    alone = sorted(evidence.local.arrays.names()) if evidence.local else []
-    key = inv.key(spec, model, evidence.feed, "provenance", [node.name for node in nodes], alone)
-    asked = "how NaN and Inf arise"
-    return inv.case.checks.remember(
-        key, asked, Provenances, lambda: Provenances(look_into(inv, evidence, nodes, spec=spec, model=model))
-    ).of
-
-
-def look_into(
-    inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
-) -> Mapping[str, Provenance]:
-    """Look at the operands and results of some nodes; see `provenance`."""
     feed = evidence.feed
     seen = arrays_in_context(inv, feed, nodes, spec=spec, model=model)
     golden = inv.golden(feed)
@@ -162,7 +139,8 @@ def arrays_in_context(
     wanted = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     values = [value for value in inv.values if value in wanted]
     try:
-        return {n: np.array(a) for n, a in inv.capture(spec, model, feed, values, specs=inv.specs(feed))}
+        shown = inv.lab.values(spec, model, feed, values, specs=inv.specs(feed))
+        return {name: np.asarray(shown[name]) for name in shown.names()}
     except EngineError:
         return {}
 
@@ -197,8 +175,7 @@ def also(
         for name, golden in alone.feed.tensors.items():
             given = operands.get(alone.reads[name])
             tensors[name] = np.asarray(golden if given is None else given).astype(golden.dtype)
-        with inv.new_runner(spec, alone.model) as runner:
-            outputs = runner.run(tensors)
+        outputs = inv.lab.outputs(spec, alone.model, dataclasses.replace(alone.feed, tensors=tensors))
     except (TriageError, KeyError):
         return None
     result = next((outputs[name] for name in node.outputs if name in outputs), None)

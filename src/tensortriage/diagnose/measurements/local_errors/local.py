@@ -2,36 +2,29 @@
 
 All ops are packed into one exploded model (in parts when memory demands), so the answer costs one build and one run.
 Local errors are judged against the local floor: the same exploded model run with results rounded to the target's format
-(or in float64). Each suspect's error is then injected alone into the reference's run: its *influence* is what it does
-to the model's outputs. (The local/influence split is Herbgrind's, PLDI 2018, carried from scalars to tensors.)
+(or in float64). What a suspect's error does to the outputs is its influence: see
+`tensortriage.diagnose.measurements.local_errors.injection`. (The local/influence split is Herbgrind's, PLDI 2018,
+carried from scalars to tensors.)
 """
 
 import dataclasses
 import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
-
-import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import counts, is_decisive, stands_out
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.compare.judgement.within import stands_out
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import maker, with_choices
 from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.graph import Graph
-from tensortriage.model.mixed_precision.emulate_rounding import round_results
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.runs.capture import batches, size_of
-from tensortriage.runs.refusals import Unseen
+from tensortriage.runs.observation.capture import batches, size_of
+from tensortriage.runs.observation.refusals import Unseen
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore, stored
+from tensortriage.values.store import MemoryStore, TensorStore
 
 MOST_SUSPECTS = 24
 """Suspects whose influence is measured, the largest ratios first."""
@@ -97,21 +90,21 @@ def one_part(
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
     floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=where)
-    small = sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES
-    kept: dict[str, np.ndarray] = {}
-
-    def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
-        ratio = ratio_of(error_of(figure), floors.target.get(name)) or 0.0
-        if stands_out(ratio) or (small and ratio > 0.0):
-            kept[name] = np.array(array)
-
-    what = f"{where} on {target}"
-    answer = inv.measured(target, ops.model, ops.feed, ops.values, golden=golden, what=what, keep=keep, build=build)
-    errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
+    answer = inv.figures(
+        target,
+        ops.model,
+        ops.feed,
+        ops.values,
+        golden=golden,
+        what=f"{where} on {target}",
+        build=build,
+        floors=floors.target,
+        kept_too=sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES,
+    )
+    metrics = answer.figures.metrics
+    errors = {name: error_of(figure) for name, figure in metrics.items()}
     floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=maker(inv), what=where)
-    again = [f"build {build}"] if build else []
-    folder = inv.case.runs / inv.key(target, inv.model, operands.feed, "local arrays", list(nodes), *again)
-    return Local(answer.metrics, floors, answer.misshapen, arrays_in(folder, kept), answer.unseen)
+    return Local(metrics, floors, answer.figures.misshapen, answer.tensors, answer.unseen)
 
 
 def joined(parts: Sequence[Local]) -> Local:
@@ -127,15 +120,6 @@ def joined(parts: Sequence[Local]) -> Local:
     unseen = functools.reduce(Unseen.joined, (part.unseen for part in parts), Unseen())
     floors = Floors(fp32, target, emulated, source, taken=taken)
     return Local(metrics, floors, misshapen, MemoryStore(arrays), unseen)
-
-
-def arrays_in(folder: Path, kept: Mapping[str, np.ndarray]) -> TensorStore:
-    """Return local arrays, storing them when they are new (a resumed diagnosis finds them on disk)."""
-    if kept:
-        with ShardWriter(folder) as writer:
-            for name, array in kept.items():
-                writer.write(name, array)
-    return stored(folder) or MemoryStore(kept)
 
 
 def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] | None = None) -> list[tuple[str, ...]]:
@@ -168,135 +152,3 @@ def suspects(local: Local) -> list[tuple[str, float]]:
         if ratio is not None and stands_out(ratio):
             found.append((name, ratio))
     return sorted(found, key=lambda item: -item[1])[:MOST_SUSPECTS]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Influence:
-    """What injected local errors do to the model's outputs.
-
-    Attributes:
-        alone: Value name to the largest relative error at the outputs when only its local error is injected.
-        together: The same with the named values injected at once.
-        explained: Share of the target's output error that the joint injection reproduces:
-            ``1 - |target - injected|^2 / |target - untouched|^2`` over all floating-point outputs, at least 0.
-        rounded: Whether the run injected into had its results rounded to the target's format.
-    """
-
-    alone: Mapping[str, float]
-    together: float
-    explained: float
-    rounded: bool = False
-
-
-def influence(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> Influence:
-    """Inject the local error of each value into the reference's run, alone and all together, in one built session.
-
-    Where that does not reproduce the failure and the target's format is narrow, the same is done to the run with
-    rounded results: some errors do harm only there (a constant added to all scores is nothing to a Softmax, until the
-    sums are rounded).
-    """
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    untouched = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
-    seen = injections(inv, feed, local, values, host=inv.model, untouched=untouched)
-    if is_decisive(seen.explained) or inv.precision not in ROUNDED:
-        return seen
-    rounded = round_results(inv.model, inv.precision, specs=specs)
-    with inv.new_runner(PLAIN, rounded) as runner:
-        untouched = dict(runner.run(feed))
-    again = injections(inv, feed, local, values, host=rounded, untouched=untouched)
-    better = is_decisive(again.explained) and again.explained > seen.explained
-    return dataclasses.replace(again, rounded=True) if better else seen
-
-
-def injections(
-    inv: Investigation,
-    feed: Feed,
-    local: Local,
-    values: Sequence[str],
-    *,
-    host: Model,
-    untouched: Mapping[str, np.ndarray],
-) -> Influence:
-    """Inject errors into the run of one model.
-
-    Args:
-        inv: The investigation.
-        feed: The feed.
-        local: Local results of the values.
-        values: Suspects.
-        host: The model whose run is injected into.
-        untouched: Its outputs when nothing is injected.
-    """
-    values = [value for value in values if value in local.arrays]
-    outputs = [spec.name for spec in inv.model.outputs]
-    specs, graph = inv.specs(feed), inv.model.graph
-    untouched = in_order(graph, untouched)
-    model = select_outputs(inject(host, values, specs=specs, fixed=True), outputs)
-    with inv.new_runner(PLAIN, model) as runner:
-        inv.progress(f"injecting the error of {len(values)} suspects into the reference")
-        alone = {
-            value: output_error(untouched, in_order(graph, runner.run(injected(feed, local.arrays, values, {value}))))
-            for value in values
-        }
-        largest = max(alone.values(), default=0.0)
-        named = {value for value, error in alone.items() if counts(error, largest)}
-        joint = in_order(graph, runner.run(injected(feed, local.arrays, values, named))) if named else {}
-    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
-    return Influence(alone, output_error(untouched, joint), explained_share(untouched, deployed, joint))
-
-
-def injected(feed: Feed, arrays: TensorStore, values: Sequence[str], used: Collection[str]) -> dict[str, np.ndarray]:
-    """Return the feed of an injected model with some of its overrides switched on."""
-    tensors = dict(feed.tensors)
-    for value in values:
-        array = np.asarray(arrays[value])
-        on = value in used
-        tensors[INJECT_PREFIX + value] = array if on else np.zeros(array.shape, array.dtype)  # never read
-        tensors[USE_PREFIX + value] = np.array(on)
-    return tensors
-
-
-def in_order(graph: Graph, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return outputs with those of every TopK that promises no order in ascending order: they compare as sets."""
-    found = dict(outputs)
-    for name, array in outputs.items():
-        node = graph.producer(name)
-        if node is not None and (node.op_type, node.domain, node.attributes.get("sorted")) == ("TopK", "", 0):
-            axis = node.attributes.get("axis", -1)
-            found[name] = np.sort(array, axis=axis if isinstance(axis, int) else -1)
-    return found
-
-
-def output_error(untouched: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> float:
-    """Return the largest relative error over outputs; 0 when there is none."""
-    errors = []
-    for name, array in outputs.items():
-        if name in untouched and array.shape == untouched[name].shape:
-            errors.append(error_of(measure(untouched[name], array)))
-        else:
-            errors.append(math.inf)
-    return max(errors, default=0.0)
-
-
-def explained_share(
-    untouched: Mapping[str, np.ndarray], deployed: Mapping[str, np.ndarray], joint: Mapping[str, np.ndarray]
-) -> float:
-    """Return the share of the output error that an injection reproduces, element by element, NaN for NaN.
-
-    Args:
-        untouched: Outputs without error.
-        deployed: Outputs of the target.
-        joint: Outputs with the errors injected.
-    """
-    total = rest = 0.0
-    for name, target in deployed.items():
-        if name not in untouched or name not in joint or joint[name].shape != target.shape:
-            continue
-        reference, wrong, made = (np.asarray(x, np.float64) for x in (untouched[name], target, joint[name]))
-        broken = ~np.isfinite(wrong) & np.isfinite(reference)
-        if broken.any():
-            return float((~np.isfinite(made) & broken).sum() / broken.sum())
-        scale = float(np.sqrt(np.mean(reference**2))) or 1.0
-        total += float(np.sum(((wrong - reference) / scale) ** 2))
-        rest += float(np.sum((np.nan_to_num(wrong - made, posinf=0, neginf=0) / scale) ** 2))
-    return max(0.0, 1.0 - rest / total) if total > 0.0 else 0.0

@@ -15,19 +15,11 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import is_decisive
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
-from tensortriage.diagnose.measurements.local_errors.local import (
-    Local,
-    explained_share,
-    in_order,
-    injected,
-    output_error,
-)
+from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
+from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
-from tensortriage.model.transforms.mark_outputs import inject, select_outputs
-from tensortriage.values.store import MemoryStore
 
 MOST_ROUNDS = 64
 """Rounds at most: wrong ops on one path of a network with 32 layers that are wrong in two places each."""
@@ -60,27 +52,25 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
     Raises:
         EngineError: When an engine refuses or fails what it is given.
     """
-    graph, golden, specs = inv.model.graph, inv.golden(feed), inv.specs(feed)
+    graph, golden = inv.model.graph, inv.golden(feed)
     values = [name for name in values if name in local.arrays and local.arrays[name].shape == golden[name].shape]
     nodes = list(dict.fromkeys(node.name for name in values if (node := graph.producer(name)) is not None))
     ops = golden_operands(inv, feed).apart([[name] for name in nodes])
     outputs = [spec.name for spec in inv.model.outputs]
     read = [name for name in ops.reads.values() if graph.producer(name) is not None]
-    model = select_outputs(inject(inv.model, values, specs=specs, fixed=True), dict.fromkeys([*outputs, *read]))
-    untouched = in_order(graph, {name: np.asarray(golden[name]) for name in outputs if name in golden})
-    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
     made = {name: np.asarray(local.arrays[name]) for name in values}
     found = JointRun(0.0, 0.0, 0)
-    with inv.new_runner(PLAIN, model) as runner, inv.new_runner(inv.question.target, ops.model) as target:
+    engine = inv.question.target
+    with injected_runs(inv, feed, values, shown=read) as runs, inv.lab.session(engine, ops.model) as target:
         for number in range(1, min(MOST_ROUNDS, longest_path(graph, nodes)) + 1):
-            run = runner.run(injected(feed, MemoryStore(made), values, {*values}))
-            seen = in_order(graph, {name: run[name] for name in outputs})
-            found = JointRun(output_error(untouched, seen), explained_share(untouched, deployed, seen), number)
+            run = runs.with_results(made, values)
+            seen = {name: run[name] for name in outputs}
+            found = JointRun(runs.error(seen), runs.explained(seen), number)
             if is_decisive(found.explained):
                 break
             operands = {name: run.get(ops.reads[name], array) for name, array in ops.feed.tensors.items()}
-            again = target.run(Feed(f"{feed.name} replayed", operands, feed.origin))
-            again = {name: np.array(again[name]) for name in values}
+            answered = target(Feed(f"{feed.name} replayed", operands, feed.origin))
+            again = {name: answered[name] for name in values}
             if all(np.array_equal(again[name], made[name], equal_nan=True) for name in values):
                 break
             made = again

@@ -14,7 +14,7 @@ from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.dtype import Precision
@@ -32,7 +32,7 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
     for nodes in parts_of(inv, golden):
         try:
             ops = operands.apart([[name] for name in nodes])
-            answer = inv.measured(inv.question.target, ops.model, ops.feed, ops.values, golden=golden, what=what)
+            answer = inv.figures(inv.question.target, ops.model, ops.feed, ops.values, golden=golden, what=what).figures
             rounded = (
                 emulate(inv, ops.model, ops.feed, ops.values, golden=golden, specs=specs, what=what)
                 if inv.precision in ROUNDED

@@ -19,10 +19,10 @@ from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.explanations import Explanation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
-from tensortriage.runs.capture import size_of
+from tensortriage.runs.observation.capture import size_of
 from tensortriage.values.store import TensorStore
 
 
@@ -40,7 +40,7 @@ class Wired:
     nodes: tuple[str, ...]
     errors: dict[str, float]
     ratio: float
-    taken: Mapping[str, tuple[Freedom, float]] = dataclasses.field(default_factory=dict)
+    taken: Mapping[str, tuple[Explanation, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def wrong(self) -> bool:
@@ -80,7 +80,7 @@ def _measure_group(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart(sets, ends_only=True)
     floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=what)
-    answer = inv.measured(target, ops.model, ops.feed, ops.values, golden=golden, what=f"{what} on {target}")
+    answer = inv.figures(target, ops.model, ops.feed, ops.values, golden=golden, what=f"{what} on {target}").figures
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
     floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=pieces(inv, sets), what=what)
     errors |= dict.fromkeys(answer.misshapen, math.inf)
@@ -101,8 +101,8 @@ def wrong_ends(inv: Investigation, feed: Feed, sets: Sequence[Wired]) -> dict[st
     for group in apart(sets):
         ops = operands.apart([item.nodes for item in group], ends_only=True)
         wanted = {value for item in group for value in item.errors}
-        with inv.new_runner(inv.question.target, ops.model) as runner:
-            found |= {name: np.array(array) for name, array in runner.run(ops.feed).items() if name in wanted}
+        made = inv.lab.outputs(inv.question.target, ops.model, ops.feed)
+        found |= {name: array for name, array in made.items() if name in wanted}
     return {name: array for name, array in found.items() if array.shape == operands.golden[name].shape}
 
 

@@ -14,15 +14,14 @@ from itertools import combinations
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import fp32_limit
+from tensortriage.compare.judgement.within import fp32_limit, within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.registry import create
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import ROUNDED
-from tensortriage.envelope.members import CENTRE, member
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED, evaluation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 
@@ -35,10 +34,10 @@ FLOAT64 = "float64"
 ONNX = "the onnx package"
 """Name of what the reference implementations of the onnx package give."""
 
-ONNX_KERNELS = member({"kernels": "onnx"})
+ONNX_KERNELS = evaluation({"kernels": "onnx"})
 OPENVINO = EngineSpec("openvino", {"precision": "fp32"})
 
-_FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino": "openvino", "reference": FLOAT64}
+_FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino": "openvino", "float64": FLOAT64}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Opinion:
 
     def agree(self, one: str, other: str) -> bool:
         """Say whether two results agree but for what healthy engines do differently."""
-        return self.error(one, other) <= self.bound
+        return within_limit(self.error(one, other), self.bound)
 
     def family(self, name: str) -> str:
         """Return whose kernels an implementation runs."""
@@ -121,8 +120,8 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     answers: dict[str, Mapping[str, np.ndarray]] = {}
     for word, spec in asked(inv).items():
         families[word] = ONNX if word == ONNX else family_of(spec)
-        with contextlib.suppress(EngineError, UsageError), inv.new_runner(spec, ops.model) as runner:
-            answers[word] = dict(runner.run(ops.feed))
+        with contextlib.suppress(EngineError, UsageError):
+            answers[word] = inv.lab.outputs(spec, ops.model, ops.feed)
     return [
         Opinion(
             value,
@@ -141,12 +140,12 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
 def asked(inv: Investigation) -> dict[str, EngineSpec]:
     """Return who is asked beside the reference: every independent implementation that is to be had here."""
     reference, target = inv.question.reference, inv.question.target
-    found = {FLOAT64: CENTRE, ONNX: ONNX_KERNELS}
+    found = {FLOAT64: CORRECTLY_ROUNDED, ONNX: ONNX_KERNELS}
     if family_of(reference) != "onnxruntime":
         found[str(PLAIN)] = PLAIN
     if inv.precision not in ROUNDED and family_of(target) != family_of(reference):
         found[str(target)] = target
-    if "openvino" not in {family_of(reference), family_of(target)} and create(OPENVINO).availability().usable:
+    if "openvino" not in {family_of(reference), family_of(target)} and resolve(OPENVINO).engine.availability().usable:
         found["OpenVINO"] = OPENVINO
     return found
 

@@ -32,7 +32,12 @@ MOST_CULPRITS = 24
 QUESTION = "are ops wrong only together?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"),
+    cost="a build and a run for each round of regions or windows, some ten",
+    ends=(VerdictKind.FUSION_FAULT, VerdictKind.ROUNDING),
+)
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
@@ -65,12 +70,12 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
     """Say whether the answer was right in the instrumented run."""
-    names = evidence.worst.metrics
+    names = evidence.worst_feed.metrics
     figures = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
     if len(figures) < len(names):
         return False
     marked = OutputFigures(figures, judged=evidence.in_context_judged)
-    return sound(inv, judge(inv, evidence.feed, marked, evidence.worst.floors), inv.question.target)
+    return sound(inv, judge(inv, evidence.feed, marked, evidence.worst_feed.floors), inv.question.target)
 
 
 def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -> Iterator[Round]:

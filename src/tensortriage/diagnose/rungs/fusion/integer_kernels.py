@@ -53,7 +53,7 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
     first = joint.sets[0]
     kinds = " + ".join(graph.node(name).op_type for name in first.nodes)
     others = f" and {len(joint.sets) - 1} more such sets" if len(joint.sets) > 1 else ""
-    name, error, _ = evidence.worst.worst
+    name, error, _ = evidence.worst_feed.worst_output()
     target = str(inv.question.target)
     return inv.verdict(
         VerdictKind.ROUNDING,

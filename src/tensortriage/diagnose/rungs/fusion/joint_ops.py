@@ -9,18 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import (
-    MOST_SUSPECTS,
-    Influence,
-    Local,
-    influence,
-)
+from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence
+from tensortriage.diagnose.measurements.local_errors.local import MOST_SUSPECTS
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbours
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict
-from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.check_cache import digest
@@ -91,8 +86,7 @@ def find_together(
 def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Influence:
     """Inject the wrong results of sets into the reference's run."""
     ends = dict(list(wrong_ends(inv, evidence.feed, sets).items())[:MOST_SUSPECTS])
-    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(ends))
-    return influence(inv, evidence.feed, local, list(ends))
+    return influence(inv, evidence.feed, MemoryStore(ends), list(ends))
 
 
 def decisive(weights: Influence) -> bool:

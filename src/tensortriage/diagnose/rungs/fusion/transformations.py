@@ -15,12 +15,11 @@ from tensortriage.diagnose.state.confidence import TRANSFORMATION_CURED, TRANSFO
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.engines.base import NamesPasses, OffersLadder
-from tensortriage.engines.registry import create
+from tensortriage.engines.capabilities import NamesPasses, OffersLadder
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.runner import precision_of
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchBudget
@@ -35,11 +34,11 @@ MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""
 
 
-@rung(QUESTION, reads=("results",), gives=("configuration", "wrong_in_fp32"))
+@rung(QUESTION, reads=("results",), gives=("configuration", "wrong_in_fp32"), cost="a build for each option")
 def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     """Find the first rung of the target's options that breaks the answer; no verdict, but a cure when there is one."""
     target = inv.question.target
-    engine = create(target)
+    engine = resolve(target).engine
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
         return Answer()
@@ -51,7 +50,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
         spec = target.with_options(options)
         tried[words] = right(inv, evidence, spec)
         if tried[words] is False:
-            wrong_in_fp32 = precision_of(spec) is Precision.FP32
+            wrong_in_fp32 = resolve(spec).precision is Precision.FP32
             break
         works = (words, spec) if tried[words] else works  # a rung that the engine cannot build says nothing
     if works is None:
@@ -92,14 +91,14 @@ def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int
 def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Configuration | None:
     """Return the passes that break the first wrong rung, and the user's options without them; None when not known."""
     target = inv.question.target
-    engine = create(target)
+    engine = resolve(target).engine
     if not isinstance(engine, NamesPasses):
         return None
-    path = inv.workspace.file(inv.model)
+    path = inv.lab.workspace.file(inv.model)
     try:
         names = tuple(engine.passes(path, config.broken.options))
     finally:
-        inv.workspace.release(path)
+        inv.lab.workspace.release(path)
     if not names or not right(inv, evidence, left_out(engine, config.broken, names)):
         return None
 
@@ -128,7 +127,7 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
     return spec.with_options(engine.without(spec.options, passes))
 
 
-@rung(CHANGES, reads=("configuration",))
+@rung(CHANGES, reads=("configuration",), cost="nothing new", ends=(VerdictKind.FUSION_FAULT,))
 def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
     config = evidence.configuration
@@ -159,14 +158,13 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
 
 def changes_precision(inv: Investigation, config: Configuration) -> bool:
     """Say whether the working configuration computes in another format, which says nothing about transformations."""
-    return precision_of(config.works) is not inv.precision
+    return resolve(config.works).precision is not inv.precision
 
 
 def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], None]:
     """Return the sets of nodes that an engine fuses in the deployed model, in order; empty where it does not tell."""
     try:
-        with inv.new_runner(spec, inv.model) as runner:
-            plan = runner.plan()
+        plan = inv.lab.plan(spec, inv.model)
     except EngineError:
         return {}
     return dict.fromkeys(region.nodes for region in plan.regions if len(region.nodes) > 1) if plan else {}

@@ -9,12 +9,12 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.nonfinite import Excess, scanned
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.runs.ranges import RangeRow, Ranges
 from tensortriage.values.dtype import Precision
 
 
-@rung("which tensors can the format not hold?", gives=("ranges",))
+@rung("which tensors can the format not hold?", gives=("ranges",), cost="nothing new")
 def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
     """Record which ops cannot work in the target's format, and which may not; only for formats narrower than fp32."""
     if inv.precision not in ROUNDED or inv.precision is Precision.INT8:

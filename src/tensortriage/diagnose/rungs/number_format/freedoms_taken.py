@@ -5,23 +5,20 @@ model is evaluated with the freedoms that were taken: where that predicts an err
 is to blame, and the answer says what was approximated or accumulated.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say, say_gap, say_ratio
-from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
+from tensortriage.compare.judgement.relative_error import say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
 from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
+from tensortriage.diagnose.rungs.number_format.explaining import counted, first_explaining, freedoms_explain
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.allowances import whole_model
-from tensortriage.envelope.freedoms import Freedom
-from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.envelope.explanations import Explanation
+from tensortriage.errors import EngineError, ModelError
 
 QUESTION = "is the error a freedom of the hardware?"
 
@@ -32,7 +29,13 @@ MOST_NAMED = 8
 """Operators of a piece that are named."""
 
 
-@rung(QUESTION, reads=("results", "local", "wrong_together"), gives=("wrong_together",))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "local", "wrong_together"),
+    gives=("wrong_together",),
+    cost="one evaluation; a build and a run of pieces",
+    ends=(VerdictKind.ROUNDING,),
+)
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
 
@@ -90,51 +93,18 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
     return Answer(findings=Findings(wrong_together=wrong))
 
 
-def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], chosen: str) -> Verdict | None:
+def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explanation], chosen: str) -> Verdict | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
-    try:
-        predicted = whole_model(
-            inv,
-            inv.model,
-            evidence.feed,
-            list(evidence.worst.errors),
-            freedoms=tuple(dict.fromkeys(freedoms)),
-            precision=inv.precision,
-        )
-    except (EngineError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: {chosen}, but the model cannot be evaluated that way: {problem.message}")
+    found = first_explaining(inv, evidence, QUESTION, [tuple(dict.fromkeys(freedoms))], inside=False)
+    if found is None:
         return None
-    worst = evidence.worst
-    gaps = {
-        name: prediction_gap_db(worst.metrics[name], error, predicted.get(name, 0.0))
-        for name, error in worst.errors.items()
-        if not worst.within[name]
-    }
-    beyond = [name for name, gap in gaps.items() if not within_prediction(gap, worst.metrics[name].count)]
     left = suspects(evidence.local) if evidence.local else []
-    inv.answered(
-        QUESTION,
-        f"{'partly' if beyond else 'yes'}: {chosen}"
-        + (f"; output '{beyond[0]}' is {say_gap(gaps[beyond[0]])} against what that predicts" if beyond else ""),
-        freedoms=[freedom.name for freedom in dict.fromkeys(freedoms)],
-        predicted_error=dict(predicted),
-        measured_error=dict(worst.errors),
-        gap_db=gaps,
-        ops_left=[value for value, _ in left][:12],
-    )
-    if beyond:
+    answer = f"yes: {chosen}" if found.explains else f"partly: {chosen}; {found.why_not}"
+    inv.answered(QUESTION, answer, **found.facts(evidence.worst_feed), ops_left=[value for value, _ in left][:12])
+    if not found.explains:
         return None
-    name, error, _ = worst.worst
     others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
-    avoided = {freedom.avoided for freedom in freedoms if freedom.avoided}
-    return inv.verdict(
-        VerdictKind.ROUNDING,
-        FREEDOMS_EXPLAIN.on(inv.inputs_word),
-        f"no op is to blame: {chosen}, as engines of its class do; output '{name}' has relative error {say(error)}, "
-        f"predicted {say(predicted.get(name))} ({say_gap(gaps.get(name, 0.0))}){others}"
-        + "".join(f"; to avoid it, {words}" for words in sorted(avoided)),
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
-    )
+    return freedoms_explain(inv, evidence, found, f"{chosen}, as engines of its class do", others)
 
 
 def words_of_ops(inv: Investigation, local: Local) -> str:
@@ -142,8 +112,7 @@ def words_of_ops(inv: Investigation, local: Local) -> str:
     clauses = []
     for freedom in dict.fromkeys(local.floors.taken.values()):
         values = [value for value, taken in local.floors.taken.items() if taken is freedom]
-        kinds = Counter(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
-        ops = " and ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.most_common())
+        ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
         clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
     return "; ".join(clauses)

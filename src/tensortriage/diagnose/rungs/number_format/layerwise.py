@@ -27,20 +27,25 @@ def alike(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@rung(QUESTION, reads=("results", "floors"), gives=("in_context", "in_context_moved", "in_context_judged"))
+@rung(
+    QUESTION,
+    reads=("results", "floors"),
+    gives=("in_context", "in_context_moved", "in_context_judged"),
+    cost="a build and a run, all values marked",
+)
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and builds_vary(inv) is False:
         inv.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
         return Answer()
-    return Answer(findings=layers(inv, evidence.worst, evidence.floors.target if evidence.floors else {}))
+    return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))
 
 
 def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
     """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
     golden = inv.golden(worst.feed)
     try:
-        marked = inv.measured(
+        shown = inv.figures(
             inv.question.target,
             inv.model,
             worst.feed,
@@ -56,6 +61,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
             reason=error.message,
         )
         return Findings()
+    marked = shown.figures
     moved = [
         name
         for name, figure in worst.metrics.items()
@@ -70,7 +76,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     if marked.misshapen:
         answer += f"; {len(marked.misshapen)} have another shape or type, the first is '{next(iter(marked.misshapen))}'"
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
-    if hidden := marked.unseen.sentence():
+    if hidden := shown.unseen.sentence():
         answer += f"; {hidden}"
     inv.answered(
         QUESTION,
@@ -79,8 +85,8 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
         above=above[:20],
         outputs_moved_by_marking=moved,
         observation="instrumented",
-        refused=dict(marked.unseen.refused),
-        left_out=list(marked.unseen.left_out),
-        seen=dict(inv.tally.seen),
+        refused=dict(shown.unseen.refused),
+        left_out=list(shown.unseen.left_out),
+        seen=dict(inv.lab.tally.seen),
     )
     return Findings(in_context=marked.metrics, in_context_judged=marked.judged, in_context_moved=tuple(moved))

@@ -4,19 +4,21 @@ import math
 from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, scanned, wide_nodes
+from tensortriage.diagnose.measurements.suggested_commands import precision_command
 from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.number_format.layerwise import layers
-from tensortriage.diagnose.rungs.number_format.predicted import precision_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -29,6 +31,8 @@ MOST_ROUNDS = 4
     "does the format hold every value?",
     reads=("results", "local"),
     gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept"),
+    cost="an emulation",
+    ends=(VerdictKind.RANGE_OVERFLOW,),
 )
 def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
@@ -44,11 +48,11 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     if not origins:
         inv.answered(question, "yes: rounding every result to it leaves all of them finite")
         return Answer(findings=findings)
-    outputs = [name for name in evidence.worst.metrics if name in floors.target]
+    outputs = [name for name in evidence.worst_feed.metrics if name in floors.target]
     kept, in_range = enough_kept(inv, floors, feed, origins, wide_nodes(inv.model.graph, excess), outputs)
     before, after = (max(each.target[name] for name in outputs) for each in (floors, in_range))
-    measured = max(evidence.worst.errors.values())
-    curable = before > 2.0 * after and measured > 2.0 * after
+    measured = max(evidence.worst_feed.errors.values())
+    curable = before > CURED * after and measured > CURED * after
     matters = curable or (math.isinf(before) and math.isinf(measured))
     facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in excess[:10]]
     inv.answered(
@@ -61,9 +65,9 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         measured_error=measured,
     )
     if not matters:
-        nothing_left = measured <= 2.0 * after  # the range, on the target
+        nothing_left = measured <= CURED * after  # the range, on the target
         return Answer(findings=Findings(floors=in_range if nothing_left else floors, excess=excess))
-    in_context = layers(inv, evidence.worst, in_range.target)
+    in_context = layers(inv, evidence.worst_feed, in_range.target)
     rounded = round_results(inv.model, inv.precision, specs=inv.specs(feed), kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     culprits = [explain(inv, node, feed, excess, how.get(node.name)) for node in origins]

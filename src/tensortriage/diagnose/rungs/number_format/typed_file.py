@@ -15,9 +15,8 @@ from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, TypedNetwork
-from tensortriage.diagnose.measurements.floors import floors_of_original
+from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.outputs import FLOOR_FEEDS, OutputFigures, judge, output_floors, worst_result
-from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -25,7 +24,7 @@ from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import FOLDED, ROUNDED
+from tensortriage.envelope.explanations import FOLDED, ROUNDED
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
@@ -52,6 +51,11 @@ QUESTION = "is the target's model the reference's in another number format?"
         "rounded",
         "wrong_together",
         "kept",
+    ),
+    cost="an emulation, a run of the target on every feed",
+    ends=(
+        VerdictKind.ROUNDING,
+        VerdictKind.RANGE_OVERFLOW,
     ),
 )
 def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -90,13 +94,12 @@ def _coarsest(beside: Correspondence) -> Precision:
 def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, float]:
     """Return how far the file is from the original in float32, in floors of the original, by output."""
     golden = inv.golden_outputs(feed)
-    with inv.new_runner(inv.question.reference, beside.restored()) as runner:
-        outputs = runner.run(feed)
+    outputs = inv.lab.outputs(inv.question.reference, beside.restored(), feed)
     names = [spec.name for spec in inv.model.outputs if spec.name in golden]
     if problem := mismatched({name: golden[name] for name in names}, outputs):
         raise ModelError(problem, slug="outputs-differ", cure="compare models with the same outputs")
     figures = compare_all(((name, outputs[name]) for name in names), golden).metrics
-    floors = floors_of_original(inv, feed, names)
+    floors = fp32_floors(inv, feed, names)
     return {name: error_of(figure) / max(floors.get(name, 0.0), 1e-30) for name, figure in figures.items()}
 
 
@@ -117,7 +120,7 @@ def _by_format(
         for feed in asked.feeds:
             golden = inv.golden_outputs(feed)
             fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
-            outputs = run_once(inv, asked.target, beside.changed, fed)
+            outputs = inv.lab.outputs(asked.target, beside.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
                 return Answer(findings=Findings(unexplained=TypedNetwork(share)))
@@ -136,14 +139,14 @@ def _by_format(
         return Answer(findings=Findings(same_network=True))
     answer = _explained(emulated, evidence.with_(results=results), _cost_of_folding(inv, beside.changed))
     if (verdict := answer.verdict) is None:
-        name, error, _ = worst.worst
+        name, error, _ = worst.worst_output()
         return Answer(findings=Findings(same_network=True, unexplained=TypedNetwork(share, name, error)))
     summary, following = f"the target's model is the reference's, {share}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
         following = (inv.command("run", *look),)
         excess = answer.findings.get("excess", ())
-        if excess and not is_too_coarse(worst.worst[1]):
+        if excess and not is_too_coarse(worst.worst_output()[1]):
             first = excess[0]
             summary += (
                 f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({first.magnitude:.3g}), which shows "
@@ -165,7 +168,7 @@ def _cost_of_folding(inv: Investigation, file: Model) -> Mapping[str, float]:
         golden = inv.golden_outputs(feed)
         names = [spec.name for spec in file.outputs if spec.name in golden]
         try:
-            found, _ = inv.recorded(FOLDED, file, check_feed(feed, file.inputs, casting=Casting.ROUND), names)
+            found = inv.lab.values(FOLDED, file, check_feed(feed, file.inputs, casting=Casting.ROUND), names)
         except (EngineError, UsageError):
             return {}
         for name, figure in compare_all(((name, np.asarray(found[name])) for name in names), golden).metrics.items():
@@ -192,7 +195,12 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
     return Answer(rounded.verdict, {**overflow.findings, **rounded.findings})
 
 
-@rung("does its format explain how far the target's file is off?", reads=("unexplained",))
+@rung(
+    "does its format explain how far the target's file is off?",
+    reads=("unexplained",),
+    cost="nothing new",
+    ends=(VerdictKind.INCONCLUSIVE,),
+)
 def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target computes its typed file as the reference does, and that is farther off than its format explains."""
     typed = evidence.unexplained

@@ -6,87 +6,71 @@ no output and nothing that was seen inside is farther off than it predicts, and 
 operators that it concerns the error is nearer to what is predicted with it than to what is predicted without.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_habit, is_nearer
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.number_format.expected_choices import first_beyond, freedoms_in_words, seen_inside
+from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
+from tensortriage.diagnose.measurements.output_limits import may_be_taken
+from tensortriage.diagnose.rungs.number_format.explaining import (
+    first_explaining,
+    freedoms_explain,
+    in_words,
+    seen_inside,
+)
 from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.allowances import whole_model
-from tensortriage.envelope.freedoms import Freedom, freedoms_of
-from tensortriage.envelope.hardware import Hardware
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.engines.spec import Hardware
+from tensortriage.envelope.explanations import Explanation
 
 QUESTION = "does one freedom of the hardware, taken everywhere, explain the error?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "local"))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "local", "builds_choose"),
+    cost="an evaluation for each",
+    ends=(VerdictKind.ROUNDING,),
+)
 def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Verdict | None:
-    """Does a freedom that the target takes everywhere explain its outputs and every value that was seen inside?"""
-    hardware = Hardware.of(inv.question.target)
-    if evidence.local is not None or hardware is not Hardware.ANY or not inv.question.trusts_float64:
+    """Does a freedom that the target takes everywhere explain its outputs and every value that was seen inside?
+
+    It need not be taken in the build that was seen, where builds are known to choose.
+    """
+    seen, chosen = len(seen_inside(evidence)), evidence.builds_choose
+    if inv.hardware is not Hardware.ANY or not inv.question.trusts_float64 or not seen:
         return None
-    inside = seen_inside(evidence)
-    if not inside:
+    if evidence.local is not None and (not chosen or suspicious(evidence.local)):
         return None
-    op_types = {node.op_type for node in inv.model.graph.nodes}
-    values = [value for value in inv.values if value in inside or value in evidence.worst.errors]
     beyond: dict[str, str] = {}
-    for freedom in freedoms_of(hardware, inv.precision):
-        if not freedom.operators or not freedom.concerns(op_types):
-            continue  # of functions of any operator nothing shows where it is taken
-        try:
-            predicted = whole_model(inv, inv.model, evidence.feed, values, freedoms=[freedom], precision=inv.precision)
-        except (EngineError, UsageError):
-            continue
-        beyond[freedom.name] = first_beyond(inv, evidence, inside, predicted) or _not_taken(
-            inv, evidence, freedom, values, predicted
-        )
+    for together in [chosen] if chosen else may_be_taken(inv):
+        if (found := first_explaining(inv, evidence, QUESTION, [together], inside=True)) is None:
+            return None
+        (freedom,) = together
+        beyond[freedom.name] = found.why_not
+        if found.explains and not chosen:
+            beyond[freedom.name] = _not_taken(inv, evidence, freedom, found.predicted)
         if not beyond[freedom.name]:
-            return _explained(inv, evidence, freedom, predicted, len(inside))
+            told = in_words(inv, together) + (", in some builds" if chosen else "")
+            inv.answered(QUESTION, f"yes: {told}", **found.facts(evidence.worst_feed), values=seen)
+            also = f", and the same holds for {seen} tensors inside"
+            return freedoms_explain(inv, evidence, found, told, also)
     if beyond:
         inv.answered(QUESTION, f"no: none of {len(beyond)}", beyond=beyond)
     return None
 
 
-def _not_taken(
-    inv: Investigation, evidence: Evidence, freedom: Freedom, values: Sequence[str], predicted: Mapping[str, float]
-) -> str:
+def _not_taken(inv: Investigation, evidence: Evidence, freedom: Explanation, predicted: Mapping[str, float]) -> str:
     """Return in words that the target does not take a freedom where that would show; empty where it does."""
     floors, figures, graph = evidence.floors, evidence.in_context or {}, inv.model.graph
     assert floors is not None
     errors = {
-        value: (error_of(figures[value]), predicted.get(value, 0.0), floors.target.get(value, 0.0))
-        for value in values
+        value: (error_of(figures[value]), predicted[value], floors.target.get(value, 0.0))
+        for value in predicted
         if value in figures and (node := graph.producer(value)) is not None and node.op_type in freedom.operators
     }
     shows = [value for value, (_, chosen, plain) in errors.items() if chosen > plain]
     taken = [value for value in shows if is_nearer(*errors[value])]
     return "" if shows and is_habit(len(taken), len(shows)) else f"taken at {len(taken)} of {len(shows)} values"
-
-
-def _explained(
-    inv: Investigation, evidence: Evidence, freedom: Freedom, predicted: Mapping[str, float], inside: int
-) -> Verdict:
-    told = freedoms_in_words(inv, freedom)
-    name, error, _ = evidence.worst.worst
-    inv.answered(
-        QUESTION,
-        f"yes: {told}",
-        freedoms=[freedom.name],
-        predicted_error={output: predicted.get(output, 0.0) for output in evidence.worst.errors},
-        measured_error=dict(evidence.worst.errors),
-        values=inside,
-    )
-    return inv.verdict(
-        VerdictKind.ROUNDING,
-        FREEDOMS_EXPLAIN.on(inv.inputs_word),
-        f"no op is to blame: {told}; output '{name}' has relative error {say(error)}, predicted "
-        f"{say(predicted.get(name))}, and the same holds for {inside} tensors inside"
-        + (f"; to avoid it, {freedom.avoided}" if freedom.avoided else ""),
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
-    )

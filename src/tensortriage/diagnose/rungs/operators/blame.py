@@ -10,14 +10,8 @@ from collections.abc import Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.local_errors.influences import with_the_rest
-from tensortriage.diagnose.measurements.local_errors.local import (
-    Influence,
-    Local,
-    influence,
-    local_errors,
-    suspects,
-)
+from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
+from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects
 from tensortriage.diagnose.measurements.local_errors.replay import replay
 from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives, suspicious
 from tensortriage.diagnose.measurements.soundness import WORDS
@@ -76,7 +70,7 @@ def _as_deployed(evidence: Evidence, local: Local) -> Local:
 
     What such an op makes alone is no part of the failure.
     """
-    misshapen = {value: words for value, words in local.misshapen.items() if value not in evidence.worst.metrics}
+    misshapen = {value: words for value, words in local.misshapen.items() if value not in evidence.worst_feed.metrics}
     return dataclasses.replace(local, misshapen=misshapen)
 
 
@@ -99,12 +93,12 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     ratios = dict(above)
     exceeding = "exceeds its" if len(above) == 1 else "exceed their"
     try:
-        weights = influence(inv, feed, local, list(ratios))
+        weights = influence(inv, feed, local.arrays, list(ratios))
     except EngineError as error:
         words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; what that does to the outputs is unknown"
         inv.answered(question, words, suspects=dict(above[:12]), reason=error.message)
         return None, None
-    measured = max(evidence.worst.errors.values())
+    measured = max(evidence.worst_feed.errors.values())
     ranked = sorted(weights.alone, key=lambda value: (-weights.alone[value], -ratios[value]))
     largest = weights.alone[ranked[0]] if ranked else 0.0
     named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]

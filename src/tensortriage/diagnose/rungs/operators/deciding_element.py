@@ -22,7 +22,7 @@ from tensortriage.diagnose.measurements.element_origins.element_errors import (
 from tensortriage.diagnose.measurements.element_origins.element_trail import before, trail
 from tensortriage.diagnose.measurements.element_origins.provenance import mismatches
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, influence
+from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import misled
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -30,7 +30,6 @@ from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.envelope.elements import smallest_normal
-from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType
@@ -42,7 +41,13 @@ MOST_STARTS = 4
 """Ops that are followed back from at once."""
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "influence", "wrong_together"), gives=("influence",))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "influence", "wrong_together"),
+    gives=("influence",),
+    cost="a build and a run of some ops",
+    ends=(VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.RANGE_OVERFLOW),
+)
 def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op beyond its floor in the target's run, alone right and fed within the floors, because of few elements?"""
     if evidence.wrong_together:  # what was seen inside is another program than the one that is wrong
@@ -115,8 +120,7 @@ def of_an_op(
     """Blame the ops that make wrong elements, if these make the failure."""
     if any(error.node in starts for error in errors.wrong):
         return Answer()  # wrong where it shows: there is nobody else to blame
-    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(errors.results))
-    weights = influence(inv, evidence.feed, local, [error.value for error in errors.wrong])
+    weights = influence(inv, evidence.feed, MemoryStore(errors.results), [error.value for error in errors.wrong])
     first, shows = errors.wrong[0], starts[0]
     where = f"element {list(first.index)} of {first.node.op_type} '{first.node.name}'"
     inv.answered(

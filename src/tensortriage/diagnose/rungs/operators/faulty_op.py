@@ -16,17 +16,41 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 
 
-@rung(QUESTION, reads=("results", "rounded", "local", "influence", "moved"), gives=("local", "influence"))
+@rung(
+    QUESTION,
+    reads=("results", "rounded", "local", "influence", "moved"),
+    gives=("local", "influence"),
+    cost="a build and a run, every op alone; two evaluations; a run of the reference for each suspect",
+    ends=(
+        VerdictKind.LOCAL_FAULT,
+        VerdictKind.LAYOUT,
+        VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.NON_FINITE,
+        VerdictKind.QUANTIZATION,
+    ),
+)
 def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
     fault, findings = blame(inv, evidence)
     return Answer(_verdict(inv, evidence.with_(**findings), fault), findings)
 
 
-@rung(TOGETHER, reads=("results", "rounded", "local", "influence", "moved"), gives=("influence",))
+@rung(
+    TOGETHER,
+    reads=("results", "rounded", "local", "influence", "moved"),
+    gives=("influence",),
+    cost="up to 64 runs of both",
+    ends=(
+        VerdictKind.LOCAL_FAULT,
+        VerdictKind.LAYOUT,
+        VerdictKind.NON_FINITE,
+        VerdictKind.QUANTIZATION,
+        VerdictKind.COMPARISON_UNSOUND,
+    ),
+)
 def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
     """Do the ops that are wrong on golden inputs make the failure, each fed with what the others of them make?
 

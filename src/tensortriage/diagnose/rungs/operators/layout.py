@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import LAYOUT_EVERYWHERE
 from tensortriage.compare.judgement.within import fp32_limit, is_suspect
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
-from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -30,9 +30,6 @@ from tensortriage.errors import EngineError
 
 QUESTION = "are the outputs in their places?"
 
-EVERYWHERE = 0.5
-"""Share of all ops from which a layout is no op's, but how the engine hands out tensors."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Places:
@@ -47,13 +44,12 @@ class Places:
     moved: Mapping[str, PatternFinding]
 
 
-@rung(QUESTION, reads=("results",), gives=("moved",))
+@rung(QUESTION, reads=("results",), gives=("moved",), cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
 def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
-    failing = [name for name, within in evidence.worst.within.items() if not within]
-    key = inv.key(inv.question.target, inv.model, evidence.feed, "places", failing)
+    failing = [name for name, within in evidence.worst_feed.within.items() if not within]
     try:
-        outputs = inv.case.checks.remember(key, QUESTION, Places, lambda: places(inv, evidence, failing))
+        outputs = places(inv, evidence, failing)
     except EngineError:
         return None
     if outputs.holds:
@@ -69,8 +65,8 @@ def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict
 
 def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Places:
     """Look for the values of failing outputs in other places."""
-    floors, golden = evidence.worst.floors, inv.golden_outputs(evidence.feed)
-    outputs = run_once(inv, inv.question.target, inv.model, evidence.feed)
+    floors, golden = evidence.worst_feed.floors, inv.golden_outputs(evidence.feed)
+    outputs = inv.deployed(evidence.feed)
     wrong = {name: np.asarray(outputs[name]) for name in failing}
     reference = {name: np.asarray(golden[name]) for name in failing}
     limits = {n: fp32_limit(max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0))) for n in failing}
@@ -111,7 +107,7 @@ def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | 
     pattern = moved(golden[first.value], local.arrays[first.value], floor=local.floors.target.get(first.value, 0.0))
     if pattern is None:
         return None
-    if evidence.moved and share_of_suspects(evidence) > EVERYWHERE:
+    if evidence.moved and share_of_suspects(evidence) > LAYOUT_EVERYWHERE:
         return outputs_moved(inv, evidence)
     return inv.verdict(
         VerdictKind.LAYOUT,
@@ -133,7 +129,7 @@ def share_of_suspects(evidence: Evidence) -> float:
     return sum(beyond) / len(beyond)
 
 
-@rung("are the outputs in another layout?", reads=("results", "moved"))
+@rung("are the outputs in another layout?", reads=("results", "moved"), cost="nothing new", ends=(VerdictKind.LAYOUT,))
 def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Are outputs in another layout though no op makes it?"""
     return outputs_moved(inv, evidence) if evidence.moved else None
@@ -142,7 +138,7 @@ def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
 def outputs_moved(inv: Investigation, evidence: Evidence) -> Verdict:
     """Outputs as a whole are handed over in another layout."""
     name, finding = next(iter(evidence.moved.items()))
-    all_moved = all(name in evidence.moved for name, within in evidence.worst.within.items() if not within)
+    all_moved = all(name in evidence.moved for name, within in evidence.worst_feed.within.items() if not within)
     others = f" (and {len(evidence.moved) - 1} more outputs)" if len(evidence.moved) > 1 else ""
     return inv.verdict(
         VerdictKind.LAYOUT,

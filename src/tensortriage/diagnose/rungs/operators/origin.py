@@ -31,13 +31,21 @@ QUESTION = "where is the NaN or Inf born?"
     QUESTION,
     reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence", "wrong_together"),
     gives=("local", "influence"),
+    cost="a build and a run of some ops",
+    ends=(
+        VerdictKind.NON_FINITE,
+        VerdictKind.FUSION_FAULT,
+        VerdictKind.LOCAL_FAULT,
+        VerdictKind.RANGE_OVERFLOW,
+        VerdictKind.ROUNDING,
+    ),
 )
 def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
-    if not any(figure.nonfinite_mismatch for figure in evidence.worst.metrics.values()):
+    if not any(figure.nonfinite_mismatch for figure in evidence.worst_feed.metrics.values()):
         return Answer()
     figures = evidence.in_context or {}
-    nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
+    nodes = sources(inv.model.graph, figures, list(evidence.worst_feed.metrics))
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
     if (answer := of_single_elements(inv, evidence, nodes)).verdict:
         return answer

@@ -10,23 +10,25 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import explained_share, in_order, injected
+from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
 from tensortriage.diagnose.rungs.premises.network_values import between
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.engines.base import Observes
-from tensortriage.engines.registry import create
-from tensortriage.engines.spec import PLAIN
+from tensortriage.engines.capabilities import Observes
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
-from tensortriage.model.transforms.mark_outputs import inject, select_outputs
-from tensortriage.values.store import MemoryStore
 
 QUESTION = "where does the target's own run go wrong?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved", "local"))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context", "in_context_moved", "local"),
+    cost="a run of the reference",
+    ends=(VerdictKind.LOCAL_FAULT,),
+)
 def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Of shown values with right operands, does a wrong one make the failure?
 
@@ -34,7 +36,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     engine may.
     """
     target = inv.question.target
-    engine = create(target)
+    engine = resolve(target).engine
     watched = engine.observing(target.options) if isinstance(engine, Observes) else None
     if evidence.local is not None or not evidence.in_context or watched is None or _is_another(evidence):
         return None
@@ -44,8 +46,8 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     specs = inv.specs(evidence.feed)
     try:
-        shown = inv.capture(target, inv.model, evidence.feed, list(born), specs=specs)
-        own = {name: np.array(array) for name, array in shown}
+        shown = inv.lab.values(target, inv.model, evidence.feed, list(born), specs=specs)
+        own = {name: np.asarray(shown[name]) for name in shown.names()}
         explained = _explained(inv, evidence, own)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
@@ -75,7 +77,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
 
 def _is_another(evidence: Evidence) -> bool:
     """Say whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
-    floors, deployed = evidence.floors.target if evidence.floors else {}, evidence.worst.errors
+    floors, deployed = evidence.floors.target if evidence.floors else {}, evidence.worst_feed.errors
     for name in evidence.in_context_moved:
         shown = evidence.error(name)
         if shown is None or beyond_fp32(ratio_of(abs(shown - deployed[name]), floors.get(name))):
@@ -99,14 +101,8 @@ def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, 
 
 def _explained(inv: Investigation, evidence: Evidence, own: dict[str, np.ndarray]) -> float:
     """Return the share of the output error that the target's own values make in the reference's run."""
-    feed, graph, outputs = evidence.feed, inv.model.graph, [spec.name for spec in inv.model.outputs]
-    golden = inv.golden(feed)
-    untouched = in_order(graph, {name: np.asarray(golden[name]) for name in outputs if name in golden})
-    model = select_outputs(inject(inv.model, own, specs=inv.specs(feed)), outputs)
-    with inv.new_runner(PLAIN, model) as runner:
-        joint = in_order(graph, runner.run(injected(feed, MemoryStore(own), list(own), set(own))))
-    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
-    return explained_share(untouched, deployed, joint)
+    with injected_runs(inv, evidence.feed, own, fixed=False) as runs:
+        return runs.explained(runs.with_results(own, own))
 
 
 def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:

@@ -4,15 +4,14 @@ Asked only where the plan costs no further build. The answer is no verdict: numb
 because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
 """
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.base import TellsPlan
-from tensortriage.engines.registry import create
+from tensortriage.engines.capabilities import TellsPlan
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
 from tensortriage.values.text import count
@@ -22,50 +21,26 @@ MOST_NAMED = 4
 """Operators that are named; all regions are in `triage inspect plan`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AsAsked:
-    """What became of what was asked for.
-
-    Attributes:
-        answer: In words.
-        regions: How many regions the plan has.
-        formats: Regions that compute, by the type they compute in.
-        fell_back: Nodes that run elsewhere than asked for.
-        other_format: Nodes that compute in another type than asked for.
-    """
-
-    answer: str
-    regions: int
-    formats: dict[str, int]
-    fell_back: tuple[str, ...]
-    other_format: tuple[str, ...]
-
-
-@rung(QUESTION)
+@rung(QUESTION, cost="nothing new")
 def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
     """Record what the target's plan says of the deployed model; nothing where it does not tell one for free."""
     del evidence  # its outputs are not asked about
     target = inv.question.target
-    engine = create(target)
+    engine = resolve(target).engine
     if not (isinstance(engine, TellsPlan) and engine.tells_plan(target.options)):
         return
-    key = inv.key(target, inv.model, None, "runs as asked")
-    found = inv.case.checks.get(key, AsAsked)
-    if found is None:
-        try:
-            plan = inv.runner(target, inv.model).plan()
-        except EngineError:
-            return
-        if plan is None:
-            return
-        found = summary(audit(plan, inv.model, target, engine))
-        inv.case.checks.put(key, "what it runs", found, seconds=0.0)
-    facts = {field.name: getattr(found, field.name) for field in dataclasses.fields(found) if field.name != "answer"}
-    inv.answered(QUESTION, found.answer, **facts)
+    try:
+        plan = inv.lab.plan(target, inv.model)
+    except EngineError:
+        return
+    if plan is None:
+        return
+    answer, facts = summary(audit(plan, inv.model, target, engine))
+    inv.answered(QUESTION, answer, **facts)
 
 
-def summary(told: PlanAudit) -> AsAsked:
-    """Return what an audited plan amounts to."""
+def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
+    """Return what an audited plan amounts to, in words and as evidence of a step."""
     computing = [region for region in told.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     elsewhere = [region for region in told.regions if region.fell_back]
     other = [region for region in computing if region.match.is_finding]
@@ -80,13 +55,12 @@ def summary(told: PlanAudit) -> AsAsked:
         problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
     formats = Counter(region.built for region in computing)
     fine = f"yes: {count(len(told.regions), 'region')}{where}, {_computing(told.regions, formats)}"
-    return AsAsked(
-        "no: " + "; ".join(problems) if problems else fine,
-        len(told.regions),
-        dict(formats),
-        tuple(name for region in elsewhere for name in region.nodes),
-        tuple(name for region in other for name in region.nodes),
-    )
+    return "no: " + "; ".join(problems) if problems else fine, {
+        "regions": len(told.regions),
+        "formats": dict(formats),
+        "fell_back": tuple(name for region in elsewhere for name in region.nodes),
+        "other_format": tuple(name for region in other for name in region.nodes),
+    }
 
 
 def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:

@@ -10,8 +10,7 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.floors import floors_of_original
-from tensortriage.diagnose.measurements.soundness import run_once
+from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -28,14 +27,22 @@ QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-@rung("does the target run another model?", gives=("beside",))
+@rung("does the target run another model?", gives=("beside",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
     """Put the target's model beside the reference's, where they are two."""
     changed = inv.question.target_model
     return None if changed is None else Answer(findings=Findings(beside=Correspondence.of(inv.model, changed)))
 
 
-@rung(QUESTION, reads=("beside", "quantization", "same_network"))
+@rung(
+    QUESTION,
+    reads=("beside", "quantization", "same_network"),
+    cost="a run of the reference on every feed",
+    ends=(
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.COMPARISON_UNSOUND,
+    ),
+)
 def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Compare the original and the changed model on the reference engine; a difference is the verdict."""
     beside = evidence.beside
@@ -47,7 +54,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         golden = inv.golden_outputs(each)
         try:
             fed = check_feed(each, changed.inputs, casting=Casting.ROUND)
-            outputs = run_once(inv, inv.question.reference, changed, fed)
+            outputs = inv.lab.outputs(inv.question.reference, changed, fed)
         except DataError as misfit:
             inv.answered(QUESTION, f"no: {misfit.message}")
             return inv.verdict(
@@ -63,7 +70,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}"
             )
-        floors = floors_of_original(inv, each, list(expected))
+        floors = fp32_floors(inv, each, list(expected))
         for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
             error = error_of(figure)
             if error > worst and not within_fp32(error, floors.get(name, 0.0)):

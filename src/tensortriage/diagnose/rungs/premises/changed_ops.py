@@ -13,7 +13,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.floors import floors_of_original
+from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError, ModelError, UsageError
@@ -40,7 +40,7 @@ def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[
     try:
         units = units_of(plain, beside.diff.values)
         errors = local_errors(inv, plain, beside.diff.values, units, feed)
-        floors = floors_of_original(inv, feed, inv.values)
+        floors = fp32_floors(inv, feed, inv.values)
     except (EngineError, ModelError, UsageError):
         units, errors, floors = [], {}, {}
     unit_of = {name: unit for unit in units for name in unit}
@@ -100,8 +100,9 @@ def local_errors(
     wanted = [name for name in exploded.outputs.values() if values.get(name) in golden]
     fed = Feed(f"{feed.name} exploded", _fed(exploded, known), feed.origin)
     errors = {}
-    for name, array in inv.capture(inv.question.reference, exploded.model, fed, wanted, specs={}):
-        expected = np.asarray(golden[values[name]])
+    shown = inv.lab.values(inv.question.reference, exploded.model, fed, wanted, specs={})
+    for name in shown.names():
+        expected, array = np.asarray(golden[values[name]]), np.asarray(shown[name])
         errors[name] = error_of(measure(expected, array)) if expected.shape == array.shape else math.inf
     return errors
 

@@ -13,7 +13,8 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.floors import PREDICTED, Floors
+from tensortriage.envelope.explanations import PREDICTED
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome, OutcomeKind
@@ -24,7 +25,7 @@ ALLOWED = "how far off may a healthy engine be?"
 ABOVE = "does the target fail above the noise floor?"
 
 
-@rung(SOUND)
+@rung(SOUND, cost="a run of the reference on every feed", ends=(VerdictKind.COMPARISON_UNSOUND,))
 def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
     """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
     for feed in inv.question.feeds:
@@ -68,7 +69,7 @@ def is_silent(inv: Investigation) -> bool:
     return True
 
 
-@rung("can the reference's outputs prove anything?")
+@rung("can the reference's outputs prove anything?", cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
 def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
     if not is_silent(inv):
@@ -81,7 +82,19 @@ def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
     )
 
 
-@rung("does the target build and run?", gives=("results",))
+@rung(
+    "does the target build and run?",
+    gives=("results",),
+    cost="a build; a run on every feed; evaluations of the model",
+    ends=(
+        VerdictKind.BUILD_FAILED,
+        VerdictKind.ENGINE_CRASH,
+        VerdictKind.ENGINE_HANG,
+        VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.LAYOUT,
+        VerdictKind.LOCAL_FAULT,
+    ),
+)
 def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
     """Run the deployed target on every feed; a verdict when it could not be done."""
     question = f"does {inv.question.target} build and run?"
@@ -95,7 +108,7 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
             return (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error)
         except Unsound as problem:
             return incomparable(inv, problem, feed)
-    repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
+    repeat = {"commands": list(inv.lab.tally.commands)} if inv.lab.tally.commands else {}
     inv.answered(question, "yes", precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
     inv.answered(ALLOWED, allowed_in_words(inv, floors), fp32_floors=dict(floors.fp32), source=floors.source)
@@ -127,11 +140,11 @@ def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Verdict:
     return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
 
 
-@rung(ABOVE, reads=("results",))
+@rung(ABOVE, reads=("results",), cost="nothing new")
 def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
     """Record whether any output of any feed fails."""
-    results, worst = evidence.results, evidence.worst
-    name, error, ratio = worst.worst
+    results, worst = evidence.results, evidence.worst_feed
+    name, error, ratio = worst.worst_output()
     limit = "the tolerance given" if inv.question.tolerance is not None else f"{MATCH_FACTOR:g}x the fp32 noise floor"
     fails = not worst.passes
     failing = sum(not result.passes for result in results)

@@ -14,39 +14,41 @@ from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
-from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import GIVEN_FILE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.engines.process.given_files import FILE, RunsFiles
-from tensortriage.engines.registry import create
+from tensortriage.engines.capabilities import RunsFiles
+from tensortriage.engines.process.given_files import FILE
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 
 QUESTION = "is it the file, or what the engine builds?"
 
 
-@rung(QUESTION, reads=("results",), gives=("results",))
+@rung(QUESTION, reads=("results",), gives=("results",), cost="a build and a run", ends=(VerdictKind.MODEL_CHANGED,))
 def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
-    target, engine = inv.question.target, create(inv.question.target)
+    target, engine = inv.question.target, resolve(inv.question.target).engine
     options = engine.building(target.options) if isinstance(engine, RunsFiles) else None
     if options is None:
         return None
     spec = target.with_options(options)
     asking = inv.about(dataclasses.replace(inv.question, target=spec))
     try:
-        built, given = (run_once(asking, each, inv.model, evidence.feed) for each in (spec, target))
+        built, given = (inv.lab.outputs(each, inv.model, evidence.feed) for each in (spec, target))
         results = tuple(judge(asking, each.feed, deployed(asking, each.feed), each.floors) for each in evidence.results)
     except (EngineError, Unsound) as problem:
         inv.answered(QUESTION, f"unknown: {problem}")
         return None
-    name, error, ratio = _farthest(evidence.worst, built, given)
+    name, error, ratio = _farthest(evidence.worst_feed, built, given)
     if not beyond_fp32(ratio):
         inv.answered(QUESTION, f"what {spec} builds gives the same, within {say(error)}: that is looked into instead")
         return Answer(findings=Findings(results=results), question=asking.question)
-    left = max(results, key=lambda each: (not each.passes, each.worst[2]))
-    found = "agrees with the reference" if left.passes else f"is off from the reference by {say(left.worst[1])}"
+    left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))
+    found = (
+        "agrees with the reference" if left.passes else f"is off from the reference by {say(left.worst_output()[1])}"
+    )
     inv.answered(
         QUESTION,
         f"the file: output '{name}' differs by {say(error)} from what {spec} builds, which {found}",

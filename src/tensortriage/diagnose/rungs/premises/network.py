@@ -44,7 +44,16 @@ _MOST_NODES = 8
 _MOVES = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "Expand"})
 
 
-@rung(QUESTION, reads=("in_training",), gives=("wrong_part",))
+@rung(
+    QUESTION,
+    reads=("in_training",),
+    gives=("wrong_part",),
+    cost="a run of the network, one evaluation",
+    ends=(
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.COMPARISON_UNSOUND,
+    ),
+)
 def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Compare the network with its exported model; a difference at an output is the verdict."""
     network = inv.question.network
@@ -99,7 +108,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
 
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str, Dispute]:
     store = MemoryStore(values.arrays)
-    return {each.value: each for each in disputes(inv, inv.model, feed, values.names, store)}
+    return {each.value: each for each in disputes(inv.lab, inv.model, feed, values.names, store)}
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import MODULES_SEEN
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
@@ -17,9 +18,6 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.spec import ValueSpec
-
-MOST_MODULES = 0.9
-"""Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
 
 
 class Inner(enum.Enum):
@@ -63,7 +61,7 @@ class NetworkValues:
     @property
     def covers_most(self) -> bool:
         """Whether there are modules, and results of most of them."""
-        return bool(self.modules) and len(self.seen) >= MOST_MODULES * len(self.modules)
+        return bool(self.modules) and len(self.seen) >= MODULES_SEEN * len(self.modules)
 
     @property
     def share(self) -> str:
@@ -103,10 +101,9 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         EngineError: When the network cannot be run.
     """
     model, graph = inv.model, inv.model.graph
-    runner = inv.runner(network, model)
-    arrays = dict(runner.run(feed))
-    session = runner.build()
+    session = inv.lab.opened(network, model)
     assert isinstance(session, TorchSession)
+    arrays = dict(inv.lab.outputs(network, model, feed))
     descriptions: Mapping[str, str] = {}
     folded: dict[str, np.ndarray] = {}
     trace = Trace({}, {}, {})

@@ -14,9 +14,9 @@ from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.base import BuildsWhenFed
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
+from tensortriage.runs.observation.experiment import Experiment, Measurement
 
 QUESTION = "do equal rows get equal results?"
 
@@ -31,7 +31,7 @@ class SelfAnswers:
     answers: tuple[SelfAnswer, ...]
 
 
-@rung(QUESTION, reads=("results",), gives=("results",))
+@rung(QUESTION, reads=("results",), gives=("results",), cost="some ten runs")
 def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Add the results of batches on which the target contradicts itself; not asked where it fails already."""
     if inv.question.tolerance is not None or any(beyond_format(inv, result) for result in evidence.results):
@@ -64,8 +64,7 @@ def _claims(inv: Investigation) -> list[EqualityClaim]:
     own = axes.rows_in(inv.question.feeds[0]) if axes is not None else 0
     if axes is None or not own:
         return []
-    slow = inv.tally.seconds_a_build(inv.question.target.name) > SLOW_BUILD_SECONDS
-    if (slow or _would_be_replaced(inv)) and axes.fixed is None:
+    if (_deployed(inv).build_seconds > SLOW_BUILD_SECONDS or _would_be_replaced(inv)) and axes.fixed is None:
         axes = dataclasses.replace(axes, fixed=own)
     wanted = axes.fixed or max(ROWS, own)
     rows = gather_rows(inv.model, inv.question.feeds, axes, wanted)
@@ -74,14 +73,20 @@ def _claims(inv: Investigation) -> list[EqualityClaim]:
 
 def _would_be_replaced(inv: Investigation) -> bool:
     """Say whether feeding another batch size would replace the deployed engine by one that may differ from it."""
-    session = inv.runner(inv.question.target, inv.model).build()
-    return isinstance(session, BuildsWhenFed) and bool(session.builds_made()) and builds_vary(inv) is not False
+    return _deployed(inv).builds_made > 0 and builds_vary(inv) is not False
+
+
+def _deployed(inv: Investigation) -> Measurement:
+    """Return what came of the first run, which has the deployed build in it; the same when the case is resumed."""
+    return inv.lab.answer(Experiment(engine=inv.question.target, model=inv.model, feed=inv.question.feeds[0]))
 
 
 def _answers(inv: Investigation, claims: list[EqualityClaim]) -> tuple[SelfAnswer, ...]:
     def ask() -> SelfAnswers:
-        check = SelfCheck(inv, inv.model, inv.question.target, at_sight=True)
+        check = SelfCheck(inv.lab, inv.model, inv.question.target, at_sight=True)
         return SelfAnswers(tuple(map(check.ask, claims)))
 
-    key = inv.key(inv.question.target, inv.model, claims[0].left, "equal rows", [claim.right.name for claim in claims])
-    return inv.case.checks.remember(key, f"equal rows on {inv.question.target}", SelfAnswers, ask).answers
+    key = inv.lab.key(
+        inv.question.target, inv.model, claims[0].left, "equal rows", [claim.right.name for claim in claims]
+    )
+    return inv.lab.case.checks.remember(key, f"equal rows on {inv.question.target}", SelfAnswers, ask).answers

@@ -14,6 +14,7 @@ from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.freedoms import each_freedom
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -23,12 +24,10 @@ from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.engines.base import Calibrates
-from tensortriage.engines.registry import create
-from tensortriage.envelope.allowances import choice_errors
-from tensortriage.envelope.floors import PREDICTED, Floors
-from tensortriage.envelope.freedoms import freedoms_of
-from tensortriage.envelope.hardware import Hardware
+from tensortriage.engines.capabilities import Calibrates
+from tensortriage.engines.registry import resolve
+from tensortriage.envelope.explanations import PREDICTED, freedoms_of
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
@@ -38,13 +37,13 @@ from tensortriage.runs.outcome import Outcome
 QUESTION = "does the target fail on random data as well?"
 
 
-@rung(QUESTION, reads=("results",))
+@rung(QUESTION, reads=("results",), cost="a run of both, an evaluation", ends=(VerdictKind.INPUT_SENSITIVE,))
 def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Real data pass: do random data of the same shapes fail?"""
-    if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
+    if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst_feed):
         return None
     target = inv.question.target
-    calibrated = isinstance(engine := create(target), Calibrates) and engine.calibrates(target.options)
+    calibrated = isinstance(engine := resolve(target).engine, Calibrates) and engine.calibrates(target.options)
     if calibrated and not quantizers(inv.model.graph):
         inv.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
         return None
@@ -61,13 +60,13 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         result = judged(inv, evidence, feed)
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
-        inv.drop_runner(inv.question.target, inv.model)
+        inv.lab.drop(inv.question.target, inv.model)
         inv.answered(QUESTION, f"yes: {inv.question.target} {words} on them", feed=feed.name)
         return sensitive(inv, f"{inv.question.target} {words}")
     if not beyond_format(inv, result):
         inv.answered(QUESTION, "no: they pass too", feed=feed.name, relative_error=dict(result.errors))
         return None
-    name, error, ratio = result.worst
+    name, error, ratio = result.worst_output()
     if explained_by_integers(inv, result):
         inv.answered(QUESTION, f"no: integer arithmetic explains their error, {say(error)}", feed=feed.name)
         return None
@@ -91,7 +90,7 @@ def explained_by_integers(inv: Investigation, result: FeedResult) -> bool:
     """Say whether the outputs of a quantized model fail by no more than biases in int32 predict."""
     with contextlib.suppress(EngineError):
         integers = against_integers(inv, result)
-        return integers is not None and not integers.beyond
+        return integers is not None and integers.explains
     return False
 
 
@@ -113,7 +112,7 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     accumulators or shortened operands cost on these data is not known otherwise.
     """
     figures = deployed(inv, feed)
-    result = judge(inv, feed, figures, evidence.worst.floors)
+    result = judge(inv, feed, figures, evidence.worst_feed.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
@@ -125,21 +124,11 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
     """Return the floors of outputs, raised to what the target's freedoms make of them."""
-    freedoms = freedoms_of(Hardware.of(inv.question.target), inv.precision)
-    if not freedoms:
-        return floors
+    freedoms = freedoms_of(inv.hardware, inv.precision)
     target, fp32 = dict(floors.target), dict(floors.fp32)
     with contextlib.suppress(EngineError, UsageError):
-        errors = choice_errors(
-            inv,
-            inv.model,
-            feed,
-            list(target),
-            freedoms=freedoms,
-            precision=inv.precision,
-            what="freedoms on random data",
-        )
-        for name, figure in (item for figures in errors.values() for item in figures.items()):
+        found = each_freedom(inv, inv.model, feed, list(target), freedoms, what="freedoms on random data")
+        for name, figure in (item for figures in found.values() for item in figures.items()):
             target[name] = max(target[name], error_of(figure))
             if inv.precision not in PREDICTED:  # the fp32 floor is what judges then
                 fp32[name] = max(fp32[name], fp32_floor_of(format_limit(error_of(figure), figure.count)))

@@ -20,11 +20,11 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.engines.registry import resolve
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs.runner import precision_of
 from tensortriage.values.text import enumeration
 
 QUESTION = "is the reference what the model computes?"
@@ -32,15 +32,21 @@ MOST_DOUBTED = 8
 """Ops at which the others are asked, those farthest beyond their limit first."""
 
 
-@rung(QUESTION, reads=("results",), gives=("results",))
+@rung(
+    QUESTION,
+    reads=("results",),
+    gives=("results",),
+    cost="nothing new; where it is outside, every op alone once",
+    ends=(VerdictKind.COMPARISON_UNSOUND,),
+)
 def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
-    worst = evidence.worst
+    worst = evidence.worst_feed
     outside = outside_envelope(worst.floors, list(worst.metrics))
     if not outside:
         return None
     first = next(iter(outside))
-    off, (failing, error, _) = max(dispute.error for dispute in outside.values()), worst.worst
+    off, (failing, error, _) = max(dispute.error for dispute in outside.values()), worst.worst_output()
     if beyond_format(inv, worst) and is_minor(off, error):
         inv.answered(
             QUESTION,
@@ -84,7 +90,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         REFERENCE_OUTSIDE.on(inv.inputs_word),
         f"the reference {inv.question.reference} and the model disagree: {words}",
         culprits=[culprit_of(inv, opinion) for opinion in disputed],
-        next=[inv.command("run", "--reference", "reference", "--target", str(inv.question.reference))],
+        next=[inv.command("run", "--reference", "float64", "--target", str(inv.question.reference))],
     )
 
 
@@ -130,7 +136,7 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
     """Record that the reference stands alone, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
-    precision = precision_of(inv.question.reference)
+    precision = resolve(inv.question.reference).precision
     narrow = f"; it computes in {precision.value}, which a reference should not" if precision in ROUNDED else ""
     inv.answered(
         question,
@@ -153,8 +159,8 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
 
 def better_than(inv: Investigation, opinion: Opinion) -> str:
     """Return an engine to take as the reference instead: one that contradicts it, float64 at last."""
-    others = [spec for name, spec in asked(inv).items() if name in opinion.against and spec.name != "reference"]
-    return str(next((spec for spec in others if spec != inv.question.target), "reference"))
+    others = [spec for name, spec in asked(inv).items() if name in opinion.against and spec.name != "float64"]
+    return str(next((spec for spec in others if spec != inv.question.target), "float64"))
 
 
 def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:

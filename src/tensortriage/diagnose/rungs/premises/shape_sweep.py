@@ -29,15 +29,7 @@ REFERENCE_FAILED = "reference-failed"
 """Outcomes of a shape besides the words of verdicts and ``wrong``."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Broken:
-    """How the target failed at a shape; kept in the case, so that a hang is waited for once."""
-
-    outcome: str
-    message: str
-
-
-@rung(QUESTION, reads=("results",), gives=("results", "shapes"))
+@rung(QUESTION, reads=("results",), gives=("results", "shapes"), cost="a run on every shape")
 def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Ask every shape of the sweep: a row for each, and the results of those that gave comparable outputs.
 
@@ -49,7 +41,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
     results: list[FeedResult] = []
     floors: Floors | None = None
     for shaped in inv.question.sweep:
-        if inv.budget.left <= 0.0:
+        if inv.lab.budget.left <= 0.0:
             rows.append(ShapeRow(shaped.label, UNASKED, message="the budget is spent"))
             continue
         row = broken(inv, shaped.label, shaped.feed)
@@ -72,34 +64,37 @@ def broken(inv: Investigation, label: str, feed: Feed) -> ShapeRow | None:
         return ShapeRow(label, REFERENCE_FAILED, message=error.message)
     if lost := [name for name in golden.names() if has_nan(golden[name])]:
         return ShapeRow(label, REFERENCE_FAILED, message=f"output '{lost[0]}' of the reference holds NaN")
-    limits = dataclasses.asdict(inv.question.limits)
-    checks, key = inv.case.checks, inv.key(inv.question.target, inv.model, feed, "broken", limits)
-    if (known := checks.get(key, Broken)) is not None:
-        return ShapeRow(label, known.outcome, message=known.message)
     try:
         deployed(inv, feed)
     except Unsound as problem:
-        failure = Broken("comparison-unsound", str(problem))
+        return ShapeRow(label, VerdictKind.COMPARISON_UNSOUND.value, message=str(problem))
     except EngineError as error:
-        inv.drop_runner(inv.question.target, inv.model)
+        inv.lab.drop(inv.question.target, inv.model)
         outcome = Outcome.of(error)
         if outcome.kind is OutcomeKind.HANG:
-            inv.budget.check()
-        failure = Broken(FAILURES[outcome.kind].value, outcome.message)
-    else:
-        return None
-    checks.put(key, f"how {inv.question.target} fails at {label}", failure, seconds=0.0)
-    return ShapeRow(label, failure.outcome, message=failure.message)
+            inv.lab.budget.check()
+        return ShapeRow(label, FAILURES[outcome.kind].value, message=outcome.message)
+    return None
 
 
 def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
     """Return the row of a shape whose outputs were compared."""
-    name, error, ratio = result.worst
+    name, error, ratio = result.worst_output()
     word = "match" if result.passes else "wrong" if beyond_format(inv, result) else "rounding"
     return ShapeRow(label, word, output=name, error=error, floor_ratio=ratio)
 
 
-@rung("does the target run at every shape?", reads=("shapes",))
+@rung(
+    "does the target run at every shape?",
+    reads=("shapes",),
+    cost="nothing new",
+    ends=(
+        VerdictKind.BUILD_FAILED,
+        VerdictKind.ENGINE_CRASH,
+        VerdictKind.ENGINE_HANG,
+        VerdictKind.COMPARISON_UNSOUND,
+    ),
+)
 def broken_shape(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Return the verdict on the first shape at which the target gives nothing to compare; None when there is none."""
     row = next((row for row in evidence.shapes if row.fails and row.outcome != "wrong"), None)

@@ -14,7 +14,7 @@ QUESTION = "is the model meant for inference?"
 _MOST = 20
 
 
-@rung(QUESTION, gives=("in_training",))
+@rung(QUESTION, gives=("in_training",), cost="nothing")
 def left_in_training(inv: Investigation, _: Evidence) -> Answer | None:
     """Record which nodes of the reference's model are in training mode; nothing when there is none."""
     found = in_training(inv.model)

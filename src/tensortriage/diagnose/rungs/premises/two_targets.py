@@ -22,11 +22,10 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.row_limits import HealthySpread
+from tensortriage.envelope.healthy_values import healthy_values
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
-from tensortriage.runs.runner import precision_of
 from tensortriage.values.store import TensorStore
 
 AGREE = "do the two targets agree?"
@@ -80,7 +79,7 @@ class PlanChange:
     after: str
 
 
-@rung(AGREE, gives=("two_targets",))
+@rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     """Find what changed first between the target and the one it is held against, and go on with the guilty one."""
     against = inv.question.against
@@ -140,7 +139,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
 def _gives_outputs(inv: Investigation, spec: EngineSpec) -> bool:
     names = [output.name for output in inv.model.outputs]
     try:
-        inv.recorded(spec, inv.model, inv.question.feeds[0], names)
+        inv.lab.values(spec, inv.model, inv.question.feeds[0], names)
     except (EngineError, UsageError):
         return False
     return True
@@ -148,14 +147,14 @@ def _gives_outputs(inv: Investigation, spec: EngineSpec) -> bool:
 
 def _output_rows(inv: Investigation, targets: Sequence[EngineSpec], feed: Feed) -> list[ValueRow]:
     names = [spec.name for spec in inv.model.outputs]
-    return _rows(inv, targets, feed, names, [inv.recorded(spec, inv.model, feed, names)[0] for spec in targets])
+    return _rows(inv, targets, feed, names, [inv.lab.values(spec, inv.model, feed, names) for spec in targets])
 
 
 def _first_value(inv: Investigation, targets: Sequence[EngineSpec]) -> ValueRow | None:
     """Return the first value in which the two part, all values shown; None where none is seen to."""
     feed = inv.question.feeds[0]
     try:
-        stores = [inv.recorded(spec, inv.model, feed, inv.values)[0] for spec in targets]
+        stores = [inv.lab.values(spec, inv.model, feed, inv.values) for spec in targets]
         rows = _rows(inv, targets, feed, inv.values, stores)
     except (EngineError, UsageError):
         return None
@@ -169,14 +168,12 @@ def _rows(
     names: Sequence[str],
     found: Sequence[TensorStore],
 ) -> list[ValueRow]:
-    healthy = [
-        HealthySpread(inv, inv.model, feed, names, target=spec, precision=precision_of(spec)) for spec in targets
-    ]
+    healthy = [healthy_values(inv.lab, inv.model, feed, names, target=spec) for spec in targets]
     rows = []
     for name in names:
         if any(name not in store for store in found):
             continue
-        limits = [spread.limit(name, np.asarray) for spread in healthy]
+        limits = [each.limit(name).error for each in healthy]
         errors = {
             str(spec): difference(healthy[0].centre[name], store[name])
             for spec, store in zip(targets, found, strict=True)
@@ -197,7 +194,7 @@ def _rows(
 def _plan_changes(inv: Investigation, targets: Sequence[EngineSpec]) -> list[PlanChange] | None:
     """Return what the second plan does otherwise, in the order of the first; None where a plan is not told."""
     try:
-        plans = [inv.runner(spec, inv.model).plan() for spec in targets]
+        plans = [inv.lab.plan(spec, inv.model) for spec in targets]
     except EngineError:
         return None
     return plan_changes(plans[0], plans[1]) if plans[0] and plans[1] else None

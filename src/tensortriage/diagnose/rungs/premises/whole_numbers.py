@@ -11,7 +11,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.torch.traced_values import traced_values
-from tensortriage.envelope.members import WITNESS, spread
+from tensortriage.envelope.distances import EXTERNAL, distances
 from tensortriage.envelope.reference import Dispute
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
@@ -41,7 +41,7 @@ def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> M
     if not suspects:
         return {}
     graph, store = inv.model.graph, MemoryStore(values.arrays)
-    figures = spread(inv, inv.model, feed, values.names, {}, witness=store, what="whole numbers")[WITNESS]
+    figures = distances(inv.lab, inv.model, feed, values.names, {}, external=store, what="whole numbers")[EXTERNAL]
     wrong = {name: error_of(figure) for name, figure in figures.items() if figure.mismatches}
     for name in suspects:
         if name in wrong and not any(given in wrong for given in _given(graph, name, values.arrays)):

@@ -29,11 +29,17 @@ from tensortriage.values.store import TensorStore
 
 QUESTION = "do sums of 8-bit products fit in int16?"
 CURE = "weights in 7 bits (triage convert FLOAT.onnx --int8 --reduce-range), or a processor with VNNI"
-_ELSEWHERE = ("tensorrt", "reference", "emulate")
+_ELSEWHERE = ("tensorrt", "float64", "emulate")
 """Engines that have no such kernels."""
 
 
-@rung(QUESTION, reads=("results", "in_context"), gives=("calibrated",))
+@rung(
+    QUESTION,
+    reads=("results", "in_context"),
+    gives=("calibrated",),
+    cost="a build and a run",
+    ends=(VerdictKind.QUANTIZATION,),
+)
 def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the target lose what does not fit in int16, on a processor that has nothing better?"""
     hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())
@@ -47,8 +53,8 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not beyond:
         inv.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
         return None
-    output = evidence.worst.worst[0]
-    before = evidence.worst.errors[output]
+    output = evidence.worst_feed.worst_output()[0]
+    before = evidence.worst_feed.errors[output]
     try:
         after, predicted = _with(inv, evidence, narrow, output)
     except EngineError as error:
@@ -128,12 +134,10 @@ def _dilations(node: Node) -> tuple[int, ...]:
 
 def _with(inv: Investigation, evidence: Evidence, narrow: Model, output: str) -> tuple[float, float]:
     """Return how far the target is from the reference on the narrowed model, and that reference from the original."""
-    results = []
-    for spec in (inv.question.target, inv.question.reference):
-        with inv.new_runner(spec, narrow) as runner:
-            results.append(np.array(runner.run(evidence.feed)[output]))
     golden = np.asarray(inv.golden_outputs(evidence.feed)[output])
-    target, reference = results
+    target, reference = (
+        inv.lab.outputs(spec, narrow, evidence.feed)[output] for spec in (inv.question.target, inv.question.reference)
+    )
     if not golden.shape == target.shape == reference.shape:
         return float("inf"), float("inf")
     return error_of(measure(reference, target)), error_of(measure(golden, reference))

@@ -6,64 +6,34 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-
-from tensortriage.compare.judgement.relative_error import say, say_gap
-from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult
+from tensortriage.diagnose.rungs.number_format.explaining import Held, held, rounding_verdict
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.errors import EngineError
-from tensortriage.model.quantization.qdq import integer_biases
 
 QUESTION = "does integer arithmetic explain the error?"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Integers:
-    """What biases in int32 predict of the outputs that fail.
-
-    Attributes:
-        predicted: Relative error that they make, by output.
-        gaps: Measured against predicted error in dB, by output that fails.
-        beyond: Outputs that fail by more.
-    """
-
-    predicted: Mapping[str, float]
-    gaps: Mapping[str, float]
-    beyond: Sequence[str]
-
-    @property
-    def worst(self) -> str:
-        """The failing output that is farthest above its prediction."""
-        return max(self.gaps, key=lambda name: self.gaps[name])
-
-
-def against_integers(inv: Investigation, result: FeedResult) -> Integers | None:
-    """Compare outputs that fail with what biases in int32 predict; None for a model that is not quantized.
+def against_integers(inv: Investigation, result: FeedResult) -> Held | None:
+    """Hold outputs that fail against what biases in int32 predict; None for a model that is not quantized.
 
     Raises:
         EngineError: When the reference cannot run the model with such biases.
     """
-    model = integer_biases(inv.model)
-    if model is None:
-        return None
-    predicted = output_errors(inv, model, result.feed)
-    gaps = {
-        name: prediction_gap_db(result.metrics[name], result.errors[name], predicted.get(name, 0.0))
-        for name, within in result.within.items()
-        if not within
-    }
-    beyond = [name for name, gap in gaps.items() if not within_prediction(gap, result.metrics[name].count)]
-    return Integers(predicted, gaps, beyond)
+    for each in explanations_of(ExplanationKind.REWRITE):
+        if (model := each.rewrite(inv.model)) is not None:
+            return held(result, output_errors(inv, model, result.feed), (each,))
+    return None
 
 
-@rung(QUESTION, reads=("results", "in_context"))
+@rung(QUESTION, reads=("results", "in_context"), cost="a run of the reference", ends=(VerdictKind.ROUNDING,))
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is the error of a quantized model no larger than int32 biases predict?
 
@@ -72,29 +42,21 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     """
     if any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values()):
         return None
-    worst = evidence.worst
+    worst = evidence.worst_feed
     try:
-        integers = against_integers(inv, worst)
+        found = against_integers(inv, worst)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
-    if integers is None:
+    if found is None:
         return None
-    name = integers.worst
-    gap = say_gap(integers.gaps[name])
-    inv.answered(
-        QUESTION,
-        f"{'no' if integers.beyond else 'yes'}: output '{name}' is {gap} against biases in int32",
-        gap_db=dict(integers.gaps),
-        predicted_error=dict(integers.predicted),
-        measured_error=dict(worst.errors),
-    )
-    if integers.beyond:
+    name, word = found.worst, "yes" if found.explains else "no"
+    inv.answered(QUESTION, f"{word}: output '{name}' is {found.gap} against biases in int32", **found.facts(worst))
+    if not found.explains:
         return None
-    return inv.verdict(
-        VerdictKind.ROUNDING,
+    return rounding_verdict(
+        inv,
         INTEGER_ARITHMETIC,
         f"integer arithmetic explains the error: output '{name}' has relative error {say(worst.errors[name])}, "
-        f"predicted {say(integers.predicted.get(name))} with biases in int32 ({gap}); no op is to blame",
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+        f"predicted {say(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to blame",
     )

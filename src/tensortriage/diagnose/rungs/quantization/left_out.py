@@ -16,7 +16,6 @@ from tensortriage.compare.judgement.within import explained_by_format
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import integer_range
 from tensortriage.diagnose.measurements.outputs import FeedResult
-from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -96,10 +95,9 @@ def _shares(inv: Investigation, feed: Feed, pairs: list[Quantizer]) -> Iterator[
 
 def _error_without(inv: Investigation, feed: Feed, result: FeedResult, dropped: list[Quantizer]) -> float | None:
     """Return the worst error of the target against the model without some pairs; None when that is no better."""
-    found = run_once(inv, inv.question.target, inv.model, feed)
+    found = inv.deployed(feed)
     plain = bypass(inv.model, {}, only={pair.dequantize for pair in dropped})
-    with inv.new_runner(inv.question.reference, plain) as runner:
-        expected = runner.run(feed)
+    expected = inv.lab.outputs(inv.question.reference, plain, feed)
     errors = []
     for name, within in result.within.items():
         if within:

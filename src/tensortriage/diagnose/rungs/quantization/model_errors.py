@@ -16,12 +16,11 @@ def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, flo
         EngineError: When the reference cannot run the model.
     """
     golden = inv.golden_outputs(feed)
-    with inv.new_runner(inv.question.reference, model) as runner:
-        outputs = runner.run(feed)
-        return {
-            spec.name: error_of(measure(np.asarray(golden[spec.name]), np.asarray(outputs[spec.name])))
-            if outputs[spec.name].shape == golden.spec(spec.name).shape
-            else np.inf
-            for spec in inv.model.outputs
-            if spec.name in golden and spec.name in outputs
-        }
+    outputs = inv.lab.outputs(inv.question.reference, model, feed)
+    return {
+        spec.name: error_of(measure(np.asarray(golden[spec.name]), np.asarray(outputs[spec.name])))
+        if outputs[spec.name].shape == golden.spec(spec.name).shape
+        else np.inf
+        for spec in inv.model.outputs
+        if spec.name in golden and spec.name in outputs
+    }

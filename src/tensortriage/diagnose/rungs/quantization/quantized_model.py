@@ -47,7 +47,17 @@ class QuantizerMisfit:
     weight: np.ndarray | None
 
 
-@rung(QUESTION, reads=("beside",), gives=("quantization", "calibrated"))
+@rung(
+    QUESTION,
+    reads=("beside",),
+    gives=("quantization", "calibrated"),
+    cost="a few runs of the reference",
+    ends=(
+        VerdictKind.QUANTIZATION,
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.ROUNDING,
+    ),
+)
 def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
@@ -71,8 +81,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
-    golden = inv.golden_outputs(feed)
-    floors, _ = fp32_floors(inv, inv.model, feed, list(before), golden=golden, what="the outputs")
+    floors = fp32_floors(inv, feed, list(before))
     if not all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items()):
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
@@ -193,7 +202,8 @@ def judged(
     pairs = quantizers(graph)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
     inner = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
-    numbers = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, inner, specs={})}
+    shown = inv.lab.values(inv.question.reference, plain, feed, inner, specs={})
+    numbers = {name: np.asarray(shown[name]) for name in shown.names()}
     numbers |= {name: np.maximum(numbers[name], 0) for name in beside.relus & numbers.keys()}
     return misfits_of(graph, pairs, {**feed.tensors, **numbers}, weights)
 
@@ -223,7 +233,7 @@ def misfits_of(
     return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)
 
 
-@rung("do the quantizers fit the values they quantize?")
+@rung("do the quantizers fit the values they quantize?", cost="nothing new")
 def check_quantizers(inv: Investigation, _: Evidence) -> None:
     """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
 
@@ -312,7 +322,7 @@ def facts(fit: QuantizerFit) -> Mapping[str, object]:
     }
 
 
-@rung("is quantization all that differs?", reads=("quantization",))
+@rung("is quantization all that differs?", reads=("quantization",), cost="nothing new", ends=(VerdictKind.ROUNDING,))
 def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
     sound = evidence.quantization

@@ -11,8 +11,9 @@ from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import CURED_BY_SETTING
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.engines.base import Plan, QuantizesActivations
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Plan
+from tensortriage.engines.capabilities import QuantizesActivations
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.values.dtype import DType
@@ -24,11 +25,11 @@ _FEW_BITS = frozenset(dtype.label for dtype in DType if dtype.bits <= 8 and not 
 _PRODUCTS = frozenset({"Conv", "FusedMatMul", "Gemm", "MatMul", "MatMulNBits"})
 
 
-@rung(QUESTION, reads=("configuration",))
+@rung(QUESTION, reads=("configuration",), cost="nothing new", ends=(VerdictKind.QUANTIZATION,))
 def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Name the ops with compressed weights when run-time quantization alone makes the target wrong."""
     config = evidence.configuration
-    engine = create(inv.question.target)
+    engine = resolve(inv.question.target).engine
     if config is None or not isinstance(engine, QuantizesActivations):
         return None
     if engine.quantizes_activations(config.works.options) or not engine.quantizes_activations(config.broken.options):
@@ -59,8 +60,7 @@ def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | N
 
 def _plan(inv: Investigation, spec: EngineSpec) -> Plan | None:
     try:
-        with inv.new_runner(spec, inv.model) as runner:
-            return runner.plan()
+        return inv.lab.plan(spec, inv.model)
     except EngineError:
         return None
 

@@ -24,14 +24,14 @@ from tensortriage.diagnose.rungs.variation.rebuilds import (
     CHEAP_SECONDS,
     Build,
     Features,
-    bad_ones,
     first_build,
+    judged,
     rebuilds,
 )
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.engines.base import RunsGivenEngines
-from tensortriage.engines.registry import create
+from tensortriage.engines.capabilities import RunsGivenEngines
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
@@ -39,10 +39,10 @@ from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 QUESTION = "are the outputs equal from build to build?"
 AGAIN = "does it fail in every build?"
 
-CHEAP_SHARE = 0.1
+CHEAP_TIME_SHARE = 0.1
 """So is one that takes no more than this share of what is left of the budget."""
 
-SHARE = 0.2
+TIME_SHARE = 0.2
 """Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
 
 BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
@@ -51,10 +51,25 @@ BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 MOST_SHOWN = 8
 
 
+OF_BUILDS = (
+    "floors",
+    "excess",
+    "in_context",
+    "in_context_moved",
+    "in_context_judged",
+    "kept",
+    "builds_compared",
+    "builds_choose",
+)
+"""What comparing builds may find out."""
+
+
 @rung(
     QUESTION,
     reads=("results", "local"),
-    gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept", "builds_compared"),
+    gives=OF_BUILDS,
+    cost="1 to 4 builds",
+    ends=(VerdictKind.INTERMITTENT,),
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Build again and compare; builds of which some fail and others do not are the verdict."""
@@ -66,14 +81,14 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
-    bad = bad_ones(inv, evidence, builds)
-    facts = _facts(builds, bad)
-    if len(set(bad)) > 1:
+    found = judged(inv, evidence, builds)
+    bad, facts = found.bad, _facts(builds, found.bad)
+    if found.varies:
         inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
         return _varying(inv, evidence, builds, bad)
     moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
     count = f"{len(builds)} builds"
-    still = within_fp32(moved, max(evidence.worst.floors.fp32.values(), default=0.0))
+    still = within_fp32(moved, max(evidence.worst_feed.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
         answer = f"no: of {count} some fail to run ({problems[0]})"
     elif moved == 0.0:
@@ -83,14 +98,18 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         answer = f"{'nearly' if still else 'no'}: {count} differ by {say(moved)}, {place}"
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
+    if found.explanations:
+        answer += f"; some take a freedom: {'; '.join(each.words for each in found.explanations)}"
     inv.answered(QUESTION, answer, **facts)
-    return Answer(findings=Findings(builds_compared=len(builds)))
+    return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 
 
 @rung(
     AGAIN,
     reads=("results", "in_context", "in_context_judged", "local", "builds_compared", "wrong_together"),
-    gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept", "builds_compared"),
+    gives=OF_BUILDS,
+    cost="up to 5 builds",
+    ends=(VerdictKind.INTERMITTENT,),
 )
 def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Where later answers contradict the deployed run, build until it is clear whether builds differ."""
@@ -102,20 +121,21 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
     except EngineError as error:
         inv.answered(AGAIN, f"unknown: {error.message}")
         return None
-    bad = bad_ones(inv, evidence, builds)
-    varies = len(set(bad)) > 1
-    answer = f"no: {sum(bad)} of {len(bad)} fail" if varies else f"yes: in all of {len(builds)}"
-    inv.answered(AGAIN, f"{answer}; asked because {reason}", **_facts(builds, bad))
-    return _varying(inv, evidence, builds, bad) if varies else Answer(findings=Findings(builds_compared=len(builds)))
+    found = judged(inv, evidence, builds)
+    answer = f"no: {sum(found.bad)} of {len(builds)} fail" if found.varies else f"yes: in all of {len(builds)}"
+    inv.answered(AGAIN, f"{answer}; asked because {reason}", **_facts(builds, found.bad))
+    if found.varies:
+        return _varying(inv, evidence, builds, found.bad)
+    return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 
 
 def _contradiction(inv: Investigation, evidence: Evidence) -> str:
     """Return what contradicts the failure of the deployed model, in words; empty when nothing does."""
-    marked_figures, outputs = evidence.in_context or {}, evidence.worst.metrics
+    marked_figures, outputs = evidence.in_context or {}, evidence.worst_feed.metrics
     if set(outputs) <= set(marked_figures):
         figures = OutputFigures({name: marked_figures[name] for name in outputs}, judged=evidence.in_context_judged)
-        marked = judge(inv, evidence.feed, figures, evidence.worst.floors)
-        if marked.passes and not evidence.worst.passes:
+        marked = judge(inv, evidence.feed, figures, evidence.worst_feed.floors)
+        if marked.passes and not evidence.worst_feed.passes:
             return "with every tensor marked the outputs are right"
     if evidence.wrong_together:  # that explains why every op is right alone
         return ""
@@ -126,7 +146,7 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> str:
 
 
 def _seconds_left(inv: Investigation) -> float:
-    return inv.budget.left if inv.budget.seconds is not None else 0.0
+    return inv.lab.budget.left if inv.lab.budget.seconds is not None else 0.0
 
 
 def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
@@ -137,26 +157,31 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     Raises:
         EngineError: When the deployed build does not run any more.
     """
-    engine, options = create(inv.question.target), inv.question.target.options
+    engine, options = resolve(inv.question.target).engine, inv.question.target.options
     if isinstance(engine, RunsGivenEngines) and engine.without_file(options) is not None:
         return []
     if inv.question.builds is not None:
         return rebuilds(inv, evidence, inv.question.builds)
-    passes, vary = evidence.worst.passes, builds_vary(inv)
+    passes, vary = evidence.worst_feed.passes, builds_vary(inv)
     if vary is False and not any(beyond_format(inv, result) for result in evidence.results):
         return []
-    before = time.perf_counter() - inv.budget.started
-    allowed = max(CHEAP_SECONDS, SHARE * before)
-    expected = inv.tally.seconds_a_build(inv.question.target.name)
+    how_often = f"how often {inv.question.target} is built again"
+    checks, key = inv.lab.case.checks, inv.lab.key(inv.question.target, inv.model, evidence.feed, how_often)
+    if (known := checks.get(key, int)) is not None:  # the more, the longer the first time took
+        return rebuilds(inv, evidence, known)
+    before = time.perf_counter() - inv.lab.budget.started
+    allowed = max(CHEAP_SECONDS, TIME_SHARE * before)
+    expected = inv.lab.tally.seconds_a_build(inv.question.target.name)
     builds: list[Build] = []
     for number in range(1, BUILDS_IN_DOUBT):
         once = number == 1 and (vary or not passes)
-        twice = number == 2 and not passes and expected <= max(CHEAP_SECONDS, CHEAP_SHARE * _seconds_left(inv))
+        twice = number == 2 and not passes and expected <= max(CHEAP_SECONDS, CHEAP_TIME_SHARE * _seconds_left(inv))
         further = vary is not False and sum(build.seconds for build in builds) + expected <= allowed
         if not (once or twice or further):
             break
         builds = rebuilds(inv, evidence, number)
         expected = builds[-1].seconds
+    checks.put(key, how_often, len(builds), seconds=0.0)
     return builds
 
 

@@ -20,7 +20,7 @@ from tensortriage.diagnose.rungs.variation.rebuilds import CHEAP_SECONDS, Build,
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed

@@ -5,6 +5,7 @@ engines fuse and when kernels overlap, so where it hides the race, every op is r
 times, and then in new sessions, as some races are decided once a session begins.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -18,7 +19,7 @@ from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
-from tensortriage.runs.capture import batches
+from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import Outcome
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 
@@ -32,6 +33,19 @@ SECONDS = 30.0
 Values = Mapping[str, np.ndarray]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Race:
+    """Where a race was seen.
+
+    Attributes:
+        value: The first value that differs; empty when none was seen to.
+        words: How it was seen, or why none was.
+    """
+
+    value: str
+    words: str
+
+
 def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit | None, str]:
     """Return the op whose result differs first, and how that was seen; None with why not.
 
@@ -40,6 +54,16 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
         feed: The feed on which outputs differ.
         rate: How often they do.
     """
+    target = inv.question.target
+    seen = inv.lab.remember(Race, target, inv.model, feed, "which tensor differs first", lambda: _seen(inv, feed, rate))
+    node = inv.model.graph.producer(seen.value) if seen.value else None
+    if node is None:
+        return None, seen.words
+    reason = "the first tensor that differs from run to run"
+    return Culprit(node.name, node.op_type, seen.value, reason=reason), seen.words
+
+
+def _seen(inv: Investigation, feed: Feed, rate: Rate) -> Race:
     times = max(2, runs_needed(rate.estimate, QUICK_RISK, limit=MOST_RUNS))
     inv.progress(f"running up to {times} times with every tensor marked")
     reason = "none"
@@ -55,12 +79,10 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
             why = WORDS[Outcome.of(problem).kind] if isinstance(problem, EngineError) else problem.message
             reason = f"unknown: {words} the target {why}"
             continue
-        node = inv.model.graph.producer(value) if value else None
-        if node is not None:
-            culprit = Culprit(node.name, node.op_type, value, reason="the first tensor that differs from run to run")
-            return culprit, words
+        if value and inv.model.graph.producer(value) is not None:
+            return Race(value, words)
         reason = "no tensor differs once all are marked, and no op differs alone"
-    return None, reason
+    return Race("", reason)
 
 
 def _marked(inv: Investigation, feed: Feed, times: int) -> str:
@@ -68,7 +90,7 @@ def _marked(inv: Investigation, feed: Feed, times: int) -> str:
     others = [other for other in inv.question.feeds if other.name != feed.name and _shapes(other) == _shapes(feed)]
     for group in batches(inv.values, inv.specs(feed), batch_bytes=inv.question.batch_bytes):
         marked = select_outputs(inv.model, group)
-        if value := _differing(inv, marked, feed.tensors, times, between=others[0].tensors if others else None):
+        if value := _differing(inv, marked, feed, times, between=others[0] if others else None):
             return value
     return ""
 
@@ -80,7 +102,7 @@ def _exploded(inv: Investigation, feed: Feed, times: int, *, sessions: int) -> s
     first: dict[str, np.ndarray] = {}
     started = time.perf_counter()
     for _ in range(sessions):
-        if value := _differing(inv, ops.model, ops.feed.tensors, times, first=first):
+        if value := _differing(inv, ops.model, ops.feed, times, first=first):
             return value
         if time.perf_counter() - started > SECONDS:
             break
@@ -90,10 +112,10 @@ def _exploded(inv: Investigation, feed: Feed, times: int, *, sessions: int) -> s
 def _differing(
     inv: Investigation,
     model: Model,
-    tensors: Values,
+    feed: Feed,
     times: int,
     *,
-    between: Values | None = None,
+    between: Feed | None = None,
     first: dict[str, np.ndarray] | None = None,
 ) -> str:
     """Run one session repeatedly and return the first value, in topological order, that differs from the first run.
@@ -101,26 +123,26 @@ def _differing(
     Args:
         inv: The investigation.
         model: What to build.
-        tensors: Its inputs.
+        feed: Its inputs.
         times: Most runs.
         between: Inputs of a run between any two.
         first: What to compare with; filled by the first run when empty.
     """
     first = {} if first is None else first
-    with inv.new_runner(inv.question.target, model) as runner:
+    with inv.lab.sequence(inv.question.target, model) as run:
 
         def runs() -> Iterator[Values]:
             started = time.perf_counter()
             for number in range(times):
                 if number > 1 and time.perf_counter() - started > SECONDS:
                     return
-                yield runner.run(tensors)
+                yield run(feed.tensors)
                 if between is not None:
-                    runner.run(between)
+                    run(between.tensors)
 
         for outputs in runs():
             if not first:
-                first.update((name, np.array(array)) for name, array in outputs.items())
+                first.update(outputs)
             elif different := {name for name in outputs if name in first and not same(first[name], outputs[name])}:
                 return next((name for name in inv.values if name in different), "")
     return ""

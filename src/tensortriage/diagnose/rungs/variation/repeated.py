@@ -5,6 +5,7 @@ that still holds what the run before left there, shows in the first run or after
 runs of many: so often is the run repeated that a rate of 5 % is excluded at 95 %, where that takes little time.
 """
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -12,12 +13,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.thresholds import LEAST_EQUAL_RUNS, RARE_RUN
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed
-from tensortriage.diagnose.measurements.soundness import builds_vary, failed, run_once
+from tensortriage.diagnose.measurements.soundness import builds_vary, failed
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.rungs.variation.race import first_to_differ, same
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
@@ -25,36 +27,52 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.observation.experiment import Experiment, Measurement
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 from tensortriage.values.store import MemoryStore
 
 QUESTION = "are the outputs equal from run to run?"
-LEAST_RUNS = 3
-RARE = 0.05
-"""Share of runs that a race is looked for in; 59 equal runs exclude it at 95 %."""
 
-LEAST_SECONDS, SHARE = 1.0, 0.2
-"""Repeats beyond the first take no longer than this, or than this share of the time that was spent before."""
+LEAST_SECONDS, TIME_SHARE = 1.0, 0.2
+"""RepeatedRuns beyond the first take no longer than this, or than this share of the time that was spent before."""
 
 
-@rung(QUESTION, reads=("results",))
+@dataclasses.dataclass(frozen=True, slots=True)
+class RepeatedRuns:
+    """What came of equal runs of one session.
+
+    Attributes:
+        runs: How many there were.
+        differing: How many of them differ from the first.
+        moved: Largest relative difference by output, to the first of them and to the one that was deployed.
+    """
+
+    runs: int
+    differing: int
+    moved: Mapping[str, float]
+
+
+@rung(
+    QUESTION,
+    reads=("results",),
+    cost="3 to 58 runs",
+    ends=(
+        VerdictKind.NONDETERMINISTIC_RUN,
+        VerdictKind.MATCH,
+        VerdictKind.BUILD_FAILED,
+        VerdictKind.ENGINE_CRASH,
+        VerdictKind.ENGINE_HANG,
+    ),
+)
 def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
-    worst = evidence.worst
-    moved: dict[str, float] = {}
-    differing = 0
+    worst, target = evidence.worst_feed, inv.question.target
     try:
-        for runs, repeat in enumerate(repeats(inv, worst.feed), 1):
-            if runs == 1:
-                first = {name: np.array(repeat[name]) for name in worst.metrics}
-                moved = {name: _since_first(inv, worst, name, first[name]) for name in first}
-            elif any(not same(first[name], repeat[name]) for name in first):
-                differing += 1
-                figures = compare_all(((name, repeat[name]) for name in first), MemoryStore(first)).metrics
-                moved |= {n: max(moved[n], error_of(figures[n]) if n in figures else math.inf) for n in first}
+        seen = inv.lab.remember(RepeatedRuns, target, inv.model, worst.feed, QUESTION, lambda: repeated(inv, worst))
     except EngineError as failure:
         inv.answered(QUESTION, f"no: {failure.message}")
         return failed(inv, failure)
+    runs, differing, moved = seen.runs, seen.differing, seen.moved
     largest = max(moved, key=lambda n: moved[n], default="")
     if not largest or moved[largest] == 0.0:
         excluded = Rate(0, runs).at_most(1.0 - QUICK_RISK)
@@ -69,26 +87,46 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs))
 
 
-def repeats(inv: Investigation, feed: Feed) -> Iterator[Mapping[str, np.ndarray]]:
+def repeated(inv: Investigation, worst: FeedResult) -> RepeatedRuns:
+    """Run the deployed session again and again.
+
+    Raises:
+        EngineError: When a run fails.
+    """
+    moved: dict[str, float] = {}
+    runs = differing = 0
+    for repeat in repeats(inv, worst.feed):
+        runs += 1
+        if runs == 1:
+            first = {name: repeat.tensors[name] for name in worst.metrics}
+            moved = since_deployed(inv, worst, repeat)
+        elif any(not same(first[name], repeat.tensors[name]) for name in first):
+            differing += 1
+            figures = compare_all(((name, repeat.tensors[name]) for name in first), MemoryStore(first)).metrics
+            moved |= {n: max(moved[n], error_of(figures[n]) if n in figures else math.inf) for n in first}
+    return RepeatedRuns(runs, differing, moved)
+
+
+def since_deployed(inv: Investigation, worst: FeedResult, repeat: Measurement) -> dict[str, float]:
+    """Return `from_first` by output; 0 where the session was built again since, for another shape: another question."""
+    rebuilt = repeat.builds_made > 1 and builds_vary(inv) is not False
+    return {name: 0.0 if rebuilt else from_first(inv, worst, name, repeat.tensors[name]) for name in worst.metrics}
+
+
+def repeats(inv: Investigation, feed: Feed) -> Iterator[Measurement]:
     """Yield outputs of the deployed session on a feed, run after run.
 
     Raises:
         EngineError: When a run fails.
     """
     started = time.perf_counter()
-    until = started + max(LEAST_SECONDS, SHARE * (started - inv.budget.started))
-    most = runs_needed(RARE, QUICK_RISK, limit=60) - len(inv.question.feeds)
-    for number in range(max(most, LEAST_RUNS)):
-        if number >= LEAST_RUNS and time.perf_counter() > until:
+    until = started + max(LEAST_SECONDS, TIME_SHARE * (started - inv.lab.budget.started))
+    most = runs_needed(RARE_RUN, QUICK_RISK, limit=60) - len(inv.question.feeds)
+    again = Experiment(engine=inv.question.target, model=inv.model, feed=feed, repetition=None)
+    for number in range(max(most, LEAST_EQUAL_RUNS)):
+        if number >= LEAST_EQUAL_RUNS and time.perf_counter() > until:
             return
-        yield run_once(inv, inv.question.target, inv.model, feed)
-
-
-def _since_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndarray) -> float:
-    """Return `from_first`; 0 where the session was built again since, for another shape: another question."""
-    if inv.runner(inv.question.target, inv.model).rebuilt() and builds_vary(inv) is not False:
-        return 0.0
-    return from_first(inv, worst, name, repeat)
+        yield inv.lab.answer(again)
 
 
 def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndarray) -> float:

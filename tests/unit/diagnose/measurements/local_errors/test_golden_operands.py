@@ -7,7 +7,8 @@ import onnx.parser
 import pytest
 
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, step
+from tensortriage.diagnose.rungs.premises import own_rows
 from tensortriage.testing import feed_for, mlp
 
 NODE = "/layer.0/Gemm"
@@ -31,6 +32,14 @@ def test_a_healthy_engine_is_asked_in_four_runs_and_remembered(network, tmp_path
     assert (found.answer, found.checks) == ("yes: 4 questions about rows", 4)
     again, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert step(again, QUESTION).checks == 0
+
+
+def test_an_engine_that_was_slow_to_build_is_so_when_the_case_is_resumed(network, tmp_path, monkeypatch):
+    """The second command builds nothing, so that its own builds take no time."""
+    monkeypatch.setattr(own_rows, "SLOW_BUILD_SECONDS", 0.0)
+    model, feed = network
+    first, again = (step(ask(tmp_path, model, feed, "onnxruntime")[0], QUESTION) for _ in range(2))
+    assert (again.answer, again.checks) == (first.answer, 0)
 
 
 def test_a_model_of_one_row_has_none_to_compare(tmp_path):

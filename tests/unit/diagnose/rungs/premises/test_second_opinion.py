@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from tensortriage.diagnose.ladder import climb
+from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.engines.reference.kernels import call, kernel_for
+from tensortriage.diagnose.rungs.premises import second_opinion
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
+from tensortriage.engines.float64.kernels import call, kernel_for
+from tensortriage.engines.registry import BUILT_IN
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
@@ -135,3 +138,8 @@ def test_results_of_other_shapes_never_agree():
     both = Opinion("y", 1e-6, {"reference": np.ones(3), "float64": np.ones(4)})
     assert not both.agree("reference", "float64")
     assert not both.agree("reference", "target")
+
+
+def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
+    monkeypatch.setattr(second_opinion, "asked", lambda inv: {})
+    assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in BUILT_IN

@@ -11,7 +11,8 @@ from models import proto
 from tensortriage.diagnose.rungs.premises.network import unlike_the_network
 from tensortriage.diagnose.rungs.premises.network_values import Inner, NetworkValues
 from tensortriage.diagnose.rungs.premises.whole_numbers import inexact_integers, may_have_inexact_integers
-from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.traced_values import Trace
 from tensortriage.inputs.feed import Feed, Origin

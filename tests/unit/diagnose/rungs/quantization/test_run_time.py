@@ -8,7 +8,8 @@ import pytest
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
 
 pytest.importorskip("openvino")
 TERMS, COLUMNS, BLOCK = 256, 64, 32

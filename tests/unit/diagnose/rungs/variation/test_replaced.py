@@ -2,32 +2,24 @@
 
 import types
 
+import numpy as np
 import pytest
 
 from tensortriage.diagnose.rungs.premises import own_rows
 from tensortriage.diagnose.rungs.variation import repeated
-
-
-class Session:
-    """One that builds for the shapes it is fed."""
-
-    def __init__(self, builds):
-        self._builds = builds
-
-    def builds_made(self):
-        return (1.0,) * self._builds
+from tensortriage.runs.observation.experiment import Measurement
+from tensortriage.values.store import MemoryStore
 
 
 def investigation(builds):
-    session = Session(builds) if builds is not None else object()
-    runner = types.SimpleNamespace(build=lambda: session, rebuilt=lambda: (builds or 0) > 1)
-    question = types.SimpleNamespace(target="target")
-    return types.SimpleNamespace(question=question, model="model", runner=lambda spec, model: runner)
+    answer = Measurement(builds_made=builds)
+    question = types.SimpleNamespace(target="target", feeds=["feed"])
+    return types.SimpleNamespace(question=question, model="model", lab=types.SimpleNamespace(answer=lambda _: answer))
 
 
 @pytest.mark.parametrize(
     ("builds", "vary", "replaced"),
-    [(1, True, True), (1, None, True), (1, False, False), (0, True, False), (None, True, False)],
+    [(1, True, True), (1, None, True), (1, False, False), (0, True, False)],
 )
 def test_other_batch_sizes_are_not_fed_where_that_replaces_the_deployed_engine(monkeypatch, builds, vary, replaced):
     """With a range of shapes, or fixed ones, there is one build whatever is fed."""
@@ -40,4 +32,6 @@ def test_what_an_earlier_build_ran_is_not_compared_as_a_run_of_this_one(monkeypa
     """Seen on TensorRT in fp16 without a range: another batch size was fed, and the next run differed by 4.7e-5."""
     monkeypatch.setattr(repeated, "builds_vary", lambda inv: vary)
     monkeypatch.setattr(repeated, "from_first", lambda *_: 0.5)
-    assert repeated._since_first(investigation(builds), None, "y", None) == moved
+    first = Measurement(MemoryStore({"y": np.zeros(1)}), builds_made=builds)
+    worst = types.SimpleNamespace(metrics={"y": None})
+    assert repeated.since_deployed(investigation(builds), worst, first) == {"y": moved}

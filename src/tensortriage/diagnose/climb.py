@@ -1,0 +1,174 @@
+"""Climbs the ladder: asks its questions in order, answered by evidence, until one answer is decisive."""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from tensortriage.diagnose.ladder import (
+    BEFORE,
+    BESIDE_ROUNDING,
+    OF_ANOTHER_MODEL,
+    OF_THE_FIRST_RUN,
+    OF_THE_NUMBERS,
+    OF_THE_OUTPUTS,
+    ONCE_IT_FAILS,
+    ONCE_IT_PASSES,
+)
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import noise_of
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.fusion.transformations import with_cure
+from tensortriage.diagnose.rungs.premises.random_data import random_data
+from tensortriage.diagnose.rungs.premises.shape_sweep import with_shapes
+from tensortriage.diagnose.rungs.premises.training_mode import with_training
+from tensortriage.diagnose.rungs.premises.two_targets import with_two_targets
+from tensortriage.diagnose.rungs.rung import Rung
+from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.capabilities import RunsGivenEngines
+from tensortriage.engines.registry import resolve
+from tensortriage.runs.budget import BudgetSpent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a diagnosis came to.
+
+    Attributes:
+        verdict: The verdict.
+        evidence: All that was found out.
+        investigation: The question that it is the verdict on, which may be another than the user's: about the target's
+            own model, or about an emulated format.
+    """
+
+    verdict: Verdict
+    evidence: Evidence
+    investigation: Investigation
+
+
+def climb(inv: Investigation) -> Conclusion:
+    """Ask the questions in order until an answer is decisive."""
+    climber = _Climber(inv)
+    verdict = climber.climb()
+    return Conclusion(verdict, climber.evidence, climber.inv)
+
+
+class _Climber:
+    """Where a climb has come to: the only place at which evidence is merged, or another question taken up."""
+
+    def __init__(self, inv: Investigation) -> None:
+        self.inv = inv
+        self.evidence = Evidence()
+        self.answered: set[Rung] = set()
+
+    def ask(self, rung: Rung) -> Verdict | None:
+        """Ask a question, and take up what it gives."""
+        answer = rung(self.inv, self.evidence)
+        self.answered.add(rung)
+        self.evidence = self.evidence.with_(**answer.findings)
+        if answer.question is not None:
+            self.inv = self.inv.about(answer.question)
+        return answer.verdict
+
+    def first_of(self, rungs: Sequence[Rung]) -> Verdict | None:
+        """Ask questions in order, until an answer is decisive."""
+        return next(filter(None, map(self.ask, rungs)), None)
+
+    def climb(self) -> Verdict:
+        """Return the verdict, as far as the budget allows."""
+        try:
+            verdict = self.first_decisive()
+        except BudgetSpent:
+            verdict = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
+        if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
+            try:
+                verdict = self.ask(random_data) or verdict
+            except BudgetSpent:
+                self.inv.unasked(random_data.title)
+        verdict = with_shapes(self.inv.refreshed(verdict), self.evidence.shapes)
+        return with_training(self.evidence, with_two_targets(self.evidence, verdict))
+
+    def first_decisive(self) -> Verdict:
+        """Climb until an answer is decisive.
+
+        Raises:
+            BudgetSpent: When the time is over before.
+        """
+        if verdict := self.first_of(BEFORE):
+            return verdict
+        if (changed := self.inv.question.target_model) is not None:
+            if verdict := self.first_of(OF_ANOTHER_MODEL):
+                return verdict
+            self.inv = self.inv.about(self.inv.question.on_model(changed))
+        self.first_of(OF_THE_NUMBERS)
+        failure, *_ = [self.ask(rung) for rung in OF_THE_FIRST_RUN]
+        if verdict := failure or self.first_of(OF_THE_OUTPUTS):
+            return verdict
+        if self.evidence.worst_feed.passes:
+            return self.first_of(ONCE_IT_PASSES) or match(self.inv, self.evidence)
+        for rung in ONCE_IT_FAILS:
+            if self.evidence.rounded is not None and rung not in BESIDE_ROUNDING:
+                continue
+            if verdict := self.ask(rung):
+                return with_cure(self.inv, self.evidence, verdict)
+        undecided = inconclusive(self.inv, self.evidence)
+        return self.evidence.rounded or with_cure(self.inv, self.evidence, undecided)
+
+
+def match(inv: Investigation, evidence: Evidence) -> Verdict:
+    """Everything agrees: the more samples, and the more real they are, the surer."""
+    worst = evidence.worst_feed
+    name, _, ratio = worst.worst_output()
+    samples = len(evidence.results)
+    limit = "within the tolerance given" if inv.question.tolerance else f"{ratio:.2g}x the fp32 noise floor"
+    return inv.verdict(
+        VerdictKind.MATCH,
+        unfailing(samples, inv.inputs_word),
+        f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
+        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}",
+    )
+
+
+def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
+    """Nothing was decisive: say what is known and what was excluded."""
+    name, _, _ = evidence.worst_feed.worst_output()
+    target = inv.question.target
+    look = inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")
+    commands = [reduce_command(inv), look]
+    engine = resolve(target).engine
+    anew = engine.without_file(target.options) if isinstance(engine, RunsGivenEngines) else None
+    if anew is not None:
+        known = "an engine from a file runs as a whole: give the options that it was built with to learn the op"
+        commands = [inv.command("diagnose", "--target", str(target.with_options(anew)))]
+    elif evidence.influence is not None:
+        known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
+    elif evidence.local is not None and evidence.local.metrics:
+        known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
+    else:
+        known = "the ops could not be run one by one"
+    return inv.verdict(
+        VerdictKind.INCONCLUSIVE,
+        UNDECIDED,
+        f"{target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}, rounding does "
+        f"not explain it, and {known}",
+        next=commands,
+    )
+
+
+def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Verdict:
+    """The time is over: say what is known, and what was not asked any more."""
+    inv.unasked(*dict.fromkeys(rung.title for rung in ONCE_IT_FAILS if rung not in answered))
+    if evidence.results and not evidence.worst_feed.passes:
+        name, _, _ = evidence.worst_feed.worst_output()
+        known = f"{inv.question.target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}"
+    elif evidence.results:
+        known = f"{inv.question.target} agrees on {len(evidence.results)} feeds, as far as was seen"
+    else:
+        known = f"nothing is known of {inv.question.target} yet"
+    return inv.verdict(
+        VerdictKind.INCONCLUSIVE,
+        UNDECIDED,
+        f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; run the same command with a larger "
+        "--budget to go on from here",
+        next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.lab.case.folder))],
+    )

@@ -1,0 +1,78 @@
+"""What is asked of a diagnosis: the user's question, or one that came of it."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.generated.size_sweep import Shaped
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.values.dtype import Precision
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: the user's question, or one that came of it.
+
+    Attributes:
+        model: The model taken as right.
+        feeds: The samples, at least one.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        target_model: What the target runs, when that is another ONNX file.
+        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        input_paths: Where the feeds came from, for the commands that a verdict suggests.
+        batch_bytes: Largest amount of captured tensors held at once.
+        budget_seconds: Wall time the whole may take; None for any.
+        sweep: Feeds of other shapes.
+        random_too: Whether to look at random data as well when real data pass.
+        builds: How often the target is built again; None for what its engine makes sensible.
+        kept: Nodes that compute in fp32 on the target, whatever its format.
+        against: Another target that the target is held against; None for none.
+        trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
+        network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
+    """
+
+    model: Model
+    feeds: Sequence[Feed]
+    reference: EngineSpec
+    target: EngineSpec
+    target_model: Model | None = None
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    input_paths: Sequence[str] = ()
+    batch_bytes: int | None = 1 << 30
+    budget_seconds: float | None = None
+    sweep: Sequence[Shaped] = ()
+    random_too: bool = True
+    builds: int | None = None
+    kept: tuple[str, ...] = ()
+    network: EngineSpec | None = None
+    against: EngineSpec | None = None
+    trusts_float64: bool = True
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The number format the target computes in."""
+        return resolve(self.target).precision
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Every value of the model that can be marked, in topological order."""
+        return markable(self.model)
+
+    def on_model(self, model: Model) -> "Question":
+        """Return the same question about another model alone."""
+        feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.feeds)
+        return dataclasses.replace(self, model=model, feeds=feeds, target_model=None)
+
+    def on_target(self, target: EngineSpec, *, kept: tuple[str, ...]) -> "Question":
+        """Return the same question about another target, some nodes of which compute in fp32; not on random data."""
+        return dataclasses.replace(self, target=target, target_model=None, kept=kept, random_too=False)

@@ -1,0 +1,107 @@
+"""Which Python a worker runs with: this one, another on this machine, or one behind ssh."""
+
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+from tensortriage.engines.process.gpus import VARIABLE, own_gpus
+from tensortriage.errors import EngineMissing, UsageError
+
+START_SECONDS = 60.0
+REMOTE = "ssh://"
+MAX_PORT = 65535
+_ADDRESS = re.compile(
+    r"ssh://(?P<user>\w[\w.+-]*@)?(?P<host>\w[\w.-]*|\[[\da-fA-F:.]+(?:%\w+)?\])(?::(?P<port>\d{1,5}))?(?P<python>/[^\0\n\r]*)?"
+)
+_CHECK = (
+    "import glob, hashlib, os, sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; "
+    "found = [place for folder in sys.path for place in glob.glob(os.path.join(folder or '.', '*-info'))]; "
+    "told = sorted('{} {}'.format(os.path.basename(place), os.path.getmtime(place)) for place in found); "
+    "print('usable', hashlib.sha256('|'.join([sys.version] + told).encode()).hexdigest())"
+)
+_packages: dict[str, str] = {}
+"""By the word of an interpreter: the digest of its version and of the packages that are installed there."""
+
+
+@functools.cache
+def check_interpreter(word: str) -> str:
+    """Try another Python and return its absolute path, or its address when it is behind ssh.
+
+    Args:
+        word: A path, a program on the PATH, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
+
+    Raises:
+        EngineMissing: When it is no Python >= 3.8 with numpy (``worker-unusable``).
+    """
+    if word.startswith(REMOTE):
+        where, python = _behind_ssh(word)
+        address, command = word, ["ssh", *where.split(" "), f"cd / && {python} -c {shlex.quote(_CHECK)}"]
+    else:
+        path = shutil.which(os.path.expanduser(word))
+        if path is None:
+            raise unusable(word, "there is no such program")
+        address = os.path.abspath(path)
+        command = [address, "-c", _CHECK]
+    try:
+        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, cwd="/", check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise unusable(word, str(error)) from error
+    usable, _, packages = trial.stdout.strip().partition(" ")
+    if usable != "usable":
+        raise unusable(word, (trial.stderr or trial.stdout).strip())
+    _packages[word] = packages
+    return address
+
+
+def packages_digest(word: str) -> str:
+    """Return what changes whenever a package is installed, upgraded or removed in a worker's Python.
+
+    Args:
+        word: As for `check_interpreter`.
+
+    Raises:
+        EngineMissing: As there.
+    """
+    check_interpreter(word)
+    return _packages[word]
+
+
+def execnet_spec(interpreter: str) -> str:
+    """Return how execnet starts a checked interpreter."""
+    # Python looks for modules in the current folder first, where a stranger's queue.py may lie: hence the `cd /`.
+    if interpreter.startswith(REMOTE):
+        return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
+    # A Ctrl-C in the terminal is the host's to answer: a supervisor that has just been started would tell a traceback.
+    setting = f"export {VARIABLE}={own_gpus()}; " if own_gpus() else ""
+    return f"""popen//python=/bin/sh -c '{setting}trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
+
+
+def _behind_ssh(word: str) -> tuple[str, str]:
+    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there.
+
+    Raises:
+        UsageError: When the word is no such address (``worker-address``); nothing of it reaches ssh as an option.
+    """
+    address = _ADDRESS.fullmatch(word)
+    if address is None or int(address["port"] or 22) > MAX_PORT:
+        raise UsageError(
+            f"'{word}' is not the address of a worker",
+            slug="worker-address",
+            cure="write ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]; put other ssh options into ~/.ssh/config",
+        )
+    port = f"-p {address['port']} " if address["port"] else ""
+    python = shlex.quote(address["python"]) if (address["python"] or "").strip("/") else "python3"
+    return f"-o BatchMode=yes {port}-- {address['user'] or ''}{address['host']}", python
+
+
+def unusable(interpreter: str, reason: str) -> EngineMissing:
+    """Return the error for an interpreter, with the last line of what it said."""
+    lines = reason.splitlines()
+    return EngineMissing(
+        f"no worker can run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
+        slug="worker-unusable",
+        cure="name a Python >= 3.8 that has numpy and the engine: worker=/path/to/python",
+    )

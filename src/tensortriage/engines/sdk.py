@@ -1,0 +1,60 @@
+"""What an engine is written with, inside this package or outside of it: names that stay.
+
+`ConvertedEngine` is for engines with a converter, `IsolatedEngine` for others that work in a worker. What is about the
+model loads onnx, and is loaded on first use; import it inside functions.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tensortriage.engines.base import Availability as Availability
+from tensortriage.engines.base import Choice as Choice
+from tensortriage.engines.base import Engine as Engine
+from tensortriage.engines.base import Limits as Limits
+from tensortriage.engines.base import Plan as Plan
+from tensortriage.engines.base import Region as Region
+from tensortriage.engines.base import Session as Session
+from tensortriage.engines.capabilities import *  # noqa: F403 - each is a name of its own
+from tensortriage.engines.feed_checks import checked_feed as checked_feed
+from tensortriage.engines.feed_checks import fits as fits
+from tensortriage.engines.options import Options as Options
+from tensortriage.engines.options import read_options as read_options
+from tensortriage.engines.process.by_shape import Build as Build
+from tensortriage.engines.process.converted import ConvertedEngine as ConvertedEngine
+from tensortriage.engines.process.converted import ConvertedSession as ConvertedSession
+from tensortriage.engines.process.converted import NamedValuesSession as NamedValuesSession
+from tensortriage.engines.process.given_files import FILE as FILE
+from tensortriage.engines.process.given_files import beside as beside
+from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
+from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
+from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
+from tensortriage.errors import BuildFailed as BuildFailed
+from tensortriage.errors import EngineError as EngineError
+from tensortriage.errors import EngineMissing as EngineMissing
+from tensortriage.errors import RunFailed as RunFailed
+from tensortriage.errors import UsageError as UsageError
+from tensortriage.values.dtype import Precision as Precision
+from tensortriage.values.spec import ValueSpec as ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.ir.graph import Graph as Graph
+    from tensortriage.model.model import Model as Model
+    from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
+    from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+    from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
+    from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
+
+_OF_THE_MODEL = {
+    "Graph": "ir.graph",
+    "Model": "model",
+    "fix_weights": "transforms.mark_outputs",
+    "mark_outputs": "transforms.mark_outputs",
+    "value_specs": "shape_inference.value_specs",
+    "with_input_shapes": "shape_inference.annotate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_THE_MODEL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tensortriage.model.{_OF_THE_MODEL[name]}"), name)

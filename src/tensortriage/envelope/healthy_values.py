@@ -1,0 +1,142 @@
+"""What the healthy evaluations of a model made of a feed, whole, so that each part of a tensor is judged by itself.
+
+Rows of a batch, or new rows of a cache, have magnitudes of their own. Evaluations that are fed alike say what a healthy
+engine may make of one step. Each fed with what it made itself of the step before, they say how far a healthy engine may
+drift: rounding that is carried on is part of every one of them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from tensortriage.compare.judgement.within import Limit
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual, freedoms_of
+from tensortriage.envelope.score_radii import format_radius, fp32_radius
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.values.store import TensorStore
+
+Arrays = Mapping[str, np.ndarray]
+Tensors = TypeVar("Tensors", Mapping[str, np.ndarray], TensorStore)
+
+Part = Callable[[np.ndarray], np.ndarray]
+"""Picks a part of a tensor."""
+
+CENTRE = "correctly rounded"
+"""Name of the evaluation that the others are compared with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HealthyValues(Generic[Tensors]):
+    """The values that healthy evaluations have.
+
+    Attributes:
+        healthy: The evaluations.
+        values: Their tensors by name, and those of `CENTRE`.
+    """
+
+    healthy: Healthy
+    values: Mapping[str, Tensors]
+
+    @property
+    def centre(self) -> Tensors:
+        """What the others are compared with."""
+        return self.values[CENTRE]
+
+    def limit(self, value: str, part: Part = np.asarray) -> Limit:
+        """Return the largest error of a healthy engine at a value, or in a part of it."""
+        whole = self.centre[value]
+        right = np.ascontiguousarray(part(whole))
+        arrays = {name: tensors[value] for name, tensors in self.values.items() if name != CENTRE}
+        figures = {
+            name: measure(right, np.ascontiguousarray(part(array)).astype(right.dtype))
+            for name, array in arrays.items()
+            if array.shape == whole.shape
+        }
+        return self.healthy.limit(figures, right.size)
+
+    def radius(self, value: str, scores: np.ndarray) -> np.ndarray:
+        """Return how far each score of an output may be off in a healthy engine, absolute, of the output's shape.
+
+        Args:
+            value: Name of the output.
+            scores: The reference's values of it.
+        """
+        radius = fp32_radius(scores, np.asarray(self.centre[value]))
+        for name in (*self.healthy.format, *self.healthy.with_freedoms):
+            radius = np.maximum(
+                radius, format_radius(scores, np.asarray(self.values[name][value]), self.healthy.results)
+            )
+        return radius
+
+
+def healthy_of(model: Model, target: EngineSpec) -> Healthy:
+    """Return the healthy evaluations of a model in the format of a target, with what is expected of its hardware."""
+    op_types, engine = {node.op_type for node in model.graph.nodes}, resolve(target)
+    freedoms = freedoms_of(engine.hardware, engine.precision, Usual.EXPECTED, op_types=op_types)
+    return Healthy.of(model, engine.precision, freedoms)
+
+
+def healthy_values(
+    lab: Lab, model: Model, feed: Feed, values: Sequence[str], *, target: EngineSpec
+) -> HealthyValues[TensorStore]:
+    """Return what the healthy evaluations of a model make of one feed.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model.
+        feed: Its inputs.
+        values: Values that are asked about, in topological order.
+        target: The engine whose format and hardware count.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        UsageError: Likewise.
+    """
+    healthy = healthy_of(model, target)
+    specs = {CENTRE: CORRECTLY_ROUNDED, **healthy.all}
+    return HealthyValues(healthy, {name: lab.values(spec, model, feed, values) for name, spec in specs.items()})
+
+
+class HealthyRuns:
+    """Sessions of the healthy evaluations of one model, ready for feed after feed; each may have a feed of its own.
+
+    Args:
+        lab: Where engines are asked; it keeps the sessions.
+        model: The model.
+        target: The engine whose format and hardware count.
+    """
+
+    def __init__(self, lab: Lab, model: Model, *, target: EngineSpec) -> None:
+        self._lab, self._model = lab, model
+        self._healthy = healthy_of(model, target)
+        self._specs = {CENTRE: CORRECTLY_ROUNDED, **self._healthy.all}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The evaluations, `CENTRE` first."""
+        return tuple(self._specs)
+
+    def on(self, feed: Arrays) -> HealthyValues[Arrays]:
+        """Return what every evaluation makes of one feed; see `each_on`."""
+        return self.each_on(dict.fromkeys(self._specs, feed))
+
+    def each_on(self, feeds: Mapping[str, Arrays]) -> HealthyValues[Arrays]:
+        """Return what every evaluation makes of its feed.
+
+        Raises:
+            EngineError: When the model cannot be evaluated.
+            UsageError: Likewise.
+        """
+        found: dict[str, Arrays] = {}
+        for name, spec in self._specs.items():
+            feed = Feed(f"of {name}", feeds[name], Origin.RANDOM)
+            found[name] = self._lab.outputs(spec, self._model, feed, repetition=None)
+        return HealthyValues(self._healthy, found)

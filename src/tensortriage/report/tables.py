@@ -1,0 +1,142 @@
+"""A table is stated once, as columns that say what a row holds; a terminal, Markdown and a page draw any table.
+
+A column in which no row has anything to say is left out. What a column holds, its `Looks`, decides how each of the
+three draws it: which side it is justified to, what gives way on a narrow terminal, what is a code span.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_NOTHING = ("", "-")
+
+
+class Tone(enum.Enum):
+    """How loud something is said; the value is the word that style sheets use."""
+
+    GOOD = "good"
+    NOTICE = "notice"
+    PROBLEM = "problem"
+    UNSURE = "unsure"
+
+    @property
+    def sign(self) -> str:
+        """One character for people who do not see colours."""
+        return {Tone.GOOD: "✓", Tone.NOTICE: "i", Tone.PROBLEM: "✗", Tone.UNSURE: "?"}[self]
+
+    @property
+    def label(self) -> str:
+        """Short words for screen readers and plain text."""
+        return {
+            Tone.GOOD: "no problem found",
+            Tone.NOTICE: "explained",
+            Tone.PROBLEM: "problem found",
+            Tone.UNSURE: "not decided",
+        }[self]
+
+
+class Looks(enum.Enum):
+    """What a column holds."""
+
+    TEXT = "text"
+    NAME = "name"
+    """Of something in a file: a code span, or cut in the middle."""
+    CODE = "code"
+    """A command, or a place in source code: whole, as it can be copied."""
+    OP = "op"
+    QUIET = "quiet"
+    NUMBER = "number"
+    SENTENCE = "why"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TableCell:
+    """What a row has in a column; with a tone it is a judgement, with a link a page leads somewhere."""
+
+    text: str
+    tone: Tone | None = None
+    link: str = ""
+
+
+JUDGED = {True: TableCell("ok", Tone.GOOD), False: TableCell("fail", Tone.PROBLEM)}
+"""Whether something is within its limit."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """A column.
+
+    Attributes:
+        title: A word or two.
+        say: What it says of a row.
+        looks: What it holds.
+        full: The title where there is room.
+        beneath: For what is too long for a terminal: there at most so many distinct texts follow the table, each with
+            the numbers of its rows. None for a column wherever the table is drawn.
+    """
+
+    title: str
+    say: Callable[[T], str | TableCell]
+    looks: Looks = Looks.TEXT
+    full: str = ""
+    beneath: int | None = None
+
+    @property
+    def full_title(self) -> str:
+        """The title where there is room."""
+        return self.full or self.title
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table:
+    """A table, ready to be drawn.
+
+    Attributes:
+        title: What it is called.
+        noun: What a row is, for the number of those that are not shown.
+        columns: Those that have something to say.
+        rows: A cell for each of them.
+        notes: What follows it: what a sentence is about, and the sentence.
+    """
+
+    title: str
+    noun: str
+    columns: Sequence[Column[Any]]
+    rows: Sequence[Sequence[TableCell]]
+    notes: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        noun: str,
+        columns: Sequence[Column[T]],
+        rows: Iterable[T],
+        notes: Sequence[tuple[str, str]] = (),
+    ) -> "Table":
+        """Ask every column of every row; rows are numbered when some columns follow the table in a terminal."""
+        cells = [[_cell(column.say(row)) for column in columns] for row in rows]
+        kept = [index for index in range(len(columns)) if any(row[index].text not in _NOTHING for row in cells)]
+        heads: list[Column[Any]] = [columns[index] for index in kept]
+        drawn = [[row[index] for index in kept] for row in cells]
+        if any(column.beneath for column in columns):
+            heads.insert(0, Column("", str, Looks.NUMBER))
+            drawn = [[TableCell(str(number)), *row] for number, row in enumerate(drawn, 1)]
+        return cls(title, noun, heads, drawn, notes)
+
+    def beneath(self, most: int) -> Iterator[tuple[str, str]]:
+        """Yield what columns that are too long for a terminal say of the first rows, and of which."""
+        for index, column in enumerate(self.columns):
+            numbers: dict[str, list[str]] = {}
+            for number, row in enumerate(self.rows[:most], 1):
+                if column.beneath and row[index].text:
+                    numbers.setdefault(row[index].text, []).append(str(number))
+            for text, who in list(numbers.items())[: column.beneath]:
+                yield f"{', '.join(who)}, {column.title}", text
+
+
+def _cell(said: str | TableCell) -> TableCell:
+    return said if isinstance(said, TableCell) else TableCell(said)

@@ -1,0 +1,1 @@
+"""What is asked of an engine, as data; how its values are seen; and how its answers are kept."""

@@ -1,0 +1,240 @@
+"""Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
+
+An engine that can show inner values by itself is asked first; what it does not show is marked. Marking changes what
+engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
+ones and says whether they moved. What an engine refuses to show is left out where the caller wants to be told. Values
+are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds at most one batch.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.capabilities import Observes, ShowsValues
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, EngineHung, RunFailed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.runs.observation.refusals import Ask, Unseen, seen_in_parts, suspected_kinds
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+MARKED = "marked"
+"""In `Tally.seen`: captured by marking outputs."""
+
+UNKNOWN_BYTES = 4 << 20
+"""Assumed size of a value whose shape is not known before it is captured, until others like it have been."""
+
+
+def batches(
+    values: Sequence[str],
+    specs: Mapping[str, ValueSpec],
+    *,
+    batch_bytes: int | None,
+    unknown_bytes: float = UNKNOWN_BYTES,
+) -> list[tuple[str, ...]]:
+    """Split values, in order, into batches of at most ``batch_bytes`` each (a larger single value is its own batch).
+
+    Args:
+        values: Value names in topological order.
+        specs: Shapes and dtypes, as far as known.
+        batch_bytes: Largest batch; None for one batch.
+        unknown_bytes: Assumed size of a value whose shape or type is unknown.
+    """
+    if batch_bytes is None:
+        return [tuple(values)] if values else []
+    groups: list[tuple[str, ...]] = []
+    current: list[str] = []
+    size = 0.0
+    for value in values:
+        known = known_size(specs.get(value))
+        cost = unknown_bytes if known is None else known
+        if current and size + cost > batch_bytes:
+            groups.append(tuple(current))
+            current, size = [], 0.0
+        current.append(value)
+        size += cost
+    if current:
+        groups.append(tuple(current))
+    return groups
+
+
+def size_of(spec: ValueSpec | None) -> int:
+    """Return the bytes a value takes in memory; `UNKNOWN_BYTES` when its shape or type is unknown."""
+    known = known_size(spec)
+    return UNKNOWN_BYTES if known is None else known
+
+
+def known_size(spec: ValueSpec | None) -> int | None:
+    """Return the bytes a value takes in memory; None when its shape or type is unknown."""
+    if spec is None or spec.dtype is None or spec.shape is None:
+        return None
+    dimensions = [d for d in spec.shape if isinstance(d, int)]
+    if len(dimensions) < len(spec.shape):
+        return None
+    return math.prod(dimensions) * spec.dtype.numpy.itemsize
+
+
+def capture(
+    spec: EngineSpec,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    workspace: Workspace,
+    specs: Mapping[str, ValueSpec],
+    limits: Limits | None = None,
+    tally: Tally | None = None,
+    batch_bytes: int | None = None,
+    unseen: Callable[[Unseen], None] | None = None,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield ``(value name, array)`` for each wanted value, in topological order.
+
+    Values of unknown size are taken to be as large as those that were captured before, on average.
+
+    Args:
+        spec: Engine to run on.
+        model: The model whose values are wanted.
+        feed: One set of inputs.
+        values: Wanted value names (node outputs or graph outputs), in topological order.
+        workspace: For the marked model files.
+        specs: Shapes for batching.
+        limits: For isolated engines.
+        tally: Where to count.
+        batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
+        unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
+
+    Raises:
+        EngineError: When the engine refuses or fails the marked model.
+    """
+    tally = tally or Tally()
+    with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally) as watching:
+        waiting, unknown, unknown_bytes = list(values), 0, 0
+        while waiting:
+            assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
+            group, *_ = batches(waiting, specs, batch_bytes=batch_bytes, unknown_bytes=assumed)
+            del waiting[: len(group)]
+            found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
+            rest = [value for value in group if value not in found]
+            if rest:
+                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally)
+                try:
+                    marked = _marked(ask, model, rest, specs, unseen)
+                except EngineError as error:
+                    if unseen is None or not found or isinstance(error, EngineHung):
+                        raise
+                    marked = {}  # it shows what it can by itself, and takes no marked model at all
+                    unseen(Unseen(left_out=tuple(rest)))
+                found |= marked
+                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(marked)
+            sizes = [found[value].nbytes for value in group if value in found and known_size(specs.get(value)) is None]
+            unknown, unknown_bytes = unknown + len(sizes), unknown_bytes + sum(sizes)
+            for value in group:
+                if value in found:
+                    yield value, found.pop(value)
+
+
+def _marking(
+    spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+) -> Ask:
+    """Return what marks some values as outputs, runs once, and returns them."""
+
+    def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:
+        marked = select_outputs(model, values)
+        with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
+            found = runner.run(feed)
+        if lacking := [value for value in values if value not in found]:
+            raise RunFailed(
+                f"{spec} does not return '{lacking[0]}', which is marked as an output",
+                slug="engine-outputs-wrong",
+                cure="return one array per output of the model that is compiled",
+            )
+        return {value: found[value] for value in values}
+
+    return ask
+
+
+def _marked(
+    ask: Ask,
+    model: Model,
+    values: Sequence[str],
+    specs: Mapping[str, ValueSpec],
+    unseen: Callable[[Unseen], None] | None,
+) -> Mapping[str, np.ndarray]:
+    """Return values by marking them, where wanted without those that the engine refuses."""
+    try:
+        return ask(values)
+    except EngineError as error:
+        answers_otherwise = error.slug == "engine-outputs-wrong"  # it shows the model's own outputs, whatever is marked
+        if unseen is None or len(values) == 1 or answers_otherwise or isinstance(error, EngineHung):
+            raise
+        found, hidden = seen_in_parts(ask, values, suspected_kinds(model, values, specs, error.message), error)
+    unseen(hidden)
+    return found
+
+
+def _as_declared(array: np.ndarray, spec: ValueSpec | None) -> np.ndarray:
+    """Return an array in the type that the model gives the value; engines show what they really hold."""
+    if spec is None or spec.dtype is None:
+        return array
+    held = DType.from_numpy(array.dtype)
+    alike = (held.is_float and spec.dtype.is_float) or (held.is_integer and spec.dtype.is_integer)
+    return array.astype(spec.dtype.numpy) if alike and held is not spec.dtype else array
+
+
+class _Watching:
+    """An engine that shows inner values by itself, as far as it can; built when the first values are wanted.
+
+    Args:
+        spec: Engine to run on.
+        model: The model, untouched.
+        feed: Its inputs.
+        workspace: For its file.
+        limits: For isolated engines.
+        tally: Where to count.
+    """
+
+    def __init__(
+        self, spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+    ) -> None:
+        self._feed, self._tally = feed, tally
+        engine = create(spec, limits=limits)
+        options = engine.observing(spec.options) if isinstance(engine, Observes) else None
+        self._runner = None
+        if options is not None:
+            watched = spec.with_options(options)
+            self._runner = Runner(watched, model, workspace=workspace, limits=limits, tally=tally)
+
+    def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
+        """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""
+        if self._runner is None:
+            return {}
+        try:
+            session = self._runner.build()
+            if isinstance(session, ShowsValues) and (shown := dict(session.captured(self._feed.tensors, values))):
+                self._tally.checks += 1
+                self._tally.seen[session.observation] = self._tally.seen.get(session.observation, 0) + len(shown)
+                return shown
+        except EngineError:  # an engine that refuses to be watched may still take marked outputs
+            pass
+        self.close()
+        return {}
+
+    def close(self) -> None:
+        """Let the engine go; nothing is shown from now on."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,179 @@
+"""One question to an engine, as data: what is built, what it is fed with, and what is observed of it.
+
+Whatever measures, searches or judges describes what it wants to know as an `Experiment` and has the lab answer it
+(`tensortriage.runs.lab.Lab.answer`). An experiment is known by its content, never by who asks: the same one asked
+again, by another rung or in a resumed case, is answered from the case. An edit of a model (marked outputs, a piece cut
+out, ops each fed apart) is part of the model; what is overridden in a single run is not, so that runs share one build.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.compare.measured import Measured
+from tensortriage.engines.base import Choice, Plan
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed, feed_digest
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX
+from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MemoryStore, TensorStore
+
+NOTHING: TensorStore = MemoryStore({})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedOutputs:
+    """Observe the model's own outputs, nothing marked."""
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("outputs",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedValues:
+    """Observe tensors of some values, marked as outputs or shown by the engine itself.
+
+    Attributes:
+        names: The values, in topological order.
+        specs: Their dtypes and shapes, as far as the caller knows better than the model tells; sizes the batches.
+    """
+
+    names: tuple[str, ...]
+    specs: Mapping[str, ValueSpec] | None = None
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("values", list(self.names))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedFigures:
+    """Observe how far some values are from stored tensors; the tensors are compared as they come, and not kept.
+
+    Attributes:
+        names: The values, in topological order.
+        against: What they are compared with.
+        source: What the stored tensors are of, where that is not plain from model and feed.
+        tolerances: The user's tolerance by the name of a value that it judges.
+        partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.
+        floors: The tensors of those values are kept that are farther off than a healthy engine's, by these relative
+            floors; None to keep none.
+        kept_too: Whether those are kept as well that differ at all; for values that are small together.
+    """
+
+    names: tuple[str, ...]
+    against: TensorStore
+    source: str = ""
+    tolerances: Mapping[str, Tolerance] = dataclasses.field(default_factory=dict)
+    partly: bool = False
+    floors: Mapping[str, float] | None = None
+    kept_too: bool = False
+
+    @property
+    def specs(self) -> Mapping[str, ValueSpec]:
+        """Dtypes and shapes of the values: those of the stored tensors."""
+        return {name: self.against.spec(name) for name in self.names}
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others; what it is taken against is made of the same model and feed."""
+        judged = [[name, repr(tolerance)] for name, tolerance in self.tolerances.items()]
+        return ("figures", list(self.names), self.source, judged, self.floors is not None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedPlan:
+    """Observe what the engine really runs, and what it chose while building."""
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("plan",)
+
+
+Observation = ObservedOutputs | ObservedValues | ObservedFigures | ObservedPlan
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Experiment:
+    """One question to an engine.
+
+    Attributes:
+        engine: Who is asked.
+        model: What is built, edits included.
+        feed: Its inputs; None for what shows without a run.
+        observed: What is looked at.
+        injected: Value name to what replaces its result in this run, of a model that
+            `tensortriage.model.transforms.mark_outputs.inject` made; its other switches are off.
+        build: Number of the build; any but 0 is made anew and nothing that was kept on disk serves it.
+        repetition: Number of the run among equal ones; None for a run whose point is to be made again, so that it is
+            never answered from the case.
+        what: What is told while the engine is asked; empty for nothing.
+    """
+
+    engine: EngineSpec
+    model: Model
+    feed: Feed | None
+    observed: Observation = dataclasses.field(default_factory=ObservedOutputs)
+    injected: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    build: int = 0
+    repetition: int | None = 0
+    what: str = ""
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """The part of the key that is not engine, model or feed."""
+        injected = feed_digest(self.injected) if self.injected else ""
+        return (*self.observed.words, injected, self.build, self.repetition)
+
+    @property
+    def tensors(self) -> Mapping[str, np.ndarray]:
+        """What the model is fed with: the feed, and every switch with its replacement."""
+        fed = dict(self.feed.tensors) if self.feed is not None else {}
+        for spec in self.model.inputs:
+            value = spec.name.removeprefix(USE_PREFIX)
+            if spec.name.startswith(USE_PREFIX):
+                fed[spec.name] = np.array(value in self.injected)
+            elif spec.name.startswith(INJECT_PREFIX):
+                fed[spec.name] = self._replacement(spec)
+        return fed
+
+    def _replacement(self, spec: ValueSpec) -> np.ndarray:
+        """Return what an overridable value is fed with; where its switch is off any array of its type does."""
+        value = spec.name.removeprefix(INJECT_PREFIX)
+        if value in self.injected:
+            return np.asarray(self.injected[value])
+        assert spec.dtype is not None
+        return np.zeros([d if isinstance(d, int) else 1 for d in spec.shape or ()], spec.dtype.numpy)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measurement:
+    """What came of an experiment.
+
+    Attributes:
+        tensors: What was observed, or kept of what was measured.
+        figures: How far it was from what it was held against.
+        unseen: Values that the engine did not show.
+        plan: What the engine runs; None when it does not tell, or was not asked.
+        choices: What it chose while building.
+        seconds: Wall time of one run.
+        build_seconds: Wall time of the build that was made for it; 0 where a session was open.
+        builds_made: How often the session has built for shapes that it was fed, by then; 0 for those that do not.
+    """
+
+    tensors: TensorStore = NOTHING
+    figures: Measured = dataclasses.field(default_factory=lambda: Measured({}))
+    unseen: Unseen = dataclasses.field(default_factory=Unseen)
+    plan: Plan | None = None
+    choices: tuple[Choice, ...] = ()
+    seconds: float = 0.0
+    build_seconds: float = 0.0
+    builds_made: int = 0

@@ -1,0 +1,90 @@
+"""Fields that the requests of several commands have, each with its option."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensortriage.cluster.cluster_spec import ClusterSpec
+from tensortriage.engines.spec import PLAIN
+from tensortriage.values.options import option, part, request
+from tensortriage.values.output_files import Place
+from tensortriage.values.text import parse_bytes
+
+if TYPE_CHECKING:
+    from tensortriage.engines.base import Limits
+    from tensortriage.runs.scripts import Metric
+
+BATCH_BYTES = 1 << 30
+"""Captured tensors held at once unless told otherwise."""
+LOW_MEMORY_BATCH_BYTES = 64 << 20
+"""Captured tensors held at once with ``--low-memory``."""
+LIMITS, RESULT = "Limits", "Result"
+WHOLE = "Run this command, which asks one thing after the other, on a node of it: "
+
+
+@request
+class LimitOptions:
+    """What bounds engines that work in a process of their own."""
+
+    timeout: float | None = option("--timeout", "SECONDS", "Time limit of each build or run of an engine in its own "
+                                   "process.", default=None, above=0, group=LIMITS)  # fmt: skip
+    memory_limit: str = option("--memory-limit", "BYTES", "Memory limit of an engine in its own process, e.g. 8G.",
+                               default="")  # fmt: skip
+
+    def value(self) -> "Limits":
+        """Return the limits; the defaults where they are not given."""
+        from tensortriage.engines.base import Limits
+
+        return Limits(self.timeout or Limits().build_seconds, self.timeout, parse_bytes(self.memory_limit))
+
+
+@request
+class MetricOptions:
+    """A task metric of the user's own."""
+
+    script: str = option("--metric-script", "FILE.py[:FUNCTION]", "Task metric of outputs and feed.", default="")
+    limits: "Limits" = part(factory=LimitOptions)
+
+    def value(self) -> "Metric | None":
+        """Return the metric, which is held to the limits; None without a script."""
+        from tensortriage.runs.scripts import METRIC, ScriptFunction
+
+        return ScriptFunction(self.script, METRIC, self.limits).number if self.script else None
+
+
+def reference_field(text: str = "Engine taken as right.") -> str:
+    """Declare the engine that is taken as right."""
+    return option("--reference -r", "ENGINE", text, default=str(PLAIN))
+
+
+def target_field(text: str = "Engine under suspicion, NAME[:key=value,...].", **more: Any) -> Any:
+    """Declare the engine that is asked about; without it the command says which there are."""
+    return option("--target -t", "ENGINE", text, needed=False, **more)
+
+
+def samples_field(default: int, text: str = "Largest number of feeds to run.", **more: Any) -> Any:
+    """Declare how many feeds are used."""
+    return option("--samples", "N", text, default=default, least=1, **more)
+
+
+def case_field(
+    names: str = "--case",
+    default: str = "triage-case",
+    text: str = "Directory of the case; a case that is already there is resumed.",
+) -> Path:
+    """Declare the directory of the case."""
+    return option(names, "DIR", text, default=Path(default), writes=Place.FOLDER, always=True, group=RESULT)
+
+
+def external_data_field(**more: Any) -> Any:
+    """Declare where the weights outside the model file are."""
+    return option("--external-data-dir --load-external-data --ext", "DIR",
+                  "Directory of the external data, if they do not lie beside the model.",
+                  default=None, **{"rare": True, **more})  # fmt: skip
+
+
+def cluster_field(text: str = "Run checks there: ", **more: Any) -> Any:
+    """Declare where checks, or the command as a whole, run."""
+    return option("--cluster", "WHERE",
+                  f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "
+                  "add what each needs: ,gpus=1 ,tag=NAME.",
+                  default=None, read=ClusterSpec.parse, **more)  # fmt: skip

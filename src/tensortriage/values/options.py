@@ -1,0 +1,222 @@
+"""An option of a command line is declared once: on the field of the request that it fills, or on a command's parameter.
+
+A declaration is plain data, which the command line makes parsers, checks, help and requests of; nothing of it is needed
+to make a request in Python. A field that is itself a request, or that several options make together, is a `part`.
+"""
+
+import dataclasses
+import importlib
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar, dataclass_transform, overload
+
+from tensortriage.values.output_files import Place
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+DECLARED = "tensortriage.options"
+"""Where the metadata of a field keep what is declared of it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """How one option is written, and what it stands for.
+
+    Attributes:
+        names: Its names, the first of which is its own; none for an argument, which stands at its place.
+        metavar: What its value is called; ``NAME...`` takes values up to the next option. Empty for a flag.
+        help: What it does, one sentence.
+        group: Heading in the help; empty for that of the option before it.
+        rare: Whether only --help-all lists it.
+        hidden: Whether nothing lists it.
+        needed: Whether the command line is refused without it.
+        several: Whether it may be given several times, each with one value.
+        words: How many words each value has.
+        choices: The words it takes; empty for any, or for those of the field's enum.
+        least: Smallest number.
+        most: Largest number.
+        above: Number that it must exceed.
+        below: Number that it must stay under.
+        reads: Whether it names a place that is read, kept as the word that was given.
+        writes: What is written at the place it names; None where nothing is.
+        rewrites: Whether a file that is read may be written again.
+        always: Whether its default is written too.
+        empty: What it means without a value; None where it needs one.
+        value: What a flag stands for.
+        slug: Slug of the error when another flag of the same field is given too; empty for ``usage``.
+        read: What makes the field's value of the words, or ``module:function`` where that is dear to import.
+        each: The same, for each of several words.
+    """
+
+    names: tuple[str, ...]
+    metavar: str = ""
+    help: str = ""
+    group: str = ""
+    rare: bool = False
+    hidden: bool = False
+    needed: bool = False
+    several: bool = False
+    words: int = 1
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    reads: bool = False
+    writes: Place | None = None
+    rewrites: bool = False
+    always: bool = False
+    empty: str | None = None
+    value: Any = None
+    slug: str = ""
+    read: Callable[[Any], Any] | str | None = None
+    each: Callable[[str], Any] | str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which the command line keeps its words."""
+        name = self.names[0] if self.names else self.metavar.lower()
+        return name.partition("/")[0].lstrip("-").replace("-", "_")
+
+    @property
+    def many(self) -> bool:
+        """Whether it may stand for several values."""
+        return self.several or self.metavar.endswith("...")
+
+
+class OptionSet(Protocol[T_co]):
+    """A class whose fields are options that make one value together."""
+
+    def value(self) -> T_co:
+        """Return the value."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OptionPart:
+    """A value that several options make together.
+
+    Attributes:
+        factory: The request, or `OptionSet`, whose fields declare the options; or ``module:class``, with the fields
+            that are declared here and no others, for a class that is dear to import.
+        group: Heading for all of them; empty for their own.
+        fields: Fields that are declared otherwise here; None, or any other value, for one without an option.
+    """
+
+    factory: Callable[..., Any] | str
+    group: str = ""
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def make(self, given: Mapping[str, Any]) -> Any:
+        """Return the value of fields."""
+        made = resolved(self.factory)(**given)
+        return made.value() if hasattr(made, "value") else made
+
+    def default(self) -> Any:
+        """Return the value without any option."""
+        given = {name: default_of(field) for name, field in self.fields.items() if field is not None}
+        return self.make({name: value for name, value in given.items() if value is not dataclasses.MISSING})
+
+
+def resolved(named: Callable[..., Any] | str) -> Callable[..., Any]:
+    """Return what is meant by ``module:name``; anything else is itself."""
+    if not isinstance(named, str):
+        return named
+    module, _, path = named.partition(":")
+    found: Callable[..., Any] = operator.attrgetter(path)(importlib.import_module(module))
+    return found
+
+
+def default_of(field: Any) -> Any:
+    """Return the default of a field, or the value that stands in its place."""
+    if not isinstance(field, dataclasses.Field):
+        return field
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _field(declared: object, default: Any, default_factory: Any) -> Any:
+    metadata = {DECLARED: declared}
+    if default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=default_factory, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@overload
+def option(names: str, metavar: str, help: str, *, default: T, **more: Any) -> T: ...
+@overload
+def option(names: str, metavar: str, help: str, *, default_factory: Callable[[], T], **more: Any) -> T: ...
+@overload
+def option(names: str, metavar: str, help: str, **more: Any) -> Any: ...
+def option(
+    names: str,
+    metavar: str,
+    help: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    default_factory: Any = dataclasses.MISSING,
+    **more: Any,
+) -> Any:
+    """Declare an option that takes a value.
+
+    Args:
+        names: Its names, apart by spaces.
+        metavar: What its value is called; with ``...`` for several.
+        help: What it does.
+        default: The field's value without it; without a default the option is needed.
+        default_factory: The same, made anew.
+        **more: See `Option`.
+    """
+    more.setdefault("needed", default is dataclasses.MISSING and default_factory is dataclasses.MISSING)
+    return _field((Option(tuple(names.split()), metavar, help, **more),), default, default_factory)
+
+
+@overload
+def flag(names: str, help: str, *, default: T, **more: Any) -> T: ...
+@overload
+def flag(names: str, help: str, *, default: bool = False, **more: Any) -> bool: ...
+def flag(names: str, help: str, *, default: Any = False, **more: Any) -> Any:
+    """Declare an option without a value: of a truth it is the other one than the default."""
+    value = more.pop("value", not default)
+    return _field((Option(tuple(names.split()), "", help, value=value, **more),), default, dataclasses.MISSING)
+
+
+def flags(*each: tuple[str, Any, str], default: T, **more: Any) -> T:
+    """Declare options without values, each with names, what it stands for and what it does; they exclude each other."""
+    declared = tuple(Option(tuple(names.split()), "", text, value=value, **more) for names, value, text in each)
+    made: T = _field(declared, default, dataclasses.MISSING)
+    return made
+
+
+@overload
+def argument(metavar: str, *, default: T) -> T: ...
+@overload
+def argument(metavar: str) -> Any: ...
+def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a word that stands at its place on the command line; with ``...`` all words there."""
+    return _field((Option((), metavar, needed=default is dataclasses.MISSING),), default, dataclasses.MISSING)
+
+
+@overload
+def part(*, factory: Callable[..., OptionSet[T]], group: str = "", **fields: Any) -> T: ...
+@overload
+def part(*, factory: Callable[..., T], group: str = "", **fields: Any) -> T: ...
+@overload
+def part(*, factory: str, group: str = "", **fields: Any) -> Any: ...
+def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -> Any:
+    """Declare a field that is made of several options.
+
+    Args:
+        factory: The request, or `OptionSet`, that declares them; see `OptionPart`.
+        group: Heading for all of them.
+        **fields: Fields that are declared otherwise here; None, or any other value, for one without an option.
+    """
+    declared = OptionPart(factory, group, fields)
+    return _field(declared, dataclasses.MISSING, declared.default)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, part, dataclasses.field)
+)
+def request(made: type[T]) -> type[T]:
+    """Make a frozen dataclass of a class whose fields may be options."""
+    return dataclasses.dataclass(frozen=True, kw_only=True, slots=True)(made)

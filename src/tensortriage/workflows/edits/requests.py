@@ -1,0 +1,375 @@
+"""What edits of models are asked for, each field with its option; light to import, for help is made of it."""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.runs.feeds.feed_request import FEED_FORMATS, FeedRequest, shapes_field
+from tensortriage.runs.request_fields import external_data_field
+from tensortriage.values.options import argument, flag, option, part, request
+from tensortriage.values.output_files import Place
+from tensortriage.values.text import parse_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tensortriage.compare.judgement.judgement import Judgement
+    from tensortriage.compare.metrics.tensor_metrics import Metrics
+    from tensortriage.inputs.feed import Feed
+    from tensortriage.inputs.syntax import Shape
+    from tensortriage.model.cutting.node_selection import NodeChoice
+    from tensortriage.model.model import ExternalData, ExternalLayout, Model
+    from tensortriage.model.transforms.constant_folding import FoldOptions
+    from tensortriage.values.dtype import DType, Precision
+    from tensortriage.values.spec import ValueSpec
+    from tensortriage.workflows.common.output_selection import OutputChoice
+
+FILES, PROOF, SHAPES = "Files", "Verification", "Shape inference"
+CUT, EDITS, FOLDING, FORMAT, OUTPUTS = "What to cut out", "Edits", "Constant folding", "Format", "Outputs"
+NODES = "tensortriage.model.cutting.node_selection:NodeChoice"
+CHOICE = "tensortriage.workflows.common.output_selection:OutputChoice"
+FEED_NAMES = "--load-inputs --load-input-data"
+
+
+class Verify(enum.Enum):
+    """Whether an edit is proven: when possible, always (else it is an error), or never."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+    @classmethod
+    def of(cls, word: bool) -> "Verify":
+        """Return what ``--verify`` or ``--no-verify`` says."""
+        return cls.ALWAYS if word else cls.NEVER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """A model to edit.
+
+    Attributes:
+        path: ONNX file.
+        mend_names: Whether values that several nodes make under one name are told apart.
+    """
+
+    # fmt: off
+    path: Path = argument("MODEL")
+    external_data_dir: Path | None = external_data_field(group=FILES)
+    ignore_external_data: bool = flag(
+        "--ignore-external-data", "Do not read external data; OUT refers to them as MODEL does. The weights are then "
+        "unknown, and nothing is verified.", rare=True)
+    # fmt: on
+    mend_names: bool = False
+
+    def load(self) -> "Model":
+        """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
+        from tensortriage.model.model import Model
+
+        model = Model.load(
+            self.path,
+            external_data_dir=self.external_data_dir,
+            ignore_external_data=self.ignore_external_data,
+            mend_names=self.mend_names,
+        )
+        return model if self.external_data_dir is None else Model.from_ir(model.ir)
+
+
+@request
+class LayoutOptions:
+    """Where the weights of a written model go.
+
+    Attributes:
+        embed: Whether they go into its own file.
+        usual: Where they go unless an option says, a name of `tensortriage.model.model.ExternalData`.
+    """
+
+    # fmt: off
+    location: str | None = option(
+        "--save-external-data --external-data-path", "[FILE]", "Write the weights to one file beside the model  "
+        "[default name: OUT.data]. Without this option they stay where they are: embedded, or in their files when OUT "
+        "lies in the same directory.", default=None, empty="")
+    threshold: str = option(
+        "--external-data-size-threshold", "BYTES", "Smaller weights stay in the model file, e.g. 1K  [default: 1024].",
+        default="", rare=True)
+    apart: bool = flag("--no-save-all-tensors-to-one-file", "One file per weight, in a directory.", rare=True)
+    # fmt: on
+    embed: bool = False
+    usual: str = "LEAVE"
+
+    def value(self) -> "ExternalData | ExternalLayout":
+        """Return where the weights go.
+
+        Raises:
+            UsageError: When an option refines --save-external-data without it (``option-needs-another``), or they
+                would go to two places (``usage``).
+        """
+        from tensortriage.model.model import ExternalData, ExternalLayout
+
+        threshold = parse_bytes(self.threshold) if self.threshold != "0" else 0
+        if self.location is not None:
+            if self.embed:
+                message = "--embed-weights and --save-external-data contradict each other"
+                raise UsageError(message, slug="usage", cure="give one of them")
+            return ExternalLayout(self.location, 1024 if threshold is None else threshold, not self.apart)
+        if threshold is not None or self.apart:
+            raise UsageError(
+                "--external-data-size-threshold and --no-save-all-tensors-to-one-file apply only to weights that are "
+                "saved in files of their own",
+                slug="option-needs-another",
+                cure="add --save-external-data",
+            )
+        return ExternalData.AUTO if self.embed else ExternalData[self.usual]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """Where an edited model goes.
+
+    Attributes:
+        external_data: Where its weights go.
+    """
+
+    path: Path = option("--output -o", "OUT", "ONNX file to write.", writes=Place.FILE, group=FILES)
+    external_data: "ExternalData | ExternalLayout" = part(factory=LayoutOptions)
+
+    def write(self, model: "Model") -> None:
+        """Write the model."""
+        model.save(self.path, external_data=self.external_data)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The model file, and the data file that may be written with it."""
+        location = getattr(self.external_data, "location", "")
+        return self.path, self.path.parent / (location or f"{self.path.name}.data")
+
+
+def feeding_field(names: str = FEED_NAMES, *, shapes: Any = None) -> FeedRequest:
+    """Declare real data for the proof; ``--inputs`` means something else in some commands."""
+    paths = option(names, "PATH...", f"Real data for the verification: {FEED_FORMATS}", default=(), reads=True)
+    return part(factory=FeedRequest, group=PROOF, limits=None, paths=paths, shapes=shapes)
+
+
+def verify_field(text: str = "") -> Verify:
+    """Declare whether the result is proven."""
+    usual = (
+        "Run the model before and after the edit on ONNX Runtime, and refuse the edit if outputs moved beyond the "
+        "noise floor  [default: when the model can be run and its weights are below 2 GiB]."
+    )
+    return option("--verify/--no-verify", "", text or usual, default=Verify.AUTO, read=Verify.of, group=PROOF)
+
+
+class EditJudge(Protocol):
+    """Decides how far outputs may move."""
+
+    def judge(
+        self, feed: "Feed", metrics: "Mapping[str, Metrics]", references: "Mapping[str, np.ndarray]"
+    ) -> "Mapping[str, Judgement]":
+        """Judge outputs of one feed; see `tensortriage.workflows.common.noise_floor_judge.FloorJudge`."""
+        ...
+
+
+@request
+class ProofRequest:
+    """How to prove an edit.
+
+    Attributes:
+        feeding: Where the samples come from; at most 8 are used.
+        outputs: The outputs that must not move; None for all. With none, only that the edited model runs is proven.
+        engines: What may run the edited model, the first that can.
+        judge: Makes the judge of an edit from the model before it; by default fp32 floors.
+    """
+
+    verify: Verify = verify_field()
+    feeding: FeedRequest = feeding_field()
+    outputs: Sequence[str] | None = None
+    engines: Sequence[EngineSpec] = (PLAIN,)
+    judge: "Callable[[Model], EditJudge] | None" = None
+
+
+def outputs_field(prefix: str, **more: Any) -> Any:
+    """Declare which values become outputs."""
+    return part(
+        factory=CHOICE,
+        mark=option(f"--{prefix}outputs", "NAME...", "New outputs, instead of the model's own: names, patterns, '*' or "
+                    "'mark all'.", default=(), **more),
+        exclude=option(f"--{prefix}exclude-outputs", "NAME...", "Outputs to leave out.", default=(), **more),
+        by_type=option(f"--{prefix}outputs-by-type", "OP...", "Results of every node of these op types become outputs.",
+                       default=(), **more),
+    )  # fmt: skip
+
+
+def infer_field(text: str = "Infer shapes and declare them.") -> bool:
+    """Declare whether shapes are inferred."""
+    return flag("--shape-inference --do-shape-inference", text, rare=True, group=SHAPES)
+
+
+def no_inference_field() -> bool:
+    """Declare whether no shapes are inferred."""
+    return flag("--no-shape-inference", "Declare no inferred shapes.", default=True, group=SHAPES)
+
+
+@request
+class FoldArguments:
+    """How constants are folded."""
+
+    # fmt: off
+    fold: bool = flag("--fold-constants", "Compute what does not depend on the inputs.", group=FOLDING)
+    limit: str = option(
+        "--fold-size-threshold", "BYTES", "Do not fold results larger than this, e.g. 16M  [default: 1G].", default="")
+    passes: int | None = option(
+        "--num-passes --num-const-fold-passes", "N", "Folding passes  [default: until nothing changes].",
+        default=None, least=1, rare=True)
+    shapes: bool = flag(
+        "--no-fold-shapes", "Do not fold Shape nodes and what depends on them.", default=True, rare=True)
+    infer: bool = no_inference_field()
+    infer_each: bool = flag(
+        "--no-per-pass-shape-inference", "No shape inference before each folding pass.",
+        default=True, rare=True, group=FOLDING)
+    # fmt: on
+
+    def value(self) -> "FoldOptions | None":
+        """Return how constants are folded; None when they are not.
+
+        Raises:
+            UsageError: When an option refines --fold-constants without it (``option-needs-another``).
+        """
+        from tensortriage.model.transforms.constant_folding import FoldOptions
+
+        limit = parse_bytes(self.limit)
+        if self.fold:
+            most = {} if limit is None else {"max_result_bytes": limit}
+            return FoldOptions(
+                passes=self.passes, shapes=self.shapes, infer_shapes=self.infer and self.infer_each, **most
+            )
+        if limit is not None or self.passes or not self.shapes or not self.infer_each:
+            raise UsageError(
+                "options of constant folding without --fold-constants",
+                slug="option-needs-another",
+                cure="add --fold-constants",
+            )
+        return None
+
+
+_WITH_SHAPES = feeding_field(f"--inputs {FEED_NAMES}", shapes=shapes_field(rare=True, group=SHAPES))
+
+
+@request
+class SanitizeRequest:
+    """What to do to a model.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        fold: How to fold constants; None not to.
+        feeding: Data for running the model.
+        proof: How to prove the result.
+        strict: Whether a shape for what is no input is an error; else it is warned about.
+    """
+
+    # fmt: off
+    input_shapes: "Mapping[str, Shape]" = option(
+        "--override-input-shapes --override-inputs", "NAME:SHAPE...",
+        "New shapes of the inputs, e.g. x:[1,3,224,224] ids:[batch,128].",
+        default_factory=dict, read="tensortriage.inputs.syntax:parse_shapes", group=EDITS)
+    outputs: "OutputChoice" = outputs_field("")
+    clean: bool = flag("--cleanup", "Remove nodes and weights that no output depends on.")
+    bounds: Mapping[str, int] = option(
+        "--set-unbounded-dds-upper-bound", "[NAME:]N...", "Limit data-dependent sizes by a Min node; without NAME all "
+        "those that 'inspect model' lists.",
+        default_factory=dict, read="tensortriage.inputs.syntax:parse_bounds", rare=True)
+    to_fp16: bool = flag("--fp-to-fp16", "Convert to fp16; see triage convert.", rare=True)
+    infer_shapes: bool = no_inference_field()
+    run_for_shapes: bool = flag(
+        "--force-fallback-shape-inference", "Run the model and declare the shapes of that run; all become static.",
+        rare=True)
+    fold: "FoldOptions | None" = part(factory=FoldArguments)
+    source: Source = part(factory=Source, mend_names=True)
+    target: Target = part(factory=Target)
+    feeding: FeedRequest = _WITH_SHAPES
+    proof: ProofRequest = part(factory=ProofRequest, feeding=_WITH_SHAPES)
+    # fmt: on
+    strict: bool = True
+
+
+@request
+class ExtractRequest:
+    """What to cut out.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
+        inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
+        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
+            the chosen nodes.
+        feeding: Data for running the model.
+        keep_data: Whether the data that lead to the cut, and what it must give, are written beside it.
+    """
+
+    # fmt: off
+    inputs: "Mapping[str, ValueSpec] | None" = option(
+        "--inputs", "NAME:SHAPE:TYPE...", "Values at which the cut starts, e.g. x:[1,3]:float32 or x:auto:auto  "
+        "[default: the inputs].", default=None, read="tensortriage.inputs.syntax:parse_metadata", group=CUT)
+    outputs: "Mapping[str, DType | None] | None" = option(
+        "--outputs", "NAME:TYPE...", "Values at which the cut ends, e.g. y:float32 or y:auto  [default: the outputs].",
+        default=None, read="tensortriage.inputs.syntax:parse_outputs")
+    nodes: "NodeChoice" = part(
+        factory=NODES,
+        names=option("--nodes", "NAME...", "Nodes to cut out: names and patterns.", default=()),
+        ranges=option("--node-range", "FIRST LAST", "Nodes from FIRST to LAST in topological order: names or "
+                      "positions.", default=(), several=True, words=2),
+        op_types=option("--op-types", "OP...", "Every node of these op types.", default=()),
+        scopes=option("--scope", "MODULE...", "Every node of a module of the network, e.g. encoder.layer.3 or "
+                      "encoder.layer.*.mlp.", default=()))
+    body: str = option(
+        "--body", "NODE[:BRANCH]", "Cut inside the body of this If, Loop or Scan; alone: the whole body.", default="")
+    infer_shapes: bool = infer_field("Infer shapes even where types and ranks are declared.")
+    run_for_shapes: bool = flag(
+        "--force-fallback-shape-inference", "Take types and shapes from a run of the model; all become static.",
+        rare=True)
+    source: Source = part(factory=Source)
+    target: Target = part(factory=Target, external_data=part(factory=LayoutOptions, usual="AUTO"))
+    verify: Verify = verify_field()
+    feeding: FeedRequest = feeding_field(
+        shapes=shapes_field("--model-input-shapes --model-inputs", rare=True, group=SHAPES))
+    # fmt: on
+    keep_data: bool = False
+
+
+@request
+class ConvertRequest:
+    """What to convert a model to.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        kept: Nodes that stay float32.
+        proof: How to prove the result.
+        precision: Number format; None to leave it.
+    """
+
+    # fmt: off
+    kept: "NodeChoice" = part(
+        factory=NODES, group=FORMAT,
+        names=option("--keep-nodes", "NAME...", "Nodes that stay fp32: names and patterns of nodes or modules.",
+                     default=()),
+        op_types=option("--keep-op-types", "OP...", "Op types that stay fp32.", default=()),
+        scopes=option("--keep-scopes", "MODULE...", "Modules of the network that stay fp32, e.g. encoder.layer.3.",
+                      default=()))
+    keep_io_types: bool = flag(
+        "--convert-io-types", "Inputs and outputs get the format too  [default: they stay fp32].", default=True)
+    opset: int | None = option("--opset", "N", "Raise the opset of the model.", default=None, least=1)
+    outputs: "OutputChoice" = outputs_field("onnx-", rare=True, group=OUTPUTS)
+    infer_shapes: bool = infer_field()
+    source: Source = part(factory=Source)
+    target: Target = part(factory=Target, external_data=part(factory=LayoutOptions, embed=flag(
+        "--embed-weights", "Move the weights of external data files into the model file.", group=FORMAT)))
+    proof: ProofRequest = part(factory=ProofRequest, feeding=feeding_field(
+        f"--inputs {FEED_NAMES}", shapes=shapes_field(group=SHAPES)))
+    # fmt: on
+    precision: "Precision | None" = None

@@ -1,0 +1,231 @@
+"""What commands are asked for, each field with its option; light to import, for help is made of it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortriage.builds.goal import BuildGoal
+from tensortriage.cluster.cluster_spec import ClusterSpec
+from tensortriage.compare.judgement.tolerance_options import ToleranceOptions
+from tensortriage.runs.commands.check_options import CheckOptions, artifact_field, keep_artifact_field
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.request_fields import (
+    BATCH_BYTES,
+    LIMITS,
+    LOW_MEMORY_BATCH_BYTES,
+    RESULT,
+    LimitOptions,
+    case_field,
+    cluster_field,
+    external_data_field,
+    reference_field,
+    samples_field,
+    target_field,
+)
+from tensortriage.values.options import argument, flag, option, part, request
+from tensortriage.values.output_files import Place
+
+if TYPE_CHECKING:
+    from tensortriage.compare.judgement.tolerance import Tolerance
+    from tensortriage.engines.base import Limits
+    from tensortriage.runs.commands.check import CheckSpec
+    from tensortriage.values.dtype import Precision
+
+ENGINE, ENGINES, INPUTS = "Engine", "Engines", "Inputs"
+
+
+@request
+class DiagnoseRequest:
+    """What to diagnose.
+
+    Attributes:
+        model: ONNX file taken as right.
+        network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
+        in_blocks: Whether a model that does not fit into memory is cut.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str = target_field(group=ENGINES)
+    against: str = option(
+        "--against", "ENGINE", "A second version, precision or engine: where do the two diverge first, and which of "
+        "them is wrong?", default="")
+    reference: str = reference_field()
+    target_model: Path | None = option(
+        "--target-model", "FILE", "ONNX file that the target runs, if it is not MODEL.", default=None)
+    network: str = option(
+        "--torch", "FILE.py:FUNCTION", "PyTorch network that MODEL was exported from, to tell a fault of the export "
+        "from one of the engine. Without MODEL, the network is exported first.", default="", read="torch:{}".format)
+    external_data_dir: Path | None = external_data_field()
+    feeding: FeedRequest = part(factory=FeedRequest, most=samples_field(8))
+    sweep: Mapping[str, tuple[int, ...]] = option(
+        "--sweep", "DIM=SIZE[,SIZE]", "Sizes of a dynamic dimension to run as well, to learn at which shapes the "
+        "target fails, e.g. batch=1,2,8.",
+        default_factory=dict, several=True, read="tensortriage.inputs.generated.size_sweep:parse_sweep", group=INPUTS)
+    random_too: bool = flag("--no-random-data", "Do not try random data when real data pass.", default=True, rare=True)
+    case: Path = case_field("--case --output -o")
+    emit_breakers: Path | None = option(
+        "--emit-breakers", "FILE", "Write the model with the extra outputs that keep the engine from fusing, if they "
+        "cure the fault.", default=None, writes=Place.FILE)
+    fix: Path | None = option(
+        "--fix", "FILE", "Write the model with a fix that was verified on the target.",
+        default=None, writes=Place.FILE)
+    repro: bool = flag("--no-repro", "Do not write the culprit as a reproducer of its own.", default=True, rare=True)
+    tolerance: "Tolerance | None" = part(factory=ToleranceOptions, group="Judgement")
+    builds: int | None = option(
+        "--builds", "N", "How often to build the target again; default: 1 if it fails or its builds may differ (2 if "
+        "cheap).", default=None, least=0)
+    limits: "Limits" = part(factory=LimitOptions)
+    budget_seconds: float | None = option(
+        "--budget", "SECONDS", "Time limit of the whole diagnosis; questions that are left out for lack of time are "
+        "listed.", default=None, above=0, group=LIMITS)
+    batch_bytes: int | None = flag(
+        "--low-memory", "Capture tensors in small batches.", default=BATCH_BYTES, value=LOW_MEMORY_BATCH_BYTES)
+    # fmt: on
+    in_blocks: bool = True
+
+
+@request
+class StepsRequest:
+    """What to run step by step.
+
+    Attributes:
+        model: ONNX file.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str = target_field(group=ENGINES)
+    reference: str = reference_field()
+    external_data_dir: Path | None = external_data_field()
+    steps: int | None = option(
+        "--steps", "N", "Number of steps  [default: one per sample of --inputs; 16 if there is one or none].",
+        default=None, least=1, group="Steps")
+    carry: Sequence[str] = option(
+        "--carry", "OUTPUT=INPUT", "Output that is an input of the next step, with one * on both sides for several; "
+        "repeatable; 'none' for nothing  [default: found by name].", default=())
+    between: str = option(
+        "--between", "FILE.py[:FUNCTION]", "next_feed(outputs, feed, step) -> inputs of the next step, such as a "
+        "diffusion scheduler.", default="")
+    logits: str = option(
+        "--logits", "OUTPUT", "Output of scores over the vocabulary  [default: the one called logits].", default="")
+    free_running: bool = flag(
+        "--free-running", "Also let both engines generate alone, and judge the first token that differs.")
+    self_check: bool = flag(
+        "--self-check", "Hold the target's steps against its own run of the whole sequence; no reference is asked.")
+    drift: bool = flag("--no-drift", "Do not run the target on its own states as well.", default=True, rare=True)
+    diagnosis: bool = flag(
+        "--no-diagnosis", "Do not diagnose the first wrong step; print the command that would.",
+        default=True, rare=True)
+    feeding: FeedRequest = part(factory=FeedRequest)
+    case: Path = case_field("--case --output -o")
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
+
+
+@request
+class ConsistencyRequest:
+    """What to check for contradictions.
+
+    Attributes:
+        model: ONNX file.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str = target_field(group=ENGINE)
+    streams: bool = flag(
+        "--no-streams", "Do not run two sessions at the same time.", default=True, rare=True)
+    external_data_dir: Path | None = external_data_field()
+    rows: int | None = option(
+        "--rows", "N", "Number of rows in a batch  [default: 8, or that of the first feed if larger].",
+        default=None, least=2, group="Rows")
+    batch_dimension: str = option(
+        "--batch-dimension", "NAME", "Dynamic dimension that is the batch  [default: the first axis].", default="")
+    feeding: FeedRequest = part(factory=FeedRequest)
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
+
+
+@request
+class LintRequest:
+    """What to lint.
+
+    Attributes:
+        model: ONNX file.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str | None = option(
+        "--target -t", "ENGINE", "Engine on which every node is tried alone.",
+        default="onnxruntime", group=ENGINE)
+    formats: "tuple[Precision, ...]" = option(
+        "--precision", "WORD...", "Formats that the model is meant for (fp16, bf16, ...); their traps are problems, "
+        "not hints.", default=(), each="tensortriage.values.dtype:Precision.parse", group="Aims")
+    external_data_dir: Path | None = external_data_field(group="Files")
+    feeding: FeedRequest = part(factory=FeedRequest, most=1)
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
+
+
+@request
+class BuildRequest:
+    """What to build, and who judges.
+
+    Attributes:
+        model: ONNX file.
+        target: Spec of the engine.
+        check: Command that judges; None to compare with the reference.
+        save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
+        load_tactics: Tactics that every build is given.
+        record: Whether builds tell their tactics, where the engine can: some engines then build differently.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str = target_field("Engine to build, NAME[:key=value,...].", default="", group=ENGINES)
+    reference: str = reference_field("Engine taken as right (without --check).")
+    tolerance: "Tolerance | None" = part(factory=ToleranceOptions)
+    external_data_dir: Path | None = external_data_field()
+    goal: BuildGoal = part(factory=BuildGoal)
+    record: bool = flag(
+        "--no-tactics", "Build exactly as deployed: recording tactics may change what an engine builds.", default=True)
+    check: "CheckSpec | None" = part(factory=CheckOptions)
+    output: Path | None = option(
+        "--output -o", "FILE", "File for the good engine, which can be built again.",
+        default=None, writes=Place.FILE, group=RESULT)
+    case: Path = case_field()
+    artifact: Path = artifact_field("polygraphy_debug.engine", "File in which the check finds the engine to judge.")
+    keep_artifact: bool = keep_artifact_field()
+    feeding: FeedRequest = part(
+        factory=FeedRequest, most=samples_field(2, "Largest number of feeds to run every build on.", group=ENGINES))
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
+    save_tactics: Path | None = None
+    load_tactics: Path | None = None
+
+
+@request
+class BatchRequest:
+    """What to run many times.
+
+    Attributes:
+        file: The batch file.
+        memory_limit: Memory limit of each cell, as commands take it.
+    """
+
+    # fmt: off
+    file: Path = argument("FILE")
+    jobs: int = option("--jobs -j", "N", "Cells at once.", default=1, least=1, group=LIMITS)
+    cluster: ClusterSpec | None = cluster_field("Run cells there: ")
+    timeout_seconds: float | None = option(
+        "--timeout", "SECONDS", "Time limit of each cell  [default: what FILE says, else none].",
+        default=None, above=0)
+    memory_limit: str = option(
+        "--memory-limit", "BYTES", "Memory limit of each cell and of the engines that it starts, e.g. 8G.", default="")
+    case: Path = case_field(
+        default="triage-batch", text="Directory of the results; a batch that is already there is resumed.")
+    junit: Path | None = option(
+        "--junit", "FILE", "File for the results as JUnit's XML.", default=None, writes=Place.FILE)
+    # fmt: on

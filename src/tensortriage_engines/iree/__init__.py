@@ -1,0 +1,1 @@
+"""IREE, an MLIR compiler."""

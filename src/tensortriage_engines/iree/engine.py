@@ -1,0 +1,61 @@
+"""IREE, an MLIR compiler, in a worker: importer and compiler are part of the build, for this CPU.
+
+The module keeps no names; inner values are seen by marking them as outputs, of the model or of a given file of the
+importer's, whose operators are the model's nodes in their order.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tensortriage.engines.sdk import FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
+
+if TYPE_CHECKING:
+    from tensortriage.engines.sdk import Model
+
+LEVELS = ("O0", "O1", "O2", "O3")
+OPSET = "17"
+"""The importer converts a model of an older opset to this one, from which it knows all operators."""
+
+
+class IreeEngine(ConvertedEngine):
+    """The engine ``iree``."""
+
+    name: ClassVar[str] = "iree"
+    title: ClassVar[str] = "IREE"
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16)
+    converter_words: ClassVar[tuple[str, ...]] = ("precision", "optimize", "flags", "opset")
+    plan_at_once: ClassVar[bool] = False
+    set_aside: ClassVar[frozenset[str]] = frozenset({"flag"})
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32 (default); fp16 demotes every float32, inputs and outputs too",
+        "optimize": "optimization level of the compiler: O0, O1, O2 or O3 (default: the compiler's own)",
+        "flag.KEY": "any flag of iree-compile, e.g. flag.iree-llvmcpu-target-cpu=generic; empty where it has no value",
+        "file": "imported .mlir file to compile instead of importing the model; whole models only",
+        "worker": WORKER_OPTION,
+    }
+
+    def words(self, given: Options) -> dict[str, str]:
+        """Return the compiler's options."""
+        words = {"flags": json.dumps(dict(given.family("flag"))), "opset": OPSET}
+        if "optimize" in given:
+            words["optimize"] = given.word("optimize", LEVELS)
+        return words
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Say that modules show nothing by themselves; a given file does."""
+        return dict(options) if FILE in options else None
+
+    def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
+        """Return what is declared, and for a given file the model's nodes in order."""
+        told = super().told_of(model, words)
+        if FILE in words:
+            nodes = [[node.op_type, node.outputs] for node in model.graph.nodes if node.op_type != "Constant"]
+            told["nodes"] = json.dumps(nodes)
+        return told
+
+    def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Return fp32 at the lowest level, then at one level more at a time."""
+        most = options.get("optimize", "").upper()
+        levels = LEVELS[: LEVELS.index(most) + 1] if most in LEVELS else LEVELS[:1]
+        return [{"precision": Precision.FP32.value, "optimize": level} for level in levels]

@@ -1,0 +1,1 @@
+"""LiteRT, once TensorFlow Lite."""

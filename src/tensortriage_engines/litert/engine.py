@@ -1,0 +1,156 @@
+"""LiteRT, once TensorFlow Lite, in a worker: conversion by onnx2tf is part of the build, as it is for its users.
+
+The converter's report says which tensor of the file holds which value of the ONNX model, so inner values are seen in
+the file that runs, without marking them as outputs. Files have fixed shapes: one build per shape that is fed.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tensortriage.engines.sdk import (
+    WORKER_OPTION,
+    Build,
+    ConvertedEngine,
+    ConvertedSession,
+    IsolatedSession,
+    Options,
+    Plan,
+    Precision,
+    checked_feed,
+    fits,
+)
+
+if TYPE_CHECKING:
+    from tensortriage.engines.sdk import Graph, Model
+
+PRESERVED = "preserved"
+"""How inner values are seen: the interpreter keeps the memory of every tensor."""
+
+_SLASHED = "wa"
+"""What the converter puts in front of a name that begins with a slash."""
+
+
+class LiteRtEngine(ConvertedEngine):
+    """The engine ``litert``."""
+
+    name: ClassVar[str] = "litert"
+    title: ClassVar[str] = "LiteRT"
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16, Precision.INT8)
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32 (default); fp16 and int8 (weights) are the converter's files of these formats",
+        "delegate": "xnnpack (default) or none: the built-in kernels",
+        "threads": "threads for inference (default: the runtime's choice)",
+        "file": "converted .tflite file to run instead of converting the model; whole models only",
+        "observe": "preserved: keep every tensor, so that inner values can be seen",
+        "worker": WORKER_OPTION,
+    }
+
+    def words(self, given: Options) -> dict[str, str]:
+        """Return the options of the runtime."""
+        words = {"delegate": given.word("delegate", ("xnnpack", "none"))}
+        if "observe" in given:
+            words["observe"] = given.word("observe", (PRESERVED,))
+        return words
+
+    def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Return fp32 on the built-in kernels, then with the delegate that was asked for."""
+        return {"precision": Precision.FP32.value, "delegate": "none"}, {"precision": Precision.FP32.value}
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options with which the interpreter keeps every tensor."""
+        return {**options, "observe": PRESERVED}
+
+    def session(self, model: "Model", words: Mapping[str, str]) -> "LiteRtSession":
+        """Return the session of a model, which may keep every tensor."""
+        return LiteRtSession(model, lambda *file: self.built(words, *file), self, words.get("observe", ""))
+
+    def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
+        """Build a copy of the file: onnx2tf writes to what it is given."""
+        with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
+            return super().built(words, model.save(Path(folder) / "model.onnx"), model)
+
+
+class LiteRtSession(ConvertedSession):
+    """A converted model; made by `LiteRtEngine.compile`.
+
+    Args:
+        model: See `ConvertedSession`.
+        build: Likewise.
+        engine: Likewise.
+        observation: How inner values are seen; empty when they are not.
+    """
+
+    observation = ""
+
+    def __init__(self, model: "Model", build: Build, engine: LiteRtEngine, observation: str) -> None:
+        self.observation = observation
+        super().__init__(model, build, engine)
+
+    def plan(self) -> Plan | None:
+        """Return the operators of the file and the ONNX nodes that each executes; None for a file without a report."""
+        graph = self._model.graph
+        return self.in_terms_of_onnx(self.built_for_any().plan(), lambda value: (_in_model(value, graph),))
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value, array)`` for those of the wanted values that a tensor of the file holds.
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        arrays = checked_feed(feed, self.inputs)
+        session = self.built_for(arrays)
+        told, _ = session.answer("records")
+        held = holders(told["records"], self._model.graph)
+        wanted = {value: held[value] for value in values if value in held}
+        if not wanted:
+            return
+        _, found = session.answer("captured", arrays, wanted=sorted({name for name, _ in wanted.values()}))
+        from tensortriage.engines.sdk import value_specs
+
+        specs = value_specs(self._model)
+        for value, (name, channels_last) in wanted.items():
+            if name in found:
+                shape = specs[value].shape if value in specs else None
+                array = laid_out(found[name], shape, channels_last=channels_last)
+                if array is not None:
+                    yield value, array
+
+
+def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, tuple[str, bool]]:
+    """Return the tensor of the file that holds each value, and whether its channels are last there.
+
+    Of several values that one tensor is said to hold, it holds the last: the others were fused into it.
+    """
+    last: dict[str, tuple[int, str, bool]] = {}
+    for record in records:
+        value = _in_model(record["onnx_output_name"], graph)
+        made = graph.producer(value)
+        if made is None or record["status"] not in ("direct", "rewritten"):
+            continue
+        tensor = record["resolved_tflite_tensor_name"]
+        if tensor not in last or last[tensor][0] < made.index:
+            last[tensor] = (made.index, value, bool(record["assume_channel_last_layout"]))
+    return {value: (tensor, channels_last) for tensor, (_, value, channels_last) in last.items()}
+
+
+def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, channels_last: bool) -> np.ndarray | None:
+    """Return an array in the layout of the model: that which fits the declared shape, else that of the report.
+
+    None when it fits in neither layout: the tensor holds something else.
+
+    Args:
+        array: A tensor of the file, its channels first or last.
+        shape: What is declared of the value; None for nothing.
+        channels_last: Whether the converter's report says that channels are last.
+    """
+    ways = [array] if array.ndim < 3 else [array, np.moveaxis(array, -1, 1)]
+    return next((way for way in (ways[::-1] if channels_last else ways) if fits(way.shape, shape)), None)
+
+
+def _in_model(value: str, graph: "Graph") -> str:
+    plain = value.removeprefix(_SLASHED)
+    return plain if value not in graph.values and plain in graph.values else value

@@ -1,0 +1,1 @@
+"""MNN, Alibaba's engine for phones."""

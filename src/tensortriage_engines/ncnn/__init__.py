@@ -1,0 +1,1 @@
+"""ncnn, Tencent's engine for phones."""

@@ -1,0 +1,188 @@
+"""ncnn, Tencent's engine for phones, in a worker: pnnx converts the model as part of the build.
+
+The converter loses the names of values. So the model is converted once more with its values marked as outputs: a blob
+of the network and a value of the marked one are the same where their numbers are, on the same feed. What a blob is
+called does not depend on its numbers, so an edited file is read with the names of the unedited one.
+"""
+
+import functools
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from tensortriage.engines.sdk import (
+    FILE,
+    WORKER_OPTION,
+    Build,
+    ConvertedEngine,
+    ConvertedSession,
+    EngineError,
+    IsolatedSession,
+    Options,
+    Plan,
+    Precision,
+    beside,
+    checked_feed,
+)
+
+if TYPE_CHECKING:
+    from tensortriage.engines.sdk import Model
+
+MATCHED = "matched by value"
+"""How inner values are seen."""
+_ALIKE = 1e-5
+"""Largest difference, against the largest number, of two arrays that are one value: the two networks differ in what is
+fused, so in the last bits of float32 sums of a few thousand terms, below 1e-6; other values differ by far more."""
+_FEWEST = 4
+Holders = dict[str, tuple[str, tuple[int, ...]]]
+"""By value: the blob that holds it, and the value's shape."""
+
+
+class NcnnEngine(ConvertedEngine):
+    """The engine ``ncnn``."""
+
+    name: ClassVar[str] = "ncnn"
+    title: ClassVar[str] = "ncnn"
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16, Precision.BF16)
+    plan_at_once: ClassVar[bool] = False  # layers are known to be nodes once there were numbers to match
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32 (default), fp16 or bf16: how weights and results are kept",
+        "kernels": "fast (default) or plain: convolutions without Winograd's method and matrix products",
+        "threads": "threads for inference (default 1)",
+        "file": "converted .param file to run instead of converting the model, its .bin beside it; whole models only",
+        "worker": WORKER_OPTION,
+    }
+
+    def words(self, given: Options) -> dict[str, str]:
+        """Return the options of the runtime, and the weights that belong to a given file.
+
+        Raises:
+            UsageError: For unknown kernels, or a given file without its file of weights.
+        """
+        words = {"kernels": given.word("kernels", ("fast", "plain"))}
+        return {**words, "weights": beside(given.text(FILE), ".bin")} if FILE in given else words
+
+    def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
+        """Return fp32 on plain kernels, then on those that were asked for."""
+        return {"precision": Precision.FP32.value, "kernels": "plain"}, {"precision": Precision.FP32.value}
+
+    def session(self, model: "Model", words: Mapping[str, str]) -> "NcnnSession":
+        """Return the session of a model, which finds values by those of the unedited network."""
+        own = {key: value for key, value in words.items() if key not in self.files}
+        built, unedited = (functools.partial(self.built, given) for given in (words, own))
+        return NcnnSession(model, built, self, unedited)
+
+    def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
+        """Build a file whose weights are in it and are no inputs."""
+        from tensortriage.engines.sdk import fix_weights
+
+        replaceable = len(model.ir.graph.inputs) > len(model.inputs)
+        if model.files <= {path} and not replaceable:
+            return super().built(words, path, model)
+        # pnnx reads zeros from files of weights, and takes weights that are inputs as well for what is fed
+        with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
+            return super().built(words, fix_weights(model).save(Path(folder) / "model.onnx"), model)
+
+
+class NcnnSession(ConvertedSession):
+    """A converted network; made by `NcnnEngine.compile`.
+
+    Args:
+        model: See `ConvertedSession`.
+        build: Likewise; it loads the given network where there is one.
+        engine: Likewise.
+        unedited: Converts and loads a file, whatever network is given.
+    """
+
+    observation = MATCHED
+
+    def __init__(self, model: "Model", build: Build, engine: NcnnEngine, unedited: Build) -> None:
+        self._unedited = unedited
+        self._holders: dict[str, Holders] = {}
+        super().__init__(model, build, engine)
+
+    def plan(self) -> Plan | None:
+        """Return the layers and the ONNX nodes that each executes; None before any value was seen."""
+        values: dict[str, list[str]] = {}
+        for value, (blob, _) in self._holders.get(_key(self._shapes), {}).items():
+            values.setdefault(blob, []).append(value)
+        return self.in_terms_of_onnx(self.built_for_any().plan(), lambda blob: values.get(blob, ()))
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value, array)`` for those of the wanted values that are a blob of the network.
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        arrays = checked_feed(feed, self.inputs)
+        session = self.built_for(arrays)
+        key = _key(self._shapes)
+        if key not in self._holders:
+            self._holders[key] = self._matched(arrays)
+        wanted = {value: self._holders[key][value] for value in values if value in self._holders[key]}
+        if not wanted:
+            return
+        _, found = session.answer("captured", arrays, wanted=sorted({blob for blob, _ in wanted.values()}))
+        for value, (blob, shape) in wanted.items():
+            if blob in found and found[blob].size == math.prod(shape):
+                yield value, found[blob].reshape(shape)
+
+    def _matched(self, arrays: Mapping[str, np.ndarray]) -> Holders:
+        """Return the blob that holds each value, found on a feed; empty where pnnx takes no marked model."""
+        from tensortriage.engines.sdk import mark_outputs, value_specs, with_input_shapes
+
+        model = with_input_shapes(self._model, self._shapes) if self._shapes else self._model
+        specs = value_specs(model)
+        inner = [
+            name
+            for node in model.graph.nodes
+            for name in node.outputs
+            if name and (spec := specs.get(name)) is not None and spec.dtype is not None and spec.dtype.is_float
+        ]
+        with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
+            marked = mark_outputs(model, inner)
+            try:
+                right = self._asked(marked, Path(folder) / "marked.onnx", arrays, blobs=False)
+                held = self._asked(model, Path(folder) / "model.onnx", arrays, blobs=True)
+            except EngineError:
+                return {}
+        return same_values(held, {name: right[name] for name in inner if name in right})
+
+    def _asked(
+        self, model: "Model", path: Path, arrays: Mapping[str, np.ndarray], *, blobs: bool
+    ) -> Mapping[str, np.ndarray]:
+        session = self._unedited(model.save(path), model)
+        try:
+            return session.answer("captured", arrays, wanted=[])[1] if blobs else session.run(arrays)
+        finally:
+            session.close()
+
+
+def same_values(blobs: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> Holders:
+    """Return for each value the first blob with its numbers, in memory order, and the value's shape.
+
+    Values of less than four numbers, or of one number throughout, say too little.
+
+    Args:
+        blobs: What the network shows, by blob.
+        values: What the model computes, by value name.
+    """
+    found: Holders = {}
+    for value, array in values.items():
+        numbers = array.ravel()
+        if numbers.size < _FEWEST or not np.isfinite(numbers).all() or numbers.min() == numbers.max():
+            continue
+        allowed = _ALIKE * float(np.abs(numbers).max())
+        for blob, held in blobs.items():
+            if held.size == numbers.size and np.abs(held.ravel() - numbers).max() <= allowed:
+                found[value] = (blob, array.shape)
+                break
+    return found
+
+
+def _key(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return str(sorted(shapes.items()))

@@ -1,0 +1,1 @@
+"""RKNN, Rockchip's NPUs."""

@@ -1,0 +1,200 @@
+"""RKNN: rknn-toolkit2 converts the model for a board of Rockchip's, and its simulator runs it.
+
+Seen with rknn-toolkit2 2.5.0: the simulator runs what was built in the same process, and no .rknn file; it computes in
+fp16, or in int8 with ranges from a calibration feed; it has no fp32. A model with quantizers keeps their scales.
+What the toolkit saves between quantization and compilation (``NAME.model``, ``.data``, ``.quantization.cfg``) can be
+given instead of the model. ``accuracy_analysis`` runs the same graph, and leaves every layer's result in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_engines.rknn.worker.layers import plan
+from tensortriage_engines.rknn.worker.toolkit import ToolkitFolder, toolkit
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.declared import SessionByPlace, check_types
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.shards import ShardReader
+
+SAVED = {"file": ".model", "data": ".data", "config": ".quantization.cfg"}
+"""Options that name what the toolkit saved, and how their names end."""
+_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
+_DATASET = "dataset.txt"
+_SNAPSHOT = "snapshot"
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return the version of the toolkit."""
+    toolkit()
+    import importlib.metadata as metadata
+
+    return {"version": metadata.version("rknn-toolkit2")}
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
+    """Convert an ONNX file for a board, or take what was saved of a conversion, and start the simulator."""
+    library = toolkit()
+    import onnx
+
+    declared = json.loads(options["declared"])
+    check_types(declared, "RKNN")
+    loaded = onnx.load(str(model))
+    quantized = any(node.op_type in _QUANTIZERS for node in loaded.graph.node)
+    started = time.perf_counter()
+    scratch = ToolkitFolder()
+    try:
+        network = scratch.asked(library, verbose=True)
+        scratch.asked(
+            network.config,
+            target_platform=options["target"],
+            optimization_level=int(options["optimize"]),
+            quantized_algorithm=options["algorithm"],
+            quantized_method=options["method"],
+        )
+        if options.get("file"):
+            _check_whole(options["file"], declared)
+            _rebuild(network, scratch, options)
+        else:
+            scratch.asked(network.load_onnx, str(model))
+            _build(network, scratch, options, declared, quantized)
+        layers = plan(scratch.said(), scratch.path, loaded)
+        scratch.asked(network.init_runtime)
+    except BaseException:
+        scratch.close()
+        raise
+    narrow = quantized or options["precision"] == "int8"
+    info = {"conversion_seconds": time.perf_counter() - started, "precision": "int8" if narrow else "fp16"}
+    return SimulatedSession(network, scratch, declared, info, layers)
+
+
+class SimulatedSession(SessionByPlace):
+    """A converted model in the simulator."""
+
+    def __init__(
+        self,
+        network: Any,
+        scratch: ToolkitFolder,
+        declared: Mapping[str, Any],
+        info: Dict[str, Any],
+        layers: Optional[List[Dict[str, Any]]],
+    ) -> None:
+        super().__init__(declared, info)
+        self._network, self._scratch, self._layers = network, scratch, layers
+
+    def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
+        """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
+
+        Raises:
+            AdapterError: When the simulator fails.
+        """
+        formats = ["nchw"] * len(arrays)
+        try:
+            found = self._scratch.asked(self._network.inference, inputs=arrays, data_format=formats)
+        except AdapterError as error:
+            raise AdapterError(AdapterFailure.RUN, error.message) from error
+        return [np.asarray(array) for array in found]
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the layers that the compiler told."""
+        return self._layers
+
+    def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
+        """Return those of the wanted values that a layer holds under its own name."""
+        names = _saved_feed(self._scratch, [feed[spec["name"]].array for spec in self.inputs or ()])
+        shutil.rmtree(str(self._scratch.path / _SNAPSHOT), ignore_errors=True)
+        try:
+            self._scratch.asked(self._network.accuracy_analysis, inputs=names, output_dir=_SNAPSHOT)
+        except AdapterError:  # models with quantizers are analysed on boards only
+            return
+        for name, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted):
+            yield Item(name, np.load(str(path)))
+
+    def close(self) -> None:
+        """Release the simulator and its folder."""
+        self._network.release()
+        self._scratch.close()
+
+
+def _build(
+    network: Any, scratch: ToolkitFolder, options: Mapping[str, str], declared: Mapping[str, Any], quantized: bool
+) -> None:
+    if options["precision"] != "int8" or quantized:
+        scratch.asked(network.build, do_quantization=False)
+        return
+    reader = ShardReader(options["calibration"])
+    fed = {spec["name"]: reader.tensor(spec["name"]) for spec in declared["inputs"]}
+    lines = [
+        " ".join(_saved_feed(scratch, arrays, "batch{}-".format(number)))
+        for number, arrays in enumerate(batches([fed[s["name"]] for s in declared["inputs"]], declared["inputs"]))
+    ]
+    (scratch.path / _DATASET).write_text("\n".join(lines) + "\n")
+    scratch.asked(network.build, do_quantization=True, dataset=_DATASET)
+
+
+def _check_whole(file: str, declared: Mapping[str, Any]) -> None:
+    """Refuse to run what was saved in the place of another model, a part of its own for example."""
+    import onnx
+
+    graph = onnx.load_model_from_string(Path(file).read_bytes()).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    fed = [value for value in graph.input if value.name not in constants]
+    for what, values in (("inputs", fed), ("outputs", graph.output)):
+        held = {value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in values}
+        wanted = {spec["name"]: spec["shape"] for spec in declared[what]}
+        if held.keys() != wanted.keys() or any(held[name] != (shape or held[name]) for name, shape in wanted.items()):
+            message = "the file has the {} {}; the model has {}".format(what, held, wanted)
+            raise AdapterError(AdapterFailure.BUILD, message)
+
+
+def _rebuild(network: Any, scratch: ToolkitFolder, options: Mapping[str, str]) -> None:
+    copies = [shutil.copy(options[key], str(scratch.path / ("model" + ending))) for key, ending in SAVED.items()]
+    scratch.asked(network.hybrid_quantization_step2, *copies)
+
+
+def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[List[np.ndarray]]:
+    """Return a feed in batches of the shapes that a model declares: rows are dealt out, over and over where they lack.
+
+    Ranges chosen from a feed of 32 rows hold for a model of one row as well. A feed that differs in more than the
+    first axis is returned as it is.
+    """
+    wanted = [spec["shape"] for spec in specs]
+    pairs = list(zip(arrays, wanted))  # noqa: B905 - Python 3.8
+    if all(list(array.shape) == shape for array, shape in pairs):
+        return [arrays]
+    sizes = {(array.shape[0], shape[0]) for array, shape in pairs if array.ndim and list(array.shape) != shape}
+    if len(sizes) != 1 or any(list(array.shape[1:]) != shape[1:] for array, shape in pairs):
+        return [arrays]
+    rows, size = sizes.pop()
+    dealt = []
+    for start in range(0, rows, size):
+        order = np.arange(start, start + size) % rows
+        dealt.append([array if list(array.shape) == shape else array[order] for array, shape in pairs])
+    return dealt
+
+
+def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str = "") -> List[str]:
+    names = []
+    for number, array in enumerate(arrays):
+        names.append("{}input{}.npy".format(start, number))
+        np.save(str(scratch.path / names[-1]), array)
+    return names
+
+
+def _snapshots(folder: Path, wanted: Iterable[str]) -> List[Tuple[str, Path]]:
+    """Return the files of the wanted values; a table beside them says which file is whose."""
+    table = folder / "map_name_to_file.txt"
+    rows = [line.split() for line in table.read_text().splitlines()] if table.is_file() else []
+    files = {row[0]: row[1] for row in rows if len(row) == 2}
+    found = []
+    for name in wanted:
+        path = folder / "simulator" / "npy" / (Path(files[name]).stem + ".npy") if name in files else None
+        if path is not None and path.is_file():
+            found.append((name, path))
+    return found

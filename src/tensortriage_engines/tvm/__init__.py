@@ -1,0 +1,1 @@
+"""TVM, a compiler of tensor programs."""

@@ -1,0 +1,89 @@
+"""The registry of explanations: whose each is, in which formats, and what several together are predicted to cost."""
+
+import numpy as np
+import onnx
+import pytest
+
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec, Hardware
+from tensortriage.envelope import floors as floors_module
+from tensortriage.envelope.explanations import REGISTRY, freedoms_of
+from tensortriage.envelope.floors import cost_of_freedoms
+from tensortriage.model.model import Model
+from tensortriage.values.dtype import Precision
+
+FP16_SUMS, WINOGRAD, LARGE_WINOGRAD, TF32 = (
+    next(each for each in REGISTRY if each.name == name)
+    for name in ("fp16-accumulator", "winograd", "winograd-6", "tf32-operands")
+)
+
+
+def test_hardware_says_which_freedoms_are_its_own():
+    assert TF32 in freedoms_of(Hardware.GPU, Precision.FP32)
+    assert TF32 not in freedoms_of(Hardware.CPU, Precision.FP32)
+    assert FP16_SUMS not in freedoms_of(Hardware.GPU, Precision.FP32)
+    assert set(freedoms_of(Hardware.ANY, Precision.FP16)) >= set(freedoms_of(Hardware.GPU, Precision.FP16))
+
+
+def test_large_tiles_of_winograd_are_nobodys_by_class_and_named_before_shorter_operands():
+    known = [freedoms_of(hardware, Precision.FP32) for hardware in (Hardware.CPU, Hardware.GPU, Hardware.NPU)]
+    assert not any(LARGE_WINOGRAD in freedoms for freedoms in known)
+    anyone = freedoms_of(Hardware.ANY, Precision.FP32)
+    assert anyone.index(WINOGRAD) < anyone.index(LARGE_WINOGRAD) < anyone.index(TF32)
+
+
+@pytest.mark.parametrize(
+    ("spec", "hardware"),
+    [
+        ("tensorrt:precision=fp16", Hardware.GPU), ("onnxruntime", Hardware.CPU),
+        ("openvino:precision=bf16", Hardware.CPU), ("openvino:device=NPU", Hardware.NPU),
+        ("onnxruntime:providers=cuda", Hardware.GPU), ("script:mine.py:Engine", Hardware.ANY),
+        ("emulate:precision=fp16", Hardware.CPU), ("float64", Hardware.CPU), ("rknn", Hardware.NPU),
+        ("onnxruntime:providers=cuda+cpu", Hardware.GPU), ("onnxruntime:providers=cpu", Hardware.CPU),
+        ("onnxruntime:providers=xnnpack+cpu", Hardware.CPU), ("onnxruntime:providers=dml", Hardware.GPU),
+        ("onnxruntime:providers=migraphx", Hardware.GPU), ("onnxruntime:providers=coreml+cpu", Hardware.ANY),
+        ("onnxruntime:providers=cann", Hardware.ANY), ("onnxruntime:providers=vitisai", Hardware.ANY),
+        ("onnxruntime:providers=nnapi", Hardware.ANY), ("onnxruntime:providers=openvino", Hardware.ANY),
+        ("onnxruntime:ep=qnn", Hardware.NPU), ("onnxruntime:ep=nv_tensorrt_rtx", Hardware.GPU),
+        ("onnxruntime:ep=/opt/cuda/libmine.so", Hardware.ANY),
+        ("onnxruntime:ep=/opt/lib.so,ep_name=QNNExecutionProvider", Hardware.NPU),
+        ("openvino", Hardware.CPU), ("openvino:device=GPU.1", Hardware.GPU), ("openvino:device=AUTO", Hardware.ANY),
+        ("openvino:device=MULTI:CPU", Hardware.ANY), ("openvino:device=HETERO:GPU", Hardware.ANY),
+        ("torch:net.py:net", Hardware.CPU), ("torch:net.py:net,device=cuda:1", Hardware.GPU),
+        ("torch:net.py:net,device=mps", Hardware.ANY), ("mnn", Hardware.ANY),
+    ],
+)  # fmt: skip
+def test_engines_have_a_class(spec, hardware):
+    assert resolve(EngineSpec.parse(spec)).hardware is hardware
+
+
+def test_every_freedom_has_a_source():
+    assert all(freedom.source and freedom.words for freedom in REGISTRY)
+    assert len({freedom.name for freedom in REGISTRY}) == len(REGISTRY)
+
+
+def test_a_value_whose_shape_depends_on_the_arithmetic_has_no_prediction(monkeypatch, tmp_path):
+    """NonZero finds other places where a number on the edge of a whole one falls to its other side."""
+    text = "g (float[4] x) => (int64[1,n] y) { f = Floor(x)\n y = NonZero(f) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'), tmp_path / "m.onnx")
+    right, other = measure(np.ones(4), np.ones(4)), measure(np.ones(4), np.full(4, 1.5))
+    answers = {"taken 0": {"f": right, "y": right}, "taken 0 fused": {"f": other}}
+    monkeypatch.setattr(floors_module, "distances", lambda *args, **words: {name: answers[name] for name in args[4]})
+    model = Model.load(tmp_path / "m.onnx")
+    found = cost_of_freedoms(None, model, None, ["f", "y"], freedoms=[FP16_SUMS], precision=Precision.FP16)
+    assert found == {"f": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "expected"),
+    [
+        ("fp16-accumulator", Precision.FP16, True),
+        ("fp16-accumulator", Precision.TF32, False),  # taken in fp16 alone
+        ("fp16-results-cut", Precision.FP16, False),  # in some ops, and in which is not known
+        ("winograd-6", Precision.TF32, False),  # seen on single engines; it excused a Conv 1.2 too large in some builds
+    ],
+)
+def test_what_single_engines_were_seen_to_do_is_expected_of_no_class(name, precision, expected):
+    (entry,) = [each for each in REGISTRY if each.name == name]
+    assert entry.is_expected_of_some(precision) is expected

@@ -1,0 +1,79 @@
+"""Options of RKNN, and what its adapter does without the toolkit."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from tensortriage.errors import EngineMissing, UsageError
+from tensortriage_engines.rknn.engine import RknnEngine
+from tensortriage_engines.rknn.worker.adapter import batches
+from tensortriage_engines.rknn.worker.toolkit import _names_of_torch
+
+ENGINE = RknnEngine()
+
+
+def test_the_ladder_begins_without_the_optimizer_in_the_same_format():
+    assert [words for words, _ in ENGINE.ladder({})] == ["optimize=0", "as given"]
+    assert ENGINE.ladder({"precision": "int8"})[0][1] == {"precision": "int8", "optimize": "0"}
+    assert [words for words, _ in ENGINE.ladder({"file": "m.model"})] == ["as given"]
+
+
+def test_the_first_feed_sets_the_ranges_of_int8_unless_a_file_has_them():
+    assert not ENGINE.calibrates({})
+    assert ENGINE.calibrates({"precision": "int8"})
+    assert ENGINE.calibrates({"file": "m.model"})
+    assert ENGINE.precision({"file": "m.model"}) == "int8"
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({"precision": "fp32"}, "engine-option-value"),
+        ({"target": "rk1"}, "engine-option-value"),
+        ({"file": "/no/such.model"}, "engine-option-file"),
+        ({"board": "rk3588"}, "engine-option-unknown"),
+    ],
+)
+def test_wrong_options_are_refused(options, slug):
+    with pytest.raises(UsageError) as caught:
+        ENGINE.check(options)
+    assert caught.value.slug == slug
+
+
+def test_the_files_of_a_quantization_belong_together(tmp_path):
+    (tmp_path / "m.model").touch()
+    (tmp_path / "m.data").touch()
+    with pytest.raises(UsageError, match=r"m\.quantization\.cfg does not exist"):
+        ENGINE.check({"file": str(tmp_path / "m.model")})
+
+
+def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
+    with pytest.raises(EngineMissing) as caught:
+        ENGINE.check({})
+    assert caught.value.cure == "triage engines install rknn"
+
+
+def test_rows_of_a_feed_are_dealt_out_to_models_of_fewer_and_of_more_rows():
+    rows = np.arange(6.0).reshape(3, 2)
+    mask = np.ones((1, 4))
+    specs = [{"shape": [2, 2]}, {"shape": [1, 4]}]
+    dealt = batches([rows, mask], specs)
+    assert [pair[0][:, 0].tolist() for pair in dealt] == [[0, 2], [4, 0]]
+    assert all(pair[1] is mask for pair in dealt)
+    assert batches([rows], [{"shape": [3, 2]}])[0][0] is rows
+    assert [pair[0][:, 0].tolist() for pair in batches([rows], [{"shape": [4, 2]}])] == [[0, 2, 4, 0]]
+    assert batches([rows], [{"shape": [3, 5]}])[0][0] is rows  # it is for the toolkit to refuse
+
+
+@pytest.mark.skipif("torch" in sys.modules, reason="PyTorch is here")
+def test_where_pytorch_is_missing_two_of_its_names_are_there_for_a_while():
+    with _names_of_torch():
+        import torch
+
+        if hasattr(torch, "__version__"):
+            pytest.skip("PyTorch is installed")
+        assert torch.no_grad()(len) is len
+        assert isinstance(torch.nn.Module, type)
+        assert not hasattr(torch, "Tensor")
+    assert "torch" not in sys.modules

@@ -1,0 +1,124 @@
+"""Sessions of engines that do not keep what a model declares: the host tells it, and results are given that form."""
+
+from __future__ import annotations
+
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import one_line
+from tensortriage_worker.exchange import Item
+
+
+class DeclaredSession:
+    """A model as a converter or a compiler made it; subclasses run it. See `AdapterSession`.
+
+    Args:
+        declared: ``inputs`` and ``outputs`` of the model, each with name, dtype and shape.
+        info: What is told about the build.
+        packed: What the converter made, for the host to keep; empty where it cannot be kept.
+    """
+
+    def __init__(self, declared: Mapping[str, Any], info: Dict[str, Any], packed: bytes = b"") -> None:
+        self.inputs = declared["inputs"]  # type: Optional[List[Dict[str, Any]]]
+        self.outputs = declared["outputs"]  # type: Optional[List[Dict[str, Any]]]
+        self.info = info
+        self._packed = packed
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Hand over what was ``converted``, or run once and hand over what is seen of the ``wanted`` values."""
+        if question == "converted":
+            return {}, [Item("converted", np.frombuffer(self._packed, np.uint8))]
+        for item in self.seen(feed, tuple(arguments["wanted"])):
+            spill.add(item)
+        return {}, []
+
+    def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
+        """Run once and return those of some inner values that can be seen: none."""
+        return ()
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Say that it is not known."""
+        return None
+
+    def close(self) -> None:
+        """Release what the session holds."""
+
+
+class SessionByPlace(DeclaredSession):
+    """A compiled function, which knows inputs and outputs by their place; subclasses say how it is called."""
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once.
+
+        Raises:
+            AdapterError: When the function fails, or gives another number of results than the model has outputs.
+        """
+        try:
+            found = self.call(self.fed(feed))
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
+        if len(found) != len(self.outputs or ()):
+            message = "{} results came, for {} outputs of the model".format(len(found), len(self.outputs or ()))
+            raise AdapterError(AdapterFailure.RUN, message)
+        pairs = zip(found, self.outputs or ())  # noqa: B905 - Python 3.8
+        return [Item(spec["name"], array.astype(spec["dtype"], copy=False)) for array, spec in pairs]
+
+    def fed(self, feed: Mapping[str, Item]) -> List[np.ndarray]:
+        """Return the inputs in the order of the model, contiguous, scalars as scalars."""
+        arrays = [feed[spec["name"]].array for spec in self.inputs or ()]
+        return [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+
+    def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
+        """Return the results of the function, in the order of the model's outputs.
+
+        Args:
+            arrays: In the order of the model's inputs, contiguous, in their declared types.
+        """
+        raise NotImplementedError
+
+
+def as_declared(array: np.ndarray, spec: Mapping[str, Any], types: Collection[str]) -> Item:
+    """Return a result under the name of an output: a scalar where one is declared, in its type where that is lost.
+
+    Args:
+        array: As the engine gave it.
+        spec: What the model declares.
+        types: Labels of the types that the engine turns into others.
+    """
+    if spec["shape"] == [] and array.size == 1:
+        array = array.reshape(())
+    return Item(spec["name"], array.astype(spec["dtype"], copy=False) if spec["dtype"] in types else array)
+
+
+def check_types(declared: Mapping[str, Any], title: str) -> None:
+    """Refuse models that take or give other types than numpy's own numbers.
+
+    Raises:
+        AdapterError: For such a model.
+    """
+    for spec in [*declared["inputs"], *declared["outputs"]]:
+        label = spec["dtype"]
+        if label is None or (label != "bool" and not hasattr(np, label)):  # numpy has no "string"
+            message = "{} is not given '{}', whose type is {}".format(title, spec["name"], label)
+            raise AdapterError(AdapterFailure.BUILD, message)
+
+
+def check_whole(declared: Mapping[str, Any], **held: Sequence[Sequence[int]]) -> None:
+    """Refuse to run a given file in the place of another model, a part of its own for example.
+
+    Args:
+        declared: What the model declares.
+        held: The shapes of the file's ``inputs`` and ``outputs``.
+
+    Raises:
+        AdapterError: When it takes or gives tensors of other shapes.
+    """
+    for what, own in held.items():
+        wanted = [spec["shape"] for spec in declared[what]]
+        if len(own) != len(wanted) or any(shape not in (None, found) for shape, found in zip(wanted, own)):  # noqa: B905 - Python 3.8
+            message = "the file has {} of the shapes {}; the model has {}".format(what, own, wanted)
+            raise AdapterError(AdapterFailure.BUILD, message)

@@ -1,1 +1,0 @@
-"""IREE: its importer, its compiler and its runtime, as the user has them."""

@@ -1,1 +1,0 @@
-"""RKNN, Rockchip's converter and simulator of its NPUs."""
