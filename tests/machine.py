@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
@@ -42,6 +43,10 @@ def needs_openvino_crash():
     """Skip a test where OpenVINO is absent or survives the example."""
     if not openvino_crashes():
         pytest.skip("no OpenVINO here that the example brings down")
+
+
+exact_int8 = pytest.mark.skipif(sums_in_int16(), reason="the processor sums 8-bit products in int16: it has no VNNI")
+"""A test of int8 kernels that sum products of 8-bit numbers exactly."""
 
 
 @contextlib.contextmanager

@@ -86,7 +86,8 @@ def router():
 @pytest.mark.slow
 def test_nor_is_one_whose_integers_are_seen_behind_a_dequantizer(tmp_path):
     onnx.save(router(), tmp_path / "float.onnx")
-    quantize_static(tmp_path / "float.onnx", tmp_path / "quantized.onnx", Feeds())
+    # In 7 bits no kernel has to cut sums off, whatever the processor.
+    quantize_static(tmp_path / "float.onnx", tmp_path / "quantized.onnx", Feeds(), reduce_range=True)
     verdict, _ = ask(tmp_path, onnx.load(tmp_path / "quantized.onnx"), {"x": drawn(9)}, "onnxruntime", random_too=False)
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, QUESTION).evidence["largest_step"] == 1
