@@ -164,7 +164,13 @@ def _confidence(answers: Sequence[Answer]) -> str:
         stated = sum(a.confidence for a in found) / len(found)
         rows.append((f"{decile / 10:.1f} to {(decile + 1) / 10:.1f}", len(found), f"{stated:.2f}",
                      _share(found, lambda a: a.right and a.blamed)))  # fmt: skip
-    return _table(("stated confidence", "cases", "mean stated", "right with culprit"), rows)
+    of_all = _table(("stated confidence", "cases", "mean stated", "right with culprit"), rows)
+    stated_as: dict[tuple[str, float], list[Answer]] = collections.defaultdict(list)
+    for answer in answers:
+        stated_as[answer.verdict, round(answer.confidence, 2)].append(answer)
+    each = [(verdict, f"{stated:.2f}", len(found), _share(found, lambda a: a.right and a.blamed))
+            for (verdict, stated), found in sorted(stated_as.items())]  # fmt: skip
+    return of_all + "\n\n" + _table(("verdict", "stated confidence", "cases", "right with culprit"), each)
 
 
 def _golden(golden: Sequence[GoldenAnswer]) -> str:
