@@ -3,8 +3,8 @@
     python bench/lines.py [--by-file] [PATH ...]
 
 A line counts when a token of code begins or continues on it; docstrings, comments and import statements do not. One
-row a package of `src/tensortriage`, one for the optional engines with their halves in the worker, and one for the rest
-of the worker; the last is the sum.
+row a package of `src/tensortriage`, one for `triage batch`, one for the optional engines with their halves in the
+worker, and one for the rest of the worker; the last is the sum.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = {"tensortriage_worker": "worker", "tensortriage_engines": "optional engines"}
+OUTSIDE = {"tensortriage_worker": "worker", "tensortriage_batch": "batch", "tensortriage_engines": "optional engines"}
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import tensortriage_batch
+import tensortriage_engines
 from tensortriage import errors
 
 SOURCE = Path(errors.__file__).parent
+OPTIONAL = [Path(package.__file__).parent for package in (tensortriage_batch, tensortriage_engines)]
 NAMES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TriageError)}
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if "testing" not in path.parts]  # engines that fail on purpose
 
@@ -25,7 +28,7 @@ def test_the_search_sees_one_without():
     assert found == 1
 
 
-@pytest.mark.parametrize("package", sorted({path.relative_to(SOURCE).parts[0] for path in FILES}))
+@pytest.mark.parametrize("package", sorted({SOURCE / path.relative_to(SOURCE).parts[0] for path in FILES}) + OPTIONAL)
 def test_every_error_has_a_cure(package):
-    files = [path for path in FILES if path.relative_to(SOURCE).parts[0] == package]
+    files = [path for path in FILES if package in (path, *path.parents)] or sorted(package.rglob("*.py"))
     assert [f"{path}:{line}" for path in files for line in raised_without_cure(ast.parse(path.read_text()))] == []

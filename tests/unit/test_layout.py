@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (ROOT / "src/tensortriage", ROOT / "src/tensortriage_engines", ROOT / "worker/tensortriage_worker")
+PACKAGES = (
+    ROOT / "src/tensortriage",
+    ROOT / "src/tensortriage_batch",
+    ROOT / "src/tensortriage_engines",
+    ROOT / "worker/tensortriage_worker",
+)
 MOST_MODULES = 16
 MOST_LINES = 400
 FILES = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]

@@ -35,6 +35,8 @@ Exit codes: 0 fine, 1 a problem was found, 2 usage or bad input, 3 an engine can
 used here, 4 inconclusive, 130 interrupted (state is kept).
 """
 
+GROUP = "tensortriage.commands"
+"""Entry-point group under which other packages register commands."""
 COMMANDS = {
     "diagnose": (
         "tensortriage.cli.diagnose.command:diagnose",
@@ -61,7 +63,7 @@ COMMANDS = {
     "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
     "batch": (
-        "tensortriage.cli.batch.command:batch",
+        "tensortriage_batch.command:batch",
         "Many models, feeds and targets from one file, with what is expected.",
     ),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
@@ -89,6 +91,7 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
 @click.group(
     cls=LazyGroup,
     commands_table=COMMANDS,
+    registered=GROUP,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )

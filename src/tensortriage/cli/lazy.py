@@ -1,13 +1,20 @@
-"""A click group whose commands are imported when used; listing them needs only a table (click's lazy pattern)."""
+"""A click group whose commands are imported when used; listing them needs only a table (click's lazy pattern).
+
+Other packages add commands by entry points. Reading those takes longer than all the rest of ``triage --help``, so they
+are looked for only where the table lacks a word; a word of the table cannot be taken over.
+"""
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tensortriage.cli.logs.options import before_the_command, log_parameters
-from tensortriage.errors import did_you_mean
+from tensortriage.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 
 class CommandGroup(click.Group):
@@ -23,25 +30,40 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """A group with a table ``name -> ("module:attribute", one-line help)``."""
+    """A group with a table ``name -> ("module:attribute", one-line help)``, and perhaps an entry-point group."""
 
-    def __init__(self, *args: Any, commands_table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, commands_table: Mapping[str, tuple[str, str]], registered: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._table = commands_table
+        self._group = registered
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command."""
-        entry = self._table.get(cmd_name)
-        if entry is None:
-            return None
-        module, _, attribute = entry[0].partition(":")
+        """Import and return one command.
+
+        Raises:
+            UsageError: When the package that registers it cannot be loaded (``command-broken``).
+        """
+        if cmd_name not in self._table:
+            point = self._registered().get(cmd_name)
+            return None if point is None else _loaded(point)
+        module, _, attribute = self._table[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def _registered(self) -> "Mapping[str, importlib.metadata.EntryPoint]":
+        """Return the commands of other packages by name."""
+        if not self._group:
+            return {}
+        import importlib.metadata
+
+        return {point.name: point for point in importlib.metadata.entry_points(group=self._group)}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,13 +74,14 @@ class LazyGroup(CommandGroup):
             UsageError: For a command that Polygraphy has and we do not.
             click.UsageError: For any other word.
         """
-        if args and args[0] not in self._table and not args[0].startswith("-"):
+        known = self._table if not args or args[0] in self._table else {**self._table, **self._registered()}
+        if args and args[0] not in known and not args[0].startswith("-"):
             from tensortriage.cli.not_offered import refused_command
 
             if (refused := refused_command(args[0])) is not None:
                 raise refused
-            meant = did_you_mean(args[0], self._table)
-            hint = f", {meant}" if meant else f"; commands: {', '.join(self._table)}"
+            meant = did_you_mean(args[0], known)
+            hint = f", {meant}" if meant else f"; commands: {', '.join(known)}"
             ctx.fail(f"no command '{args[0]}'{hint}")
         return super().resolve_command(ctx, args)
 
@@ -66,3 +89,18 @@ class LazyGroup(CommandGroup):
         """List the commands from the table, importing none."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+def _loaded(point: "importlib.metadata.EntryPoint") -> click.Command:
+    try:
+        command = point.load()
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{point.value} is no command")
+    except Exception as error:  # importing another's module may raise anything
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(
+            f"command '{point.name}' cannot be loaded: {text}",
+            slug="command-broken",
+            cure=f"reinstall the package that provides '{point.name}'",
+        ) from error
+    return command

@@ -100,6 +100,11 @@ class ResolvedEngine:
         return Hardware(self.engine.hardware(self.spec.options))
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether it is known to compute on a GPU."""
+        return self.hardware is Hardware.GPU
+
+    @property
     def identity(self) -> str:
         """What identifies the engine for caching: its spec, its version, the packages of its worker, its file as it is.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tensortriage.cluster.cluster_spec import TaskNeeds, needs_of_engine
 from tensortriage.cluster.ray_cluster import Cluster, Shared
 from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec, Hardware
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.commands.cluster_commands import ClusterCommands
 from tensortriage.search.execution.cluster_checks import ClusterChecks
 from tensortriage.search.problem import Oracle
@@ -36,6 +36,6 @@ class ClusterPlace:
         self, oracle: Oracle[str], target: EngineSpec, send: Callable[[Cluster], Shared | None]
     ) -> ClusterChecks[str]:
         """Return what runs checks of a target there."""
-        on_gpu = resolve(target).hardware is Hardware.GPU
+        on_gpu = resolve(target).on_gpu
         needs = needs_of_engine(target.name, on_gpu=on_gpu, asked=self.needs, offered=self.cluster.offered())
         return ClusterChecks(self.cluster, needs, oracle=oracle, send=lambda: send(self.cluster))

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import importlib.resources
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jinja2
@@ -21,14 +21,38 @@ def asset(name: str) -> str:
     return (importlib.resources.files("tensortriage.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def policy(style: str, script: str = "") -> str:
+def page(
+    template: str, *, style: str = "", script: str = "", filters: Mapping[str, Callable[..., Any]] = {}, **shown: Any
+) -> str:
+    """Return a self-contained page; every expression of its template is escaped, control characters are made visible.
+
+    Args:
+        template: Jinja's; it may extend ``page.html.j2`` and import ``macros.html.j2``.
+        style: Style sheet, added to that of every page.
+        script: The script; without one the page may run none.
+        filters: Functions for its expressions, besides those of every page.
+        **shown: What it shows.
+    """
+    style = asset("report.css") + style
+    return (
+        _environment(filters)
+        .from_string(template)
+        .render(
+            **shown,
+            policy=_policy(style, script),
+            style=Markup(style),  # these two are not from what is shown
+            script=Markup(script),
+        )
+    )
+
+
+def _policy(style: str, script: str) -> str:
     """Return a content security policy that allows one style sheet and at most one script, by hash, and no network."""
     scripts = f"script-src {_hash(script)}; " if script else ""
     return f"default-src 'none'; {scripts}style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
 
-def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
-    """Return a template that escapes every expression and makes control characters visible."""
+def _environment(filters: Mapping[str, Callable[..., Any]]) -> jinja2.Environment:
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -47,7 +71,7 @@ def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
         "times": _times,
         **filters,
     }
-    return environment.get_template(name)
+    return environment
 
 
 def _hash(source: str) -> str:

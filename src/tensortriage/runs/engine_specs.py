@@ -2,7 +2,7 @@
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.capabilities import ChecksOptions, RunsGivenEngines
-from tensortriage.engines.registry import create, resolve
+from tensortriage.engines.registry import ResolvedEngine, create, resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.runs.environment_folder import installed_python
@@ -45,6 +45,16 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
         engine.check(spec.options)
     _ = resolve(spec).precision  # it raises where the device has no such format
     return spec
+
+
+def resolved_engine(spec: EngineSpec) -> ResolvedEngine:
+    """Return what a spec stands for here: its engine, in the environment that was installed for it where it needs one.
+
+    Raises:
+        UsageError: When no engine is called so.
+        EngineMissing: When its package is broken.
+    """
+    return resolve(in_its_environment(spec))
 
 
 def in_its_environment(spec: EngineSpec) -> EngineSpec:

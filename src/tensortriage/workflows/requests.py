@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortriage.builds.goal import BuildGoal
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions
 from tensortriage.runs.commands.check_options import CheckOptions, artifact_field, keep_artifact_field
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -16,7 +15,6 @@ from tensortriage.runs.request_fields import (
     RESULT,
     LimitOptions,
     case_field,
-    cluster_field,
     external_data_field,
     reference_field,
     samples_field,
@@ -204,28 +202,3 @@ class BuildRequest:
     # fmt: on
     save_tactics: Path | None = None
     load_tactics: Path | None = None
-
-
-@request
-class BatchRequest:
-    """What to run many times.
-
-    Attributes:
-        file: The batch file.
-        memory_limit: Memory limit of each cell, as commands take it.
-    """
-
-    # fmt: off
-    file: Path = argument("FILE")
-    jobs: int = option("--jobs -j", "N", "Cells at once.", default=1, least=1, group=LIMITS)
-    cluster: ClusterSpec | None = cluster_field("Run cells there: ")
-    timeout_seconds: float | None = option(
-        "--timeout", "SECONDS", "Time limit of each cell  [default: what FILE says, else none].",
-        default=None, above=0)
-    memory_limit: str = option(
-        "--memory-limit", "BYTES", "Memory limit of each cell and of the engines that it starts, e.g. 8G.", default="")
-    case: Path = case_field(
-        default="triage-batch", text="Directory of the results; a batch that is already there is resumed.")
-    junit: Path | None = option(
-        "--junit", "FILE", "File for the results as JUnit's XML.", default=None, writes=Place.FILE)
-    # fmt: on

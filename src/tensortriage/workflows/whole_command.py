@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tensortriage.cluster.cluster_spec import ClusterSpec, needs_of_engine
 from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec, Hardware
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.commands.cluster_commands import ClusterCommands, WholeRun
 
 
@@ -33,7 +33,7 @@ def run_on_cluster(
     """
     with contextlib.ExitStack() as entered:
         cluster = entered.enter_context(open_cluster(where))
-        on_gpu = resolve(target).hardware is Hardware.GPU
+        on_gpu = resolve(target).on_gpu
         needs = needs_of_engine(target.name, on_gpu=on_gpu, asked=where.needs, offered=cluster.offered())
         cluster.slots(needs)
         commands = entered.enter_context(contextlib.closing(ClusterCommands(cluster, needs)))

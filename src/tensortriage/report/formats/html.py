@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tensortriage.report.case_tables import MOST_ROWS, culprits, outputs, ranges, shapes
 from tensortriage.report.document import Report, step_cost
-from tensortriage.report.html_page import asset, policy, template
+from tensortriage.report.html_page import asset, page
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values import text as words
 from tensortriage.values.serial import to_plain
@@ -26,14 +26,12 @@ _LONGEST_EVIDENCE = 2000
 def render(report: Report) -> str:
     """Return a self-contained page; it needs a browser of 2022 or later, and no network."""
     script = "".join(('"use strict";\n(() => {\n', *map(asset, _SCRIPTS), "\n})();\n"))
-    style = asset("report.css")
-    return template("report.html.j2", evidence=_evidence, cost=step_cost).render(
+    return page(
+        asset("report.html.j2"),
+        script=script,
+        filters={"evidence": _evidence, "cost": step_cost},
         report=report,
-        policy=policy(style, script),
-        # These three are not from the report, or were escaped by `data_block`.
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(data_block(report)),
+        data=Markup(data_block(report)),  # which has escaped it
         culprits=culprits(report),
         outputs=outputs(report),
         ranges=ranges(report),

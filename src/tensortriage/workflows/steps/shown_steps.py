@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
-from tensortriage.report.html_page import asset, policy, template
+from tensortriage.report.html_page import asset, page
 from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
 from tensortriage.values.text import count, magnitude, percent
 from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport, StepValue
@@ -18,16 +16,14 @@ MOST_ROWS = 2000
 
 def render_steps(report: StepsReport) -> str:
     """Return a self-contained page, as safe as the report of a case: it may run no script at all."""
-    style = asset("report.css")
-    return template("steps.html.j2").render(
+    return page(
+        asset("steps.html.j2"),
         page=report,
         tone={0: "good", 4: "unsure"}.get(report.exit_code, "problem"),
         table=steps_table(report.rows),
         remarks=tuple(remarks_of(report)),
         diagnosis="" if report.diagnosis is None else f"step-{report.first}/report.html",
         most_rows=MOST_ROWS,
-        policy=policy(style),
-        style=Markup(style),
     )
 
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tensortriage.errors import DataError
-from tensortriage.workflows.batch.batch_file import BatchFile
-from tensortriage.workflows.batch.cells import cells
+from tensortriage_batch.batch_file import BatchFile
+from tensortriage_batch.cells import cells
 
 PLAIN = {
     "models": {"net": {"file": "net.onnx"}, "other": {"file": "other.onnx", "feeds": ["b*"], "options": ["--seed", 3]}},

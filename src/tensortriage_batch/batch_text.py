@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.report.batch.batch_result import BatchResult, CellOutcome, CellResult
-from tensortriage.values.printable import printable
-from tensortriage.values.text import count, duration, shorten
+from tensortriage.sdk import count, duration, printable, shorten
+from tensortriage_batch.batch_result import BatchResult, CellOutcome, CellResult
 
 OUTCOME_WORDS: Mapping[CellOutcome, str] = {
     CellOutcome.AS_EXPECTED: "ok",

@@ -3,10 +3,10 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
-from tensortriage.report.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
-from tensortriage.report.batch.junit import junit
-from tensortriage.report.batch.overview import render_overview, tables
-from tensortriage.report.terminal.batch_text import cell_line, closing_lines
+from tensortriage_batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
+from tensortriage_batch.batch_text import cell_line, closing_lines
+from tensortriage_batch.junit import junit
+from tensortriage_batch.overview import render_overview, tables
 
 HOSTILE = "</td><script>alert(1)</script>\x1b[2J\u202e&'\""
 

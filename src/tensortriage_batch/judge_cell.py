@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensortriage.report.batch.batch_result import CellEnding
-from tensortriage.runs.commands.process import Finished
-from tensortriage.values.files import read_regular
-from tensortriage.values.text import count
-from tensortriage.workflows.batch.batch_file import Expectation
+from tensortriage.sdk import Finished, count, read_regular
+from tensortriage_batch.batch_file import Expectation
+from tensortriage_batch.batch_result import CellEnding
 
 KEPT_CODES = frozenset({0, 1, 4})
 """Exit codes that say something of the model; all others may be different next time, so that such cells run again."""

@@ -9,15 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import TriageError
-from tensortriage.model.model import Model
-from tensortriage.runs.case import versions
-from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.command_fingerprint import file_digests
-from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, in_its_environment
-from tensortriage.workflows.batch.cells import Cell
+from tensortriage.api import DiagnoseRequest, EngineSpec, Model, TriageError
+from tensortriage.sdk import digest, file_digests, resolved_engine, versions
+from tensortriage_batch.cells import Cell
 
 MOST_FILES = 10_000
 """Files of a folder that a word names, at most; what lies beyond that is no feed."""
@@ -38,6 +32,7 @@ class CellKeys:
         self._engines: dict[str, str] = {}
         self._files: dict[str, str] = {}
         self._versions = versions()
+        self._reference = DiagnoseRequest(model=place, target="").reference  # where none is named
 
     def key(self, cell: Cell, words: tuple[str, ...], model: str) -> str:
         """Return the key of a cell.
@@ -62,16 +57,16 @@ class CellKeys:
 
     def _engines_of(self, cell: Cell, words: tuple[str, ...]) -> list[str]:
         named = [after for word, after in itertools.pairwise(words) if word in _ENGINES]
-        named += [DEFAULT_REFERENCE] if cell.crossing.reference and not {"--reference", "-r"} & {*words} else []
+        named += [self._reference] if cell.crossing.reference and not {"--reference", "-r"} & {*words} else []
         return [self._engine(spec) for spec in named]
 
     def _engine(self, text: str) -> str:
         if text not in self._engines:
             try:
-                spec = in_its_environment(EngineSpec.parse(text))
+                spec = EngineSpec.parse(text)
                 if "file" in spec.options:
                     spec = spec.with_options({**spec.options, "file": str(self._place / spec.options["file"])})
-                self._engines[text] = resolve(spec).identity
+                self._engines[text] = resolved_engine(spec).identity
             except TriageError:  # likewise
                 self._engines[text] = "unknown"
         return self._engines[text]

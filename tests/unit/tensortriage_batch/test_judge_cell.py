@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tensortriage.report.batch.batch_result import CellEnding
 from tensortriage.runs.commands.process import Finished
 from tensortriage.runs.commands.transcript import Printed
-from tensortriage.workflows.batch.batch_file import Expectation
-from tensortriage.workflows.batch.judge_cell import ending_of, expected_words, misfit
+from tensortriage_batch.batch_file import Expectation
+from tensortriage_batch.batch_result import CellEnding
+from tensortriage_batch.judge_cell import ending_of, expected_words, misfit
 
 OVERFLOW = CellEnding(1, 0.0, "range-overflow", "too large", "/Pow")
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tensortriage.errors import TriageError
-from tensortriage.workflows.batch.batch_file import read_batch_file
+from tensortriage_batch.batch_file import read_batch_file
 
 YAML = """
 models:

@@ -5,10 +5,9 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.errors import DataError, TriageError, did_you_mean
-from tensortriage.workflows.batch.batch_file import (
+from tensortriage.api import EngineSpec, TriageError
+from tensortriage.sdk import CommandNeeds, DataError, did_you_mean, resolved_engine
+from tensortriage_batch.batch_file import (
     BatchCommand,
     BatchFeed,
     BatchFile,
@@ -67,9 +66,7 @@ class Cell:
         crossing: What the command takes.
         rule: What is expected; None for nothing wrong.
         optional: Whether its target may be missing.
-        tags: Resources that it needs of a node of a cluster.
-        gpus: Number of GPUs that it is said to need.
-        on_gpu: Whether its target is known to compute on one.
+        needs: What its target needs of where it runs.
     """
 
     model: str
@@ -80,9 +77,7 @@ class Cell:
     crossing: Crossing
     rule: Expectation | None = None
     optional: bool = False
-    tags: tuple[str, ...] = ()
-    gpus: int = 0
-    on_gpu: bool = False
+    needs: CommandNeeds = CommandNeeds()  # noqa: RUF009 - frozen
 
     @property
     def name(self) -> str:
@@ -179,17 +174,16 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
                         tuple(_words(batch, model, command, feed, target, crossing)),
                         crossing,
                         optional=target.optional if target else False,
-                        tags=target.tags if target else (),
-                        gpus=target.gpus if target else 0,
-                        on_gpu=_on_gpu(target) if target else False,
+                        needs=_needs(target) if target else CommandNeeds(),
                     )
 
 
-def _on_gpu(target: BatchTarget) -> bool:
+def _needs(target: BatchTarget) -> CommandNeeds:
     try:
-        return resolve(EngineSpec.parse(target.engine)).hardware is Hardware.GPU
+        on_gpu = resolved_engine(EngineSpec.parse(target.engine)).on_gpu
     except TriageError:
-        return False  # told by the cell
+        on_gpu = False  # told by the cell
+    return CommandNeeds(target.gpus, on_gpu, target.tags)
 
 
 def _words(

@@ -4,13 +4,11 @@ As safe as the report of a case: every expression is escaped, and the page may r
 """
 
 import dataclasses
+import importlib.resources
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
-from tensortriage.report.batch.batch_result import BatchResult, CellOutcome, CellResult
-from tensortriage.report.html_page import asset, policy, template
-from tensortriage.report.tables import Column, Looks, Table, TableCell
+from tensortriage.sdk import Column, Looks, Table, TableCell, page
+from tensortriage_batch.batch_result import BatchResult, CellOutcome, CellResult
 
 SIGNS = {
     CellOutcome.AS_EXPECTED: "✓",
@@ -39,14 +37,15 @@ class OverviewTable:
 
 def render_overview(result: BatchResult) -> str:
     """Return a self-contained page; links in it lead to the folders of the cells beside it."""
-    style = asset("report.css") + asset("batch.css")
-    return template("batch.html.j2", sign=SIGNS.__getitem__).render(
+    here = importlib.resources.files("tensortriage_batch")
+    return page(
+        (here / "batch.html.j2").read_text(encoding="utf-8"),
+        style=(here / "batch.css").read_text(encoding="utf-8"),
+        filters={"sign": SIGNS.__getitem__},
         result=result,
         tables=tables(result.cells),
         unexpected=_unexpected(result),
         counts=[(outcome, result.count_of(outcome)) for outcome in CellOutcome],
-        policy=policy(style),
-        style=Markup(style),
     )
 
 

@@ -5,32 +5,28 @@ of what is expected is judged without running anything. What may be different ne
 time-out, a crash) is not kept.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
+import datetime
+import functools
 import hashlib
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tensortriage.cluster.cluster_spec import TaskNeeds
-from tensortriage.cluster.ray_cluster import open_cluster
-from tensortriage.engines.process.gpus import Gpus, visible_gpus
-from tensortriage.report.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
-from tensortriage.report.batch.junit import junit
-from tensortriage.report.batch.overview import render_overview
-from tensortriage.runs.case import Case, now, versions
-from tensortriage.runs.commands.cluster_commands import ClusterCommands
-from tensortriage.runs.commands.process import Processes
-from tensortriage.values.files import write_text
-from tensortriage.workflows.batch.batch_file import BatchFile, read_batch_file
-from tensortriage.workflows.batch.cell_identity import CellKeys
-from tensortriage.workflows.batch.cell_pool import CellPool
-from tensortriage.workflows.batch.cells import Cell, cells
-from tensortriage.workflows.batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expected_words, misfit
-from tensortriage.workflows.batch.run_cell import CASE, DOCUMENT, CellTask, key_in
-from tensortriage.workflows.requests import BatchRequest
+from tensortriage.sdk import Case, CommandPool, versions, write_text
+from tensortriage_batch.batch_file import BatchFile, read_batch_file
+from tensortriage_batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
+from tensortriage_batch.cell_identity import CellKeys
+from tensortriage_batch.cells import Cell, cells
+from tensortriage_batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expected_words, misfit
+from tensortriage_batch.junit import junit
+from tensortriage_batch.overview import render_overview
+from tensortriage_batch.request import BatchRequest
+from tensortriage_batch.run_cell import CASE, DOCUMENT, CellTask, key_in, run_cell
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
 NAME_CHARACTERS = 60
@@ -75,35 +71,15 @@ def run_batch(
         with contextlib.suppress(KeyboardInterrupt):
             running.take_known()
             if running.missing:
-                running.run(_pool(request, running.tasks, entered))
-        result = BatchResult(str(request.file), tuple(running.results()), time.monotonic() - started, now(), versions())
+                needs = {cell.needs for cell in running.missing}
+                running.run(entered.enter_context(CommandPool.open(request.cluster, request.jobs, needs)))
+        ended = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        result = BatchResult(str(request.file), tuple(running.results()), time.monotonic() - started, ended, versions())
         case.write(RESULT, result)
         write_text(case.folder / PAGE, render_overview(result))
     if request.junit is not None:
         write_text(request.junit, junit(result))
     return result
-
-
-def _pool(request: BatchRequest, tasks: Collection[CellTask], entered: contextlib.ExitStack) -> CellPool:
-    """Return where cells run, until the stack is left."""
-    if request.cluster is None:
-        here = Processes()
-        return entered.enter_context(CellPool(request.jobs, lambda task: here, Gpus(visible_gpus())))
-    cluster = entered.enter_context(open_cluster(request.cluster))
-    asked = request.cluster.needs
-    there = int(cluster.offered().get("GPU", 0))
-    kinds = {
-        (task.gpus, task.on_gpu, task.tags): TaskNeeds(
-            max(asked.gpus, task.gpus, min(there, int(task.on_gpu))), tuple(dict.fromkeys((*asked.tags, *task.tags)))
-        )
-        for task in tasks
-    }
-    slots = {kind: cluster.slots(needs) for kind, needs in kinds.items()}
-    commands = {kind: ClusterCommands(cluster, needs) for kind, needs in kinds.items()}
-    jobs = max(sum(slots.values()), 1)
-    return entered.enter_context(
-        CellPool(jobs, lambda task: commands[task.gpus, task.on_gpu, task.tags], Gpus(()))  # Ray shares its own out
-    )
 
 
 class _Batch:
@@ -138,15 +114,7 @@ class _Batch:
                 cell.crossing.case,
                 cell.crossing.output,
                 limit,
-                cell.tags,
-                cell.gpus,
-                cell.on_gpu,
             )
-
-    @property
-    def tasks(self) -> list[CellTask]:
-        """What has to be run."""
-        return [self._tasks[cell] for cell in self.missing]
 
     @property
     def missing(self) -> list[Cell]:
@@ -164,19 +132,20 @@ class _Batch:
                 if ending is not None:
                     self._end(cell, ending, kept=True)
 
-    def run(self, where: CellPool) -> None:
+    def run(self, pool: CommandPool) -> None:
         """Run what is missing."""
-        pending = {self._tasks[cell].key: cell for cell in self.missing}
-        for cell in pending.values():
-            where.submit(self._tasks[cell])
+        pending = {
+            pool.submit(cell.needs, functools.partial(run_cell, self._tasks[cell])): cell for cell in self.missing
+        }
         spent: list[float] = []
         while pending:
-            for task, ending in where.wait():
-                cell = pending.pop(task.key)
+            done, _ = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                cell, ending = pending.pop(future), future.result()
                 if ending.code in KEPT_CODES:
-                    self._case.checks.put(task.key, cell.name, ending, seconds=ending.seconds)
+                    self._case.checks.put(self._tasks[cell].key, cell.name, ending, seconds=ending.seconds)
                 spent.append(ending.seconds)
-                left = sum(spent) / len(spent) * len(pending) / max(1, where.running())
+                left = sum(spent) / len(spent) * len(pending) / max(1, min(pool.jobs, len(pending)))
                 self._end(cell, ending, kept=False, seconds_left=left)
 
     def results(self) -> Iterator[CellResult]:

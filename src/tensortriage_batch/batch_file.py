@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.errors import DataError, UsageError, did_you_mean
-from tensortriage.values.files import read_regular
+from tensortriage.api import VerdictKind
+from tensortriage.sdk import DataError, UsageError, did_you_mean, read_regular
 
 MAX_BYTES = 4 << 20
 """Largest batch file; a person wrote it."""

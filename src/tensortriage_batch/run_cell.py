@@ -6,13 +6,12 @@ Nothing that a command does, be it a crash, a hang or an answer that is no docum
 import dataclasses
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tensortriage.errors import StoreError
-from tensortriage.report.batch.batch_result import CellEnding
-from tensortriage.runs.commands.process import CommandLine, RunsCommands
-from tensortriage.values.files import read_regular, write_text
-from tensortriage.workflows.batch.judge_cell import ending_of
+from tensortriage.sdk import CommandLine, Finished, StoreError, read_regular, write_text
+from tensortriage_batch.batch_result import CellEnding
+from tensortriage_batch.judge_cell import ending_of
 
 DOCUMENT, MESSAGES, CASE, KEY = "document.json", "messages.txt", "case", "key"
 
@@ -29,9 +28,6 @@ class CellTask:
         case: Whether the command keeps its state in a case.
         output: File that it writes; empty for none.
         timeout_seconds: Longest run; None for no limit.
-        tags: Resources that it needs of a node of a cluster.
-        gpus: Number of GPUs that it is said to need.
-        on_gpu: Whether its target is known to compute on one.
     """
 
     key: str
@@ -41,9 +37,6 @@ class CellTask:
     case: bool
     output: str = ""
     timeout_seconds: float | None = None
-    tags: tuple[str, ...] = ()
-    gpus: int = 0
-    on_gpu: bool = False
 
     def command(self) -> list[str]:
         """Return program and arguments; ``-P`` keeps modules of the folder out, as for the program ``triage``."""
@@ -55,8 +48,12 @@ class CellTask:
         return [*words, "--json"]
 
 
-def run_cell(task: CellTask, processes: RunsCommands) -> CellEnding:
+def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEnding:
     """Run a cell to its end.
+
+    Args:
+        task: The cell.
+        run: Runs its command, on this machine or on another that sees the same folders.
 
     Raises:
         StoreError: When its folder cannot be written, or that of the batch file is not there (``batch-folder``).
@@ -69,7 +66,7 @@ def run_cell(task: CellTask, processes: RunsCommands) -> CellEnding:
             write_text(folder / KEY, task.key)
         if task.output:
             (folder / task.output).unlink(missing_ok=True)
-        finished = processes.run(
+        finished = run(
             CommandLine(
                 task.command(),
                 folder=Path(task.place),

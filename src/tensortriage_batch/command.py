@@ -3,9 +3,8 @@
 import contextlib
 import sys
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.documents import print_document
-from tensortriage.workflows.requests import BatchRequest
+from tensortriage.sdk import answer, command, duration, parse_bytes, printable
+from tensortriage_batch.request import BatchRequest
 
 EPILOG = """\b
 Examples:
@@ -27,13 +26,10 @@ def batch(request: BatchRequest, as_json: bool) -> None:
     ended are not run again, unless the model, the feed, the options or a version has changed. report.html in the case
     shows them all.
     """
-    from tensortriage.cli.progress import Teller
-    from tensortriage.report.batch.batch_result import CellOutcome
-    from tensortriage.report.terminal.batch_text import cell_line, closing_lines
-    from tensortriage.values.printable import printable
-    from tensortriage.values.serial import to_json
-    from tensortriage.values.text import duration, parse_bytes
-    from tensortriage.workflows.batch.batch import BatchProgress, run_batch
+    from tensortriage.sdk import Teller
+    from tensortriage_batch.batch import BatchProgress, run_batch
+    from tensortriage_batch.batch_result import CellOutcome
+    from tensortriage_batch.batch_text import cell_line, closing_lines
 
     parse_bytes(request.memory_limit)
     with contextlib.closing(Teller(err=as_json)) as teller:
@@ -49,5 +45,5 @@ def batch(request: BatchRequest, as_json: bool) -> None:
             teller.tell(line)
         teller.tell(f"report: {printable(str(request.case / 'report.html'))}")
     if as_json:
-        print_document(to_json(result))
+        answer(result, (), as_json=True)
     sys.exit(130 if result.interrupted else result.exit_code)

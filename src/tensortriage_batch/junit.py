@@ -8,8 +8,8 @@ out.
 import re
 import xml.etree.ElementTree as ElementTree
 
-from tensortriage.report.batch.batch_result import BatchResult, CellOutcome, CellResult
-from tensortriage.values.printable import printable
+from tensortriage.sdk import printable
+from tensortriage_batch.batch_result import BatchResult, CellOutcome, CellResult
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold (section 2.2), not even escaped."""

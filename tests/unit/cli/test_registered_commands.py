@@ -1,0 +1,82 @@
+"""Commands of other packages: found by their entry points, written with the public names, never in place of ours."""
+
+import json
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import tensortriage_batch.command
+from tensortriage.cli import GROUP, cli
+from tensortriage.errors import UsageError
+
+SOURCE = '''
+from pathlib import Path
+
+from tensortriage.sdk import answer, argument, command, count, flag, request
+
+@request
+class MineRequest:
+    model: Path = argument("MODEL")
+    twice: bool = flag("--twice", "Say it twice.")
+
+@command(epilog="Examples:\\n  triage mine model.onnx")
+def mine(request: MineRequest, as_json: bool) -> None:
+    """Say which model it is."""
+    said = [str(request.model)] * (2 if request.twice else 1)
+    answer({"format": "mine/1", "said": said}, [count(len(said), "word")], as_json=as_json)
+
+nothing = None
+'''
+
+
+@pytest.fixture
+def registered(tmp_path, monkeypatch):
+    """Return a function that makes a distribution with an entry point importable."""
+
+    def install(entry, source=SOURCE):
+        (tmp_path / "third_party_command.py").write_text(source)
+        info = tmp_path / "third_party-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry}\n")
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield install
+    sys.modules.pop("third_party_command", None)
+
+
+def test_a_command_of_another_package_is_as_one_of_ours(registered):
+    registered("mine = third_party_command:mine")
+    done = CliRunner().invoke(cli, ["mine", "--twice", "m.onnx", "--json"])
+    assert json.loads(done.stdout) == {"format": "mine/1", "said": ["m.onnx", "m.onnx"]}
+    text = CliRunner().invoke(cli, ["mine", "--help"]).output
+    assert "Say which model it is." in text
+    assert "--twice" in text
+
+
+def test_a_word_that_is_misspelt_may_mean_it(registered):
+    registered("mine = third_party_command:mine")
+    assert "did you mean 'mine'?" in CliRunner().invoke(cli, ["mien"]).output
+
+
+def test_a_word_of_ours_cannot_be_taken_over(registered):
+    registered("batch = third_party_command:mine")
+    assert cli.get_command(click.Context(cli), "batch") is tensortriage_batch.command.batch
+
+
+@pytest.mark.parametrize(
+    ("entry", "source"),
+    [("mine", "import not_a_module"), ("mine", "1 / 0"), ("mine", "x = 1"), ("nothing", SOURCE)],
+)
+def test_one_that_cannot_be_loaded_is_told(registered, entry, source):
+    registered(f"mine = third_party_command:{entry}", source)
+    with pytest.raises(UsageError, match="'mine' cannot be loaded") as raised:
+        cli.get_command(click.Context(cli), "mine")
+    assert raised.value.slug == "command-broken"
+
+
+def test_help_is_made_of_the_table_and_reads_no_entry_points(registered):
+    registered("mine = third_party_command:mine")
+    assert "mine" not in CliRunner().invoke(cli, ["--help"]).output.split()
