@@ -94,6 +94,7 @@ class Lab:
         self.progress = progress or (lambda _: None)
         self._in_place = in_place
         self._answers = AnswerStore(case) if case else None
+        self._open_here = contextlib.ExitStack()
         self._runners: dict[_Place, Runner] = {}
         self._held: set[_Place] = set()
         self._identities: dict[str, str] = {}
@@ -104,6 +105,14 @@ class Lab:
         """Where answers are kept; only who gave one asks for it."""
         assert self._case is not None, "a lab without a case keeps nothing"
         return self._case
+
+    @functools.cached_property
+    def remembering(self) -> "Lab":
+        """This lab if it has a case, else another with one that lasts as long as this: for who judges what was run."""
+        if self._case is not None:
+            return self
+        case = self._open_here.enter_context(Case(self.workspace.folder / "case"))
+        return self._open_here.enter_context(Lab(case, limits=self.limits))
 
     # -- the one way to ask --------------------------------------------------------------------------------------------
 
@@ -351,6 +360,7 @@ class Lab:
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()
+        self._open_here.close()
         self.workspace.close()
 
     def __enter__(self) -> Self:

@@ -43,6 +43,17 @@ def test_without_a_case_nothing_is_kept_and_the_folder_is_gone(asked):
     assert not folder.exists()
 
 
+def test_who_judges_is_answered_once_without_a_case_of_the_users(asked):
+    model, feed = asked
+    with Lab() as lab:
+        folder, judging = lab.workspace.folder, lab.remembering
+        for _ in range(2):
+            judging.values(PLAIN, model, feed, inner(model))
+        assert lab.remembering is judging.remembering is judging
+        assert (judging.tally.checks, lab.tally.checks) == (1, 0)
+    assert not folder.exists()
+
+
 def test_a_run_that_is_to_be_made_again_leaves_nothing_in_the_case(asked, tmp_path):
     model, feed = asked
     with Case(tmp_path / "case") as case, Lab(case) as lab:

@@ -45,7 +45,7 @@ def output_limits(
         figures: Figures that are to be judged; what the hardware chooses is then evaluated only where one of them is
             beyond its floor.
     """
-    floors = floors_of(inv, inv.model, feed, names, golden=golden, specs=inv.specs(feed), what="the outputs")
+    floors = floors_of(inv, inv.model, feed, names, golden=golden, specs=inv.typed_by(golden, feed), what="the outputs")
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in names}
     limits = {name: floors.limit(name, counts[name]) for name in names}
     beyond = [name for name in names if figures is None or _beyond(figures[name], limits[name])]

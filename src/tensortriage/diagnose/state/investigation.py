@@ -46,19 +46,19 @@ class Investigation:
         question: What is asked.
         case: Where everything is kept.
         listener: Who hears of steps and progress.
-        golden: Golden values that are known already, by the name of their feed.
+        lab: Where engines are asked, of which others ask as well; None for a lab of its own, in the case.
     """
 
     def __init__(
         self,
         question: Question,
-        case: Case,
+        case: Case | None = None,
         *,
         listener: Listener | None = None,
-        golden: Mapping[str, TensorStore] = MappingProxyType({}),
+        lab: Lab | None = None,
     ) -> None:
         listener = listener or Silent()
-        self.lab = Lab(
+        self.lab = lab or Lab(
             case,
             limits=question.limits,
             budget=Budget(question.budget_seconds),
@@ -67,7 +67,7 @@ class Investigation:
         )
         self._question = question
         self._record = Record(listener)
-        self._golden = {self._source(name): store for name, store in golden.items()}
+        self._golden: dict[Source, TensorStore] = {}
         self._golden_outputs: dict[Source, TensorStore] = {}
 
     def about(self, question: Question) -> "Investigation":
@@ -118,13 +118,14 @@ class Investigation:
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed, as recorded in the golden run."""
-        return self._typed_by(self.golden(feed), feed)
+        return self.typed_by(self.golden(feed), feed)
 
     def foreseen_specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators tell."""
-        return self._typed_by(self.golden_outputs(feed), feed)
+        return self.typed_by(self.golden_outputs(feed), feed)
 
-    def _typed_by(self, golden: TensorStore, feed: Feed) -> Mapping[str, ValueSpec]:
+    def typed_by(self, golden: TensorStore, feed: Feed) -> Mapping[str, ValueSpec]:
+        """Return dtype and shape of every value on one feed, as far as some golden values and operators tell."""
         recorded = {name: golden.spec(name) for name in golden.names()}
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)

@@ -6,8 +6,6 @@ evaluated only where a tensor is beyond its floor.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +18,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
+from tensortriage.values.store import MemoryStore
 
 if TYPE_CHECKING:
     from tensortriage.diagnose.state.investigation import Investigation
@@ -33,14 +33,14 @@ class FloorJudge:
         model: The model whose tensors are compared.
         reference: The engine taken as right.
         target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
-        folder: For temporary files.
+        lab: Where it is asked for floors.
     """
 
-    def __init__(self, model: Model, *, reference: EngineSpec, target: EngineSpec | None, folder: Path) -> None:
+    def __init__(self, model: Model, *, reference: EngineSpec, target: EngineSpec | None, lab: Lab) -> None:
         self._model = model
         self._reference = reference
         self._target = target or reference
-        self._folder = folder
+        self._lab = lab
 
     def judge(
         self,
@@ -76,15 +76,14 @@ class FloorJudge:
         # A comparison seldom comes here, and all of an investigation is imported with these.
         from tensortriage.diagnose.measurements.output_limits import output_limits
 
-        golden = {name: references[name] for name in names}
-        with self._investigation(feed, "floors", golden) as inv:
-            limits = output_limits(inv, feed, names, golden=inv.golden(feed), figures=metrics)
+        inv, golden = self._investigation(feed), MemoryStore({name: references[name] for name in names})
+        limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
         judged = {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}
         if failing := [name for name in names if not judged[name].within]:
-            judged |= self._by_chance(feed, {name: metrics[name] for name in failing})
+            judged |= self._by_chance(inv, feed, {name: metrics[name] for name in failing})
         return judged
 
-    def _by_chance(self, feed: Feed, failing: Mapping[str, Metrics]) -> dict[str, Judgement]:
+    def _by_chance(self, inv: "Investigation", feed: Feed, failing: Mapping[str, Metrics]) -> dict[str, Judgement]:
         """Judge outputs that are beyond one draw of rounding by several, as `diagnose` does; empty where it would not.
 
         Values inside the model are not judged that way: who has them shown looks for the op.
@@ -95,19 +94,14 @@ class FloorJudge:
             return {}
         if any(is_lost(error_of(figure)) for figure in failing.values()):  # whatever it may cost, it does not pass
             return {}
-        with self._investigation(feed, "chance") as inv:
-            try:
-                limits = limits_by_chance(inv, feed, failing)
-            except (EngineError, ModelError, UsageError):
-                return {}
+        try:
+            limits = limits_by_chance(inv, feed, failing)
+        except (EngineError, ModelError, UsageError):
+            return {}
         words = inv.precision.value
         return {name: judged_by(limit, failing[name], format_name=words) for name, limit in limits.items()}
 
-    def _investigation(
-        self, feed: Feed, folder: str, golden: Mapping[str, np.ndarray] | None = None
-    ) -> AbstractContextManager["Investigation"]:
+    def _investigation(self, feed: Feed) -> "Investigation":
         from tensortriage.workflows.common.passing_investigation import passing_investigation
 
-        return passing_investigation(
-            self._folder / folder, self._model, feed, reference=self._reference, target=self._target, golden=golden
-        )
+        return passing_investigation(self._lab, self._model, feed, reference=self._reference, target=self._target)

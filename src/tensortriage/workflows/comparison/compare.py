@@ -142,7 +142,7 @@ class _Comparing:
         self.scores = TaskScores()
         self.seen: dict[str, str] = {}
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
-        self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, folder=lab.workspace.folder)
+        self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
 
     def go(self) -> CompareResult:
@@ -253,7 +253,7 @@ class _Comparing:
                 outputs=outputs,
                 reference=self.reference.precision_spec or PLAIN,
                 target=target.precision_spec if self.request.target_model is None else None,
-                folder=self.lab.workspace.folder,
+                lab=self.lab,
             )
         check_compatible(pair, reference, target.name, flatten=self.request.flatten, but=decided)
         pairs = ((n, *flat(array, outputs[n])) for n, array in reference.items() if n not in decided)
@@ -280,12 +280,7 @@ class _Comparing:
     ) -> Mapping[str, Judgement]:
         if not self.request.tolerances:
             spec = self.reference.precision_spec if self.reference else None
-            judge = FloorJudge(
-                self.model,
-                reference=spec or PLAIN,
-                target=target.precision_spec,
-                folder=self.lab.workspace.folder,
-            )
+            judge = FloorJudge(self.model, reference=spec or PLAIN, target=target.precision_spec, lab=self.lab)
             return judge.judge(feed, metrics, reference)
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -48,7 +48,7 @@ def decided_outputs(
     outputs: Arrays,
     reference: EngineSpec,
     target: EngineSpec | None,
-    folder: Path,
+    lab: Lab,
 ) -> dict[str, DecidedOutput]:
     """Compare the outputs that depend on decisions.
 
@@ -60,7 +60,7 @@ def decided_outputs(
         reference: The engine taken as right, which is asked to go on with the target's decisions.
         target: The engine under suspicion, which is asked for decisions that no output shows; None for results saved
             earlier.
-        folder: For temporary files.
+        lab: Where they are asked.
 
     Returns:
         By name; empty when nothing is decided, or it is not known what the target decided.
@@ -72,9 +72,8 @@ def decided_outputs(
     from tensortriage.diagnose.measurements.decided import follow
     from tensortriage.workflows.common.passing_investigation import passing_investigation
 
-    asked = passing_investigation(folder / "decisions", model, feed, reference=reference, target=target or reference)
-    with asked as inv:
-        decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
+    inv = passing_investigation(lab, model, feed, reference=reference, target=target or reference)
+    decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
     if decided is None:
         return {}
     noise = f"{inv.precision.value}'s rounding of the scores"

@@ -5,7 +5,6 @@ that runs this one for wrong, or worse: for right within the distance of the two
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.report.run_result import Disagreement
-from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
 
@@ -30,17 +28,17 @@ class ReferenceJudge:
     Args:
         model: The model.
         tolerances: The user's own; none to judge by the envelope.
-        folder: For temporary files.
+        lab: Where the model is evaluated.
 
     Attributes:
         found: What is not the model's.
         unjudged: Why something could not be judged; empty when everything was.
     """
 
-    def __init__(self, model: Model, *, tolerances: Sequence[Tolerance], folder: Path) -> None:
+    def __init__(self, model: Model, *, tolerances: Sequence[Tolerance], lab: Lab) -> None:
         self._model = model
         self._tolerances = tolerances
-        self._folder = folder
+        self._lab = lab
         self.found: list[Disagreement] = []
         self.unjudged = ""
 
@@ -52,11 +50,10 @@ class ReferenceJudge:
             self.unjudged = "none of its tensors has the name of a tensor of the model"
             return
         judge = self._by_tolerance if self._tolerances else self._by_envelope
-        with Case(self._folder / "reference") as case, Lab(case) as lab:
-            try:
-                judge(lab, feed, names, values)
-            except (EngineError, UsageError) as problem:
-                self.unjudged = problem.message
+        try:
+            judge(self._lab.remembering, feed, names, values)
+        except (EngineError, UsageError) as problem:
+            self.unjudged = problem.message
 
     def _by_envelope(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
         store = MemoryStore({name: values[name] for name in names})

@@ -194,7 +194,7 @@ class _Proving:
         self._outputs = tuple(o.name for o in last.outputs) if request.outputs is None else tuple(request.outputs)
         self._before = _with_outputs(stages[0].model, self._outputs)
         self._feeds = self._take_feeds(last if _input_types(last) == _input_types(self._before) else self._before)
-        floors = FloorJudge(self._before, reference=PLAIN, target=PLAIN, folder=lab.workspace.folder)
+        floors = FloorJudge(self._before, reference=PLAIN, target=PLAIN, lab=lab)
         self._judge = request.judge(self._before) if request.judge else floors
 
     def go(self) -> Proof:

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -43,7 +42,6 @@ class MeasuredSteps:
         feeds: Its feeds.
         reference: The engine taken as right.
         target: The engine under suspicion.
-        folder: For temporary files.
         drift: Whether the target is also run on its own states.
 
     Attributes:
@@ -59,12 +57,10 @@ class MeasuredSteps:
         *,
         reference: EngineSpec,
         target: EngineSpec,
-        folder: Path,
         drift: bool,
     ) -> None:
         self._lab, self._model, self._feeds = lab, model, feeds
         self._reference, self._target = reference, target
-        self._folder = folder
         self._precision = resolve(target).precision
         self._drifts = drift and feeds.keeps_states
         self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target)
@@ -154,7 +150,7 @@ class MeasuredSteps:
             return tuple(itertools.chain.from_iterable(each))
         if feed_alone:
             figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
-            judge = FloorJudge(self._model, reference=self._reference, target=self._target, folder=self._folder)
+            judge = FloorJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
             named = Feed("step", feed, self._feeds.origin)
             judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
             return tuple(_value(name, figures[name], judged[name]) for name in names)

@@ -93,9 +93,7 @@ def _measured(
 ) -> tuple[StepsReport, Arrays | None]:
     again, free = True, None
     with Lab(case, limits=request.limits, progress=say) as lab:
-        steps = MeasuredSteps(
-            lab, model, feeds, reference=reference, target=target, folder=case.temporary, drift=request.drift
-        )
+        steps = MeasuredSteps(lab, model, feeds, reference=reference, target=target, drift=request.drift)
         made, stopped = _made(steps, say)
         if stopped:
             lab.drop(reference, model)  # its process may be gone, and a wrong step is run again

@@ -9,11 +9,18 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 
 PRODUCT = (
     '<ir_version: 8, opset_import: ["" : 17]> g (float[4,64] x, float[64,16] w) => (float[4,16] y) { y = MatMul(x, w) }'
 )
+
+
+@pytest.fixture
+def lab():
+    with Lab() as made:
+        yield made
 
 
 def in_tf32(array):
@@ -23,7 +30,7 @@ def in_tf32(array):
 
 
 @pytest.mark.parametrize(("precision", "within", "basis"), [("tf32", True, Basis.FORMAT), ("fp32", False, Basis.FLOOR)])
-def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, precision, within, basis):
+def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, lab, precision, within, basis):
     rng = np.random.default_rng(3)
     x, w = rng.standard_normal((4, 64), np.float32), rng.standard_normal((64, 16), np.float32)
     exact, shortened = (np.float32(np.float64(a) @ np.float64(b)) for a, b in ((x, w), (in_tf32(x), in_tf32(w))))
@@ -34,7 +41,7 @@ def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, prec
         Model.load(path),
         reference=EngineSpec("onnxruntime", {"optimization": "none"}),
         target=EngineSpec("script", {"file": str(script), "precision": precision}),
-        folder=tmp_path,
+        lab=lab,
     )
     feed = Feed("feed", {"x": x, "w": w}, Origin.REAL)
     judged = judge.judge(feed, {"y": measure(exact, shortened)}, {"y": exact})["y"]
@@ -51,7 +58,7 @@ def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, prec
     ],
     ids=str,
 )
-def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, target, within, basis):
+def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, lab, target, within, basis):
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape, np.float32) for shape in ((4, 768), (768, 16)))
     total = np.zeros((4, 16), np.float16)
@@ -65,7 +72,7 @@ def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, ta
         Model.load(path),
         reference=EngineSpec("onnxruntime", {"optimization": "none"}),
         target=target,
-        folder=tmp_path,
+        lab=lab,
     )
     feed = Feed("feed", {"x": x, "w": w}, Origin.REAL)
     figure = measure(exact, np.float32(total))
