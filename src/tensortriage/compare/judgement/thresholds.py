@@ -44,10 +44,6 @@ SUSPECT_RATIO = 2.0
 """Local error over floor from which an op is a suspect (6 dB, twice the gap that rounding explains); influence then
 decides, so that a low bar costs time and no wrong verdict."""
 
-FP32_SUSPECT_ROUNDINGS = 20.0
-"""How many roundings of one result an fp32 kernel may be off by without suspicion, where no floor was measured: sums of
-many terms are that far."""
-
 DECISIVE = 0.5
 """Share of the output error that injected suspects must reproduce to be blamed for it: as much as all others make. So
 of the avoidable squared error of a quantizer that one change must remove to be named as the mistake."""
