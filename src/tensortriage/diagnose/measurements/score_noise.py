@@ -1,10 +1,9 @@
 """How far the scores behind a decision may be off in a healthy run: the radius within which decisions are ties.
 
-Measured as floors are, but per element, for a decision hangs on single scores: the largest difference that float64, or
-rounding every result to the target's format, makes in a score (`tensortriage.envelope.score_radii`).
+Measured as floors are, but per element, for a decision hangs on single scores: the largest difference that healthy
+evaluations in fp32, or in the target's format, make in a score (`tensortriage.envelope.score_radii`).
 """
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 
@@ -12,14 +11,13 @@ import numpy as np
 
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
 from tensortriage.envelope.floors import jitter
 from tensortriage.envelope.score_radii import format_radius, fp32_radius
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.spec import ValueSpec
 
 
@@ -47,30 +45,28 @@ def radii_of(
         feed: Its inputs.
         arrays: The values in fp32, by name.
         specs: Dtypes and shapes of all values of the model.
+
+    Raises:
+        EngineError: When the model is not evaluated in float64, nor by ONNX Runtime.
     """
     made = [name for name in arrays if model.graph.producer(name) is not None]
-    exact = _first(inv, model, feed, made)
-    fp32 = {name: fp32_radius(array, exact.get(name)) for name, array in arrays.items()}
-    if inv.precision not in ROUNDED:
-        return Radii(fp32, fp32)
-    rounded = round_results(model, inv.precision, specs=specs)
-    shown = inv.lab.values(PLAIN, rounded, feed, made, specs=specs)
-    emulated = {name: np.asarray(shown[name]) for name in shown.names()}
-    target = {
-        name: np.maximum(fp32[name], format_radius(array, emulated.get(name), inv.precision))
-        for name, array in arrays.items()
-    }
-    return Radii(fp32, target)
+    healthy = Healthy.of(model, inv.precision, kept=[name for name in inv.question.kept if name in model.graph])
 
+    def each(ways: Sequence[tuple[EngineSpec, Feed]]) -> list[Mapping[str, np.ndarray]]:
+        stores = [inv.lab.values(spec, model, tensors, made, specs=specs) for spec, tensors in ways]
+        return [{name: np.asarray(store[name]) for name in store.names()} for store in stores]
 
-def _first(inv: Investigation, model: Model, feed: Feed, names: Sequence[str]) -> Mapping[str, np.ndarray]:
-    """Return the values in float64, or of moved inputs where float64 is not to be had."""
+    emulated = [EngineSpec("emulate", {"precision": inv.precision.value})] if inv.precision in ROUNDED else []
     moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)
-    ways: list[tuple[EngineSpec, Feed]] = [(PLAIN, moved)]
-    if inv.question.trusts_float64:
-        ways.insert(0, (FLOAT64, feed))
-    for spec, tensors in ways if names else ():
-        with contextlib.suppress(EngineError, UsageError):
-            shown = inv.lab.values(spec, model, tensors, names, specs={})
-            return {name: np.asarray(shown[name]) for name in shown.names()}
-    return {}
+    otherwise = [(PLAIN, moved), *((spec, feed) for spec in emulated)]
+    evaluations = [(spec, feed) for spec in (CORRECTLY_ROUNDED, *healthy.format.values())]
+    try:
+        exact, *rounded = each(evaluations if inv.question.trusts_float64 else otherwise)
+    except (EngineError, UsageError):
+        exact, *rounded = each(otherwise)
+    fp32 = {name: fp32_radius(array, exact.get(name)) for name, array in arrays.items()}
+    target = dict(fp32)
+    for one in rounded:
+        for name, array in arrays.items():
+            target[name] = np.maximum(target[name], format_radius(array, one.get(name), healthy.results))
+    return Radii(fp32, target)
