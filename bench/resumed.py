@@ -13,12 +13,16 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from beyond_memory import decoder
+
 from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, Verdict, diagnose
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 CNN = ("digits_cnn.onnx", "digits.npz")
 CONV = "/block2/conv1/Conv"
+BEYOND_MEMORY = ("decoder.onnx", "")
+"""A decoder that is written where it is asked for, with 113 MB of weights, on made-up data."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Case:
     Attributes:
         verdict: The verdict.
         target: The engine; what follows ``fault:`` is planted.
-        model: File of examples/, and its inputs.
+        model: File of examples/, and its inputs; or `BEYOND_MEMORY`.
         given: Further fields of the request.
     """
 
@@ -52,6 +56,12 @@ CASES = (
     Case("build-failed", f"fault:node={CONV},kind=build-failure"),
     Case("engine-crash", f"fault:node={CONV},kind=crash"),
     Case("engine-hang", f"fault:node={CONV},kind=hang", given={"limits": Limits(run_seconds=5.0)}),
+    Case(
+        "local-fault in blocks",
+        "fault:node=block3/weights_node,kind=scale,amount=1.05",
+        BEYOND_MEMORY,
+        {"limits": Limits(memory_bytes=300 << 20)},
+    ),
 )
 
 
@@ -88,11 +98,12 @@ def asked(case: Case, folder: Path) -> Verdict:
     target = case.target
     if target.startswith("fault:"):
         target = f"script:{folder / 'engine.py'},{target.removeprefix('fault:')}"
-    model, inputs = (EXAMPLES / name for name in case.model)
-    request = DiagnoseRequest(
-        model=model, target=target, feeding=FeedRequest(paths=(str(inputs),)), case=folder / "case", **case.given
-    )
-    return diagnose(request)
+    if case.model == BEYOND_MEMORY:
+        model, feeding = decoder(folder, blocks=4, width=768), FeedRequest()
+    else:
+        model, inputs = (EXAMPLES / name for name in case.model)
+        feeding = FeedRequest(paths=(str(inputs),))
+    return diagnose(DiagnoseRequest(model=model, target=target, feeding=feeding, case=folder / "case", **case.given))
 
 
 if __name__ == "__main__":

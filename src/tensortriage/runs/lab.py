@@ -9,7 +9,6 @@ asks nothing when it is given again.
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Self, TypeVar
 
@@ -71,7 +70,6 @@ class Lab:
         batch_bytes: Largest amount of captured tensors held at once; None for any.
         progress: Told what takes a while, before it begins.
         in_place: As of `Runner`.
-        folder: Where temporary files go without a case; the system's directory for these when None.
     """
 
     def __init__(
@@ -83,10 +81,9 @@ class Lab:
         batch_bytes: int | None = 1 << 30,
         progress: Callable[[str], None] | None = None,
         in_place: bool = False,
-        folder: Path | None = None,
     ) -> None:
         self._case = case
-        self.workspace = Workspace(case.temporary, kept=case.engines) if case else Workspace(folder)
+        self.workspace = Workspace(case.temporary, kept=case.engines) if case else Workspace()
         self.tally = Tally()
         self.budget = budget or Budget()
         self.limits = limits or Limits()
@@ -112,7 +109,7 @@ class Lab:
         if self._case is not None:
             return self
         case = self._open_here.enter_context(Case(self.workspace.folder / "case"))
-        return self._open_here.enter_context(Lab(case, limits=self.limits))
+        return self._open_here.enter_context(Lab(case, limits=self.limits, progress=self.progress))
 
     # -- the one way to ask --------------------------------------------------------------------------------------------
 
@@ -137,7 +134,8 @@ class Lab:
             if limits == self.limits:
                 answers.failed(key, str(experiment.engine), error, self.limits)
             raise
-        return answers.keep(key, str(experiment.engine), found)
+        stored = isinstance(experiment.observed, ObservedOutputs) and experiment.observed.stored
+        return answers.keep(key, str(experiment.engine), found, stored=stored)
 
     def _ask(self, experiment: Experiment, key: str | None) -> Measurement:
         self.budget.check()

@@ -1,7 +1,7 @@
 """Walks through a model block by block: each is a model of its own, fed with what the reference computed before.
 
-Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept on disk, for every
-feed. Since each block gets golden inputs, its errors are those born in it.
+Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept in the case, for
+every feed, so that who walks again asks nothing. Since each block gets golden inputs, its errors are those born in it.
 """
 
 import dataclasses
@@ -19,8 +19,9 @@ from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import Experiment, ObservedOutputs
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MappedStore, ShardWriter
+from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class BlockWalk:
         feeds: Its feeds.
         blocks: How it is cut.
         reference: The engine whose values are carried on.
-        lab: Where engines are asked; its workspace holds files of blocks, and what crosses borders.
+        lab: Where engines are asked; its workspace holds files of blocks, and its case what crosses borders.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class BlockWalk:
         self._lab = lab
         self._folder = lab.workspace.folder
         self._specs = value_specs(model)
-        self._stores: list[dict[str, MappedStore]] = [{} for _ in self._feeds]
+        self._stores: list[dict[str, TensorStore]] = [{} for _ in self._feeds]
 
     def __iter__(self) -> Iterator[FedBlock]:
         """Yield every block; its file is gone when the next is asked for."""
@@ -97,7 +98,7 @@ class BlockWalk:
             made = self.make(place, self._folder / "carried.onnx", instead)
             engine = spec if place == number else self._reference
             with self._lab.session(engine, Model.load(made.path)) as outputs_of:
-                outputs = outputs_of(made.feeds[0], repetition=None)
+                outputs = outputs_of(made.feeds[0])
             instead |= {name: outputs[name] for name in made.block.outputs}
             remove(made.path)
         golden = self._stores[0]
@@ -130,15 +131,11 @@ class BlockWalk:
     def _carry_on(self, made: FedBlock) -> None:
         """Run a block on the reference and keep what later blocks need."""
         self._lab.progress(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
-        with self._lab.session(self._reference, Model.load(made.path)) as outputs_of:
-            for index, feed in enumerate(made.feeds):
-                outputs = outputs_of(feed, repetition=None)
-                folder = self._folder / f"golden-{index}-{made.number}"
-                with ShardWriter(folder) as writer:
-                    for name in made.block.outputs:
-                        writer.write(name, outputs[name])
-                store = MappedStore(folder)
-                self._stores[index].update(dict.fromkeys(made.block.outputs, store))
+        model, stored = Model.load(made.path), ObservedOutputs(stored=True)
+        with self._lab.session(self._reference, model):
+            for known, feed in zip(self._stores, made.feeds, strict=True):
+                asked = Experiment(engine=self._reference, model=model, feed=feed, observed=stored)
+                known |= dict.fromkeys(made.block.outputs, self._lab.answer(asked).tensors)
 
     def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
         """Return what a block is fed with on one feed."""

@@ -90,17 +90,19 @@ class AnswerStore:
         self.earlier += key not in self._own
         self._own.add(key)
 
-    def keep(self, key: str, engine: str, answer: Measurement) -> Measurement:
-        """Keep an answer and return it; one with tensors too large is returned alone."""
+    def keep(self, key: str, engine: str, answer: Measurement, *, stored: bool = False) -> Measurement:
+        """Keep an answer and return it, ``stored`` on disk; else one with tensors too large is returned alone."""
         self._own.add(key)
         tensors = answer.tensors
         names = tensors.names()
         if names and not isinstance(tensors, MappedStore):
-            if sum(size_of(tensors.spec(name)) for name in names) > KEPT_BYTES:
+            if not stored and sum(size_of(tensors.spec(name)) for name in names) > KEPT_BYTES:
                 return answer
             with ShardWriter(self._case.runs / key) as writer:
                 for name in names:
                     writer.write(name, np.asarray(tensors[name]))
+            if stored:
+                answer = dataclasses.replace(answer, tensors=MappedStore(self._case.runs / key))
         shared = {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
         kept = _Kept(**{**shared, "tensors": bool(names)})
         self._case.checks.put(key, f"what {engine} answers", kept, seconds=answer.seconds)

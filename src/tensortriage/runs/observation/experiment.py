@@ -27,7 +27,13 @@ NOTHING: TensorStore = MemoryStore({})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedOutputs:
-    """Observe the model's own outputs, nothing marked."""
+    """Observe the model's own outputs, nothing marked.
+
+    Attributes:
+        stored: Whether they are kept however large they are, so that none has to be held.
+    """
+
+    stored: bool = False
 
     @property
     def words(self) -> tuple[object, ...]:

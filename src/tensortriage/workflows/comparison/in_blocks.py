@@ -66,7 +66,8 @@ def compare_in_blocks(
         assert on_feed is not None
         on_feed(number, feed)
     results: list[CompareResult] = []
-    with Lab(limits=request.limits, progress=say) as lab:
+    with Lab(limits=request.limits, progress=say) as own:
+        lab = own.remembering
         for made in BlockWalk(model, samples, blocks, reference=request.reference, lab=lab):
             say(f"comparing block {made.number} of {len(blocks)}")
             results.append(compare(_of_block(request, made, wanted), _only(wanted, record)))

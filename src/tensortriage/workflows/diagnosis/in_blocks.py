@@ -34,6 +34,7 @@ from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.case import Case
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.comparison.compare_request import CompareRequest
@@ -94,9 +95,9 @@ class BlockDiagnosis:
     def verdict(self) -> Verdict:
         """Return the verdict; the case then holds that of the block that decides it."""
         started, record = time.perf_counter(), Record(self.listener)
-        with Lab(limits=self.limits, progress=self.listener.progress, folder=self._scratch()) as lab:
+        with Case(self._scratch()) as case, Lab(case, limits=self.limits, progress=self.listener.progress) as lab:
             tally, walk = lab.tally, BlockWalk(self.model, self.samples, self.blocks, reference=self.reference, lab=lab)
-            compared = [self._compared(made, tally) for made in walk]
+            compared = [self._compared(made, lab) for made in walk]
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
             looked_into = suspects or [max(compared, key=lambda one: one.ratio)]
@@ -127,9 +128,15 @@ class BlockDiagnosis:
 
     def _scratch(self) -> Path:
         with Case(self.case) as case:  # it says whether the directory may be used, and is one from then on
-            return case.folder / "blocks"
+            return case.folder / "blocks" / "walk"
 
-    def _compared(self, made: FedBlock, tally: Tally) -> BlockFigure:
+    def _compared(self, made: FedBlock, lab: Lab) -> BlockFigure:
+        """Return how far a block is off, remembered unless memory ran out."""
+        question, of_all = "how far is the block off?", [str(self.reference), str(self.limits)]
+        digests, tally, checks = [feed.digest for feed in made.feeds], lab.tally, lab.case.checks
+        key = lab.key(self.target, Model.load(made.path), None, question, *of_all, *digests)
+        if (known := checks.get(key, BlockFigure)) is not None:
+            return known
         self.listener.progress(f"comparing block {made.number} of {len(self.blocks)}")
         result = self.compare(
             CompareRequest(
@@ -146,11 +153,15 @@ class BlockDiagnosis:
             tally.built(engine, builds=builds)
         tally.checks += result.checks
         rows = [row for item in result.comparisons for row in item.comparison.rows]
-        if not rows or not all(outcome.ok for outcome in result.outcomes.values()):
-            return BlockFigure(made.number, float("inf"), False, "")
-        worst = max(rows, key=lambda row: (not row.judgement.within, row.judgement.ratio))
-        within = all(row.judgement.within for row in rows)
-        return BlockFigure(made.number, worst.judgement.ratio, within, worst.value)
+        if rows and all(outcome.ok for outcome in result.outcomes.values()):
+            worst = max(rows, key=lambda row: (not row.judgement.within, row.judgement.ratio))
+            within = all(row.judgement.within for row in rows)
+            found = BlockFigure(made.number, worst.judgement.ratio, within, worst.value)
+        else:
+            found = BlockFigure(made.number, float("inf"), False, "")
+        if all(outcome.kind is not OutcomeKind.OUT_OF_MEMORY for outcome in result.outcomes.values()):
+            checks.put(key, question, found, seconds=0.0)
+        return found
 
     def _cut_step(self, compared: Sequence[BlockFigure], seconds: float, tally: Tally) -> Step:
         beyond = [one for one in compared if not one.within]

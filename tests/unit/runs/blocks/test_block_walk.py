@@ -30,7 +30,7 @@ def feeds(model):
 @pytest.fixture
 def lab():
     with Lab() as made:
-        yield made
+        yield made.remembering
 
 
 def walk(model, feeds, lab, weight_bytes=1 << 20):
@@ -53,6 +53,16 @@ def test_every_block_is_fed_with_what_the_whole_computes(model, feeds, lab):
             assert block_feed.origin is feed.origin
         seen |= {*made.block.nodes}
     assert seen == {node.name for node in model.graph.nodes if node.op_type != "Constant"}
+
+
+def test_who_walks_again_asks_nothing(model, feeds, lab):
+    """Nor does who carries the reference's own results on: they are what it computed on the walk."""
+    for _ in range(2):
+        walked = walk(model, feeds, lab)
+        numbers = [made.number for made in walked]
+        walked.carried(numbers[0], PLAIN)
+        assert lab.tally.checks == len(numbers) * len(feeds)
+    assert lab.tally.builds == len(numbers)
 
 
 def test_the_file_of_a_block_is_gone_behind_it(model, feeds, lab):
