@@ -1,10 +1,7 @@
 """Consistency: is an engine at one with itself? Rows that should be equal and are not need no reference."""
 
-import contextlib
 import dataclasses
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tensortriage.diagnose.consistency.relations import (
     ROWS,
@@ -14,12 +11,10 @@ from tensortriage.diagnose.consistency.relations import (
     whole_relations,
 )
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
-from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.batch_rows import Rows, batch_axes, gather_rows
 from tensortriage.model.model import Model
-from tensortriage.runs.case import Case
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
@@ -81,7 +76,8 @@ def check_consistency(
     unasked: list[str] = []
     rows = _rows(model, samples, request, unasked)
     answers: list[SelfAnswer] = []
-    with _lab(request.limits, say) as lab:
+    with Lab(limits=request.limits, progress=say) as own:
+        lab = own.remembering
         check = SelfCheck(lab, model, spec)
         for relation in _relations(samples[0], rows, request, unasked):
             say(relation.question)
@@ -137,13 +133,3 @@ def _relations(
     else:
         unasked.append("padding: no input says which positions are hidden")
     yield from whole_relations(base, streams=request.streams)
-
-
-@contextlib.contextmanager
-def _lab(limits: Limits, say: Callable[[str], None]) -> Iterator[Lab]:
-    with tempfile.TemporaryDirectory(prefix="triage-consistency-") as folder, Case(Path(folder) / "case") as case:
-        lab = Lab(case, limits=limits, progress=say)
-        try:
-            yield lab
-        finally:
-            lab.close()
