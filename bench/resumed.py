@@ -21,6 +21,8 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 CNN = ("digits_cnn.onnx", "digits.npz")
 CONV = "/block2/conv1/Conv"
+TORCH = EXAMPLES.parent / "tests" / "data" / "torch"
+SMALL_TRANSFORMER = (str(TORCH / "small_transformer.onnx"), "")
 BEYOND_MEMORY = ("decoder.onnx", "")
 """A decoder that is written where it is asked for, with 113 MB of weights, on made-up data."""
 
@@ -32,7 +34,7 @@ class Case:
     Attributes:
         verdict: The verdict.
         target: The engine; what follows ``fault:`` is planted.
-        model: File of examples/, and its inputs; or `BEYOND_MEMORY`.
+        model: File of examples/, and its inputs, which are made up where none are named.
         given: Further fields of the request.
     """
 
@@ -56,6 +58,12 @@ CASES = (
     Case("build-failed", f"fault:node={CONV},kind=build-failure"),
     Case("engine-crash", f"fault:node={CONV},kind=crash"),
     Case("engine-hang", f"fault:node={CONV},kind=hang", given={"limits": Limits(run_seconds=5.0)}),
+    Case(
+        "local-fault, network",
+        "fault:node=node_layer_norm,kind=scale,amount=1.05",
+        SMALL_TRANSFORMER,
+        {"network": f"torch:{TORCH / 'small_transformer.py'}:network"},
+    ),
     Case(
         "local-fault in blocks",
         "fault:node=block3/weights_node,kind=scale,amount=1.05",
@@ -101,8 +109,8 @@ def asked(case: Case, folder: Path) -> Verdict:
     if case.model == BEYOND_MEMORY:
         model, feeding = decoder(folder, blocks=4, width=768), FeedRequest()
     else:
-        model, inputs = (EXAMPLES / name for name in case.model)
-        feeding = FeedRequest(paths=(str(inputs),))
+        model, inputs = EXAMPLES / case.model[0], case.model[1]
+        feeding = FeedRequest(paths=(str(EXAMPLES / inputs),) if inputs else ())
     return diagnose(DiagnoseRequest(model=model, target=target, feeding=feeding, case=folder / "case", **case.given))
 
 

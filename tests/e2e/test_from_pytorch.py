@@ -99,6 +99,15 @@ def without_the_mean(graph):
         graph.node.remove(each)
 
 
+def test_a_finished_diagnosis_does_not_ask_the_network_again(tmp_path, exported):
+    model, inputs = exported(TRANSFORMER)
+    wrong = planted(tmp_path, model, attribute("Gelu", 1, "approximate", "tanh"))
+    first, again = (judged(tmp_path, TRANSFORMER, wrong, inputs, repro=True) for _ in range(2))
+    assert (first.verdict, first.culprits) == (again.verdict, again.culprits) != ("match", ())
+    assert first.cost.checks > 0
+    assert (again.cost.builds, again.cost.checks) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("network", "change", "module", "words"),
     [

@@ -222,6 +222,16 @@ class ShowsValues(DeclaredCapability):
         """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
 
 
+class AnswersQuestions(DeclaredCapability):
+    """Capability of a session: it answers questions in a language of its own, about a feed or without one."""
+
+    @abstractmethod
+    def answer(
+        self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Return what it tells, in types of JSON, and arrays by name; errors as with `Session.run`."""
+
+
 class KnowsSomeValues(DeclaredCapability):
     """Capability of a session: it may not know every value that the model was marked with, as a network behind it."""
 

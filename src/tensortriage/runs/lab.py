@@ -10,7 +10,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tensortriage.compare.judgement.within import stands_out
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.base import Limits, Plan, Session
-from tensortriage.engines.capabilities import TellsTactics
+from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -35,6 +35,7 @@ from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import (
     Experiment,
     Measurement,
+    ObservedAnswer,
     ObservedFigures,
     ObservedOutputs,
     ObservedPlan,
@@ -134,7 +135,7 @@ class Lab:
             if limits == self.limits:
                 answers.failed(key, str(experiment.engine), error, self.limits)
             raise
-        stored = isinstance(experiment.observed, ObservedOutputs) and experiment.observed.stored
+        stored = isinstance(experiment.observed, ObservedOutputs | ObservedAnswer) and experiment.observed.stored
         return answers.keep(key, str(experiment.engine), found, stored=stored)
 
     def _ask(self, experiment: Experiment, key: str | None) -> Measurement:
@@ -149,6 +150,13 @@ class Lab:
                     session = runner.build()
                     choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
                     return Measurement(plan=runner.plan(), choices=choices)
+            case ObservedAnswer() as wanted:
+                with self._open(experiment) as runner:
+                    session, fed = runner.build(), experiment.tensors if experiment.feed else None
+                    assert isinstance(session, AnswersQuestions), "who asks knows the engine"
+                    self.tally.checks += 1
+                    told, arrays = session.answer(wanted.question, fed, **wanted.arguments)
+                    return Measurement(MemoryStore(arrays), told=told)
             case ObservedValues() as wanted:
                 return self._captured(experiment, wanted, key)
             case ObservedFigures() as wanted:
@@ -267,6 +275,14 @@ class Lab:
     def plan(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Plan | None:
         """Return what an engine really runs for a model; None when it does not tell."""
         return self.answer(Experiment(engine=engine, model=model, feed=None, observed=ObservedPlan(), build=build)).plan
+
+    def told(
+        self, engine: EngineSpec, model: Model, feed: Feed, question: str, **arguments: object
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Return what an engine answers to a question of its own, and arrays by name; see `ObservedAnswer`."""
+        asked = ObservedAnswer(question, arguments)
+        answer = self.answer(Experiment(engine=engine, model=model, feed=feed, observed=asked))
+        return answer.told, {name: answer.tensors[name] for name in answer.tensors.names()}
 
     @contextlib.contextmanager
     def session(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Iterator[Ask]:

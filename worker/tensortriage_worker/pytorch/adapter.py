@@ -116,7 +116,7 @@ class NetworkSession:
         if question == "float64":
             return self._in_float64(feed)
         if question == "modules":
-            return {"modules": _printed(self._network.module)}, []
+            return {"modules": _printed(self._network.module), "training": self.info["training"]}, []
         if question == "program":
             try:
                 return {"operations": operations(self._program(feed))}, []

@@ -5,6 +5,7 @@ are the network's own, eager or compiled. So PyTorch is the truth about an expor
 suspicion.
 """
 
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.capabilities import (
+    AnswersQuestions,
     BoundsRuns,
     ChecksOptions,
     KnowsSomeValues,
@@ -25,12 +27,10 @@ from tensortriage.engines.capabilities import (
 )
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
-from tensortriage.engines.torch.cut_module import CutModule, read_cut
-from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
+from tensortriage.engines.torch.network import Network
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import noted_outputs
-from tensortriage.model.provenance.operations import Operation, read_operation
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -143,7 +143,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, ChecksOptions, OffersLadder,
         return TorchSession(session, loaded, network)
 
 
-class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues):
+class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     """A network that answers for an ONNX model; made by `TorchEngine.compile`.
 
     Attributes:
@@ -162,8 +162,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues):
         self.outputs: Sequence[ValueSpec] = model.outputs
         self.info = session.info
         self.reason = ""
-        self._session, self._model, self._network = session, model, frozenset(network)
-        self._traces: dict[tuple[Operation, ...], Trace] = {}
+        self._session, self._network, self._about = session, frozenset(network), Network(model, session.answer)
         self._least_seconds = least_seconds
         if least_seconds:
             session.allow(least_seconds)
@@ -197,76 +196,21 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues):
             found |= dict(self.captured(feed, inner))
         return {name: found[name] for name in wanted if name in found}
 
-    def captured(
-        self, feed: Mapping[str, np.ndarray], values: Sequence[str], *, operations: bool = True
-    ) -> Iterator[tuple[str, np.ndarray]]:
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield ``(value name, array)`` for those of the wanted values that the network is known to have.
 
-        Args:
-            feed: The inputs.
-            values: Names of values of the ONNX model.
-            operations: As for `trace`.
-
         Raises:
             EngineError: As for `IsolatedSession.run`.
         """
-        traced = self.trace(feed, operations=operations)
-        places = {name: traced.values.get(name, traced.folded.get(name, TracedValue())) for name in values}
-        wanted = {
-            name: {"fx_node": place.fx_node, "module": place.module, "place": 0}
-            for name, place in places.items()
-            if place != TracedValue()
-        }
-        if wanted:
-            told, found = self._session.answer("values", feed, wanted=wanted)
-            self.reason = self.reason or str(told.get("reason", ""))
-            yield from found.items()
+        about = self._about.about(functools.partial(self.answer, feed=feed))
+        yield from about.captured(values)
+        self.reason = about.reason or self.reason
 
-    def trace(self, feed: Mapping[str, np.ndarray], *, operations: bool = True) -> Trace:
-        """Return which values of the model are which of the network, as it is exported on this feed.
-
-        Args:
-            feed: The inputs.
-            operations: Whether single operations count, for which the network is exported here; if not, only what
-                modules return is known.
-
-        Raises:
-            EngineError: As for `IsolatedSession.run`.
-        """
-        if not operations:
-            return self._traces.setdefault((), trace(self._model, ()))
-        told, _ = self._session.answer("program", feed)
-        self.reason = str(told.get("reason", ""))
-        made = tuple(read_operation(metadata) for metadata in told["operations"])
-        if made not in self._traces:
-            self._traces[made] = trace(self._model, made)
-        return self._traces[made]
-
-    def cut(self, feed: Mapping[str, np.ndarray], part: Mapping[str, Any]) -> CutModule | str:
-        """Return a part of the network as a module, with the values that it has on a feed; why not, where it cannot be.
-
-        Args:
-            feed: The inputs.
-            part: Words of `part_until` or `part_of`.
-
-        Raises:
-            EngineError: As for `IsolatedSession.run`.
-        """
-        told, arrays = self._session.answer("cut", feed, **part)
-        return read_cut(told, arrays) if "code" in told else str(told["reason"])
-
-    def in_float64(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return what the network makes of a feed in float64; nothing where it cannot, as with constants of one type.
-
-        Raises:
-            EngineError: As for `IsolatedSession.run`.
-        """
-        return self._session.answer("float64", feed)[1]
-
-    def descriptions(self) -> Mapping[str, str]:
-        """Return how PyTorch prints the modules that hold no others, by path: class and settings."""
-        told, _ = self._session.answer("modules")
-        return {str(path): str(text) for path, text in told["modules"].items()}
+    def answer(
+        self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Answer what `tensortriage.engines.torch.network.Network` asks; errors as for `IsolatedSession.run`."""
+        return self._session.answer(question, feed, **arguments)
 
     def plan(self) -> Plan | None:
         """Return None: PyTorch does not tell what it runs."""

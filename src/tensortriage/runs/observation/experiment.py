@@ -8,6 +8,7 @@ out, ops each fed apart) is part of the model; what is overridden in a single ru
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -104,7 +105,26 @@ class ObservedPlan:
         return ("plan",)
 
 
-Observation = ObservedOutputs | ObservedValues | ObservedFigures | ObservedPlan
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedAnswer:
+    """Observe what a session says that `tensortriage.engines.capabilities.AnswersQuestions` of its own.
+
+    Attributes:
+        question: What it is asked, in its own words.
+        arguments: With what, in types of JSON.
+    """
+
+    question: str
+    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    stored: ClassVar[bool] = True
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("answer", self.question, self.arguments)
+
+
+Observation = ObservedOutputs | ObservedValues | ObservedFigures | ObservedPlan | ObservedAnswer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -170,6 +190,7 @@ class Measurement:
         unseen: Values that the engine did not show.
         plan: What the engine runs; None when it does not tell, or was not asked.
         choices: What it chose while building.
+        told: What it answered to a question of its own.
         seconds: Wall time of one run.
         build_seconds: Wall time of the build that was made for it; 0 where a session was open.
         builds_made: How often the session has built for shapes that it was fed, by then; 0 for those that do not.
@@ -180,6 +201,7 @@ class Measurement:
     unseen: Unseen = dataclasses.field(default_factory=Unseen)
     plan: Plan | None = None
     choices: tuple[Choice, ...] = ()
+    told: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
     build_seconds: float = 0.0
     builds_made: int = 0

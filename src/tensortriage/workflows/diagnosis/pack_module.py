@@ -11,10 +11,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.premises.network_values import asked_about
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.cut_module import CutModule, part_of, part_until
-from tensortriage.engines.torch.engine import TorchEngine, TorchSession
+from tensortriage.engines.torch.engine import TorchEngine
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
@@ -60,16 +61,14 @@ def packed_module(
 
 
 def _cut(inv: Investigation, evidence: Evidence, network: EngineSpec, nodes: Collection[str]) -> CutModule | str:
-    session = inv.lab.opened(network, inv.model)
-    assert isinstance(session, TorchSession)
     part, graph = evidence.wrong_part, inv.model.graph
-    feed = (part.feed if part else evidence.feed).tensors
-    trace = session.trace(feed)
+    asked = asked_about(inv.lab, network, inv.model, part.feed if part else evidence.feed)
+    trace = asked.trace()
     if part is not None:
-        return session.cut(feed, part_until(trace, [part.value], part.values.keys()))
+        return asked.cut(part_until(trace, [part.value], part.values.keys()))
     origins = [graph.origin(name) for name in nodes]
     modules = dict.fromkeys(origin.module for origin in origins if origin.module)
-    return session.cut(feed, part_of(trace, [origin.fx_node for origin in origins], modules))
+    return asked.cut(part_of(trace, [origin.fx_node for origin in origins], modules))
 
 
 def _tried(

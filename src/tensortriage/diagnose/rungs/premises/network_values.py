@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import functools
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -12,11 +13,13 @@ from tensortriage.compare.judgement.thresholds import MODULES_SEEN
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.engine import TorchSession
+from tensortriage.engines.torch.network import Network
 from tensortriage.engines.torch.traced_values import Trace, around, leaving
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 
 
@@ -88,6 +91,11 @@ class NetworkValues:
         return self.descriptions.get(module, "")
 
 
+def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> Network:
+    """Return a network that is asked about a feed in a lab."""
+    return Network(model, functools.partial(lab.told, network, model, feed))
+
+
 def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: Inner) -> NetworkValues:
     """Run a network on one feed.
 
@@ -100,21 +108,21 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     Raises:
         EngineError: When the network cannot be run.
     """
-    model, graph = inv.model, inv.model.graph
-    session = inv.lab.opened(network, model)
-    assert isinstance(session, TorchSession)
+    model, graph, asked = inv.model, inv.model.graph, asked_about(inv.lab, network, inv.model, feed)
     arrays = dict(inv.lab.outputs(network, model, feed))
     descriptions: Mapping[str, str] = {}
+    training, own_error = False, None
     folded: dict[str, np.ndarray] = {}
     trace = Trace({}, {}, {})
     if inner is not Inner.NONE:
         single = inner is Inner.OPERATIONS
-        trace = session.trace(feed.tensors, operations=single)
+        trace = asked.trace(operations=single)
         wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
-        arrays |= dict(session.captured(feed.tensors, wanted, operations=single))
+        arrays |= dict(asked.captured(wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
-        descriptions = session.descriptions()
+        descriptions, training = asked.modules()
+        own_error = _own_error(asked.in_float64(), arrays)
     order = {name: place for place, name in enumerate(graph.values)}
     names = tuple(sorted(arrays, key=lambda name: order.get(name, len(order))))
     modules = modules_of(graph)
@@ -127,9 +135,9 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         trace=trace,
         modules=frozenset(modules),
         seen=frozenset(seen),
-        training=bool(session.info.get("training")),
-        reason=session.reason,
-        own_error=_own_error(session, feed, arrays) if inner is not Inner.NONE else None,
+        training=training,
+        reason=asked.reason,
+        own_error=own_error,
         descriptions=descriptions,
     )
 
@@ -162,9 +170,8 @@ def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
     return {module: frozenset(leaving(graph, names, outputs)) for module, names in nodes.items()}
 
 
-def _own_error(session: TorchSession, feed: Feed, arrays: Mapping[str, np.ndarray]) -> float | None:
+def _own_error(wide: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> float | None:
     """Return how far the network's outputs are from those of the same network in float64."""
-    wide = session.in_float64(feed.tensors)
     errors = [
         measure(exact, arrays[name]).relative_rms_error
         for name, exact in wide.items()

@@ -1,0 +1,93 @@
+"""What a PyTorch network says of itself on one feed: its inner values by ONNX name, a part of it, itself in float64.
+
+Who is asked is either the session that has the network, or a lab, which remembers what was said.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensortriage.engines.torch.cut_module import CutModule, read_cut
+from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
+from tensortriage.model.model import Model
+from tensortriage.model.provenance.operations import Operation, read_operation
+
+Ask = Callable[..., tuple[Mapping[str, Any], Mapping[str, np.ndarray]]]
+"""Asks a question with arguments by name; see `tensortriage.engines.capabilities.AnswersQuestions`."""
+
+
+class Network:
+    """A network that is asked about one feed; every question may raise what `IsolatedSession.answer` does.
+
+    Args:
+        model: The ONNX model that was exported from it.
+        ask: Asks it about the feed.
+
+    Attributes:
+        reason: Why values of single operations are not known; empty when they are, or were not asked for.
+    """
+
+    def __init__(self, model: Model, ask: Ask) -> None:
+        self.reason = ""
+        self._model, self._ask = model, ask
+        self._traces: dict[tuple[Operation, ...], Trace] = {}
+
+    def about(self, ask: Ask) -> "Network":
+        """Return the same network, asked about another feed; what was traced is known."""
+        other = Network(self._model, ask)
+        other._traces = self._traces
+        return other
+
+    def captured(self, values: Sequence[str], *, operations: bool = True) -> Iterator[tuple[str, np.ndarray]]:
+        """Run once and yield ``(value name, array)`` for those of the wanted values that the network is known to have.
+
+        Args:
+            values: Names of values of the ONNX model.
+            operations: As for `trace`.
+        """
+        traced = self.trace(operations=operations)
+        places = {name: traced.values.get(name, traced.folded.get(name, TracedValue())) for name in values}
+        wanted = {
+            name: {"fx_node": place.fx_node, "module": place.module, "place": 0}
+            for name, place in places.items()
+            if place != TracedValue()
+        }
+        if wanted:
+            told, found = self._ask("values", wanted=wanted)
+            self.reason = self.reason or str(told.get("reason", ""))
+            yield from found.items()
+
+    def trace(self, *, operations: bool = True) -> Trace:
+        """Return which values of the model are which of the network, as it is exported on this feed.
+
+        Args:
+            operations: Whether single operations count, for which the network is exported here; if not, only what
+                modules return is known.
+        """
+        made: tuple[Operation, ...] = ()
+        if operations:
+            told, _ = self._ask("program")
+            self.reason = str(told.get("reason", ""))
+            made = tuple(read_operation(metadata) for metadata in told["operations"])
+        if made not in self._traces:
+            self._traces[made] = trace(self._model, made)
+        return self._traces[made]
+
+    def cut(self, part: Mapping[str, Any]) -> CutModule | str:
+        """Return a part of the network as a module, with the values that it has on the feed; why not, if it cannot be.
+
+        Args:
+            part: Words of `part_until` or `part_of`.
+        """
+        told, arrays = self._ask("cut", **part)
+        return read_cut(told, arrays) if "code" in told else str(told["reason"])
+
+    def in_float64(self) -> Mapping[str, np.ndarray]:
+        """Return what the network makes of the feed in float64; nothing if it cannot, as with constants of one type."""
+        return self._ask("float64")[1]
+
+    def modules(self) -> tuple[Mapping[str, str], bool]:
+        """Return how PyTorch prints modules that hold no others, by path, and whether one is in training mode."""
+        told, _ = self._ask("modules")
+        return {str(path): str(text) for path, text in told["modules"].items()}, bool(told.get("training"))
