@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tensortriage.cli import cli, exit_code_of
-from tensortriage.cli.options import READ, Written, check_written
+from tensortriage.cli.options import Written
 from tensortriage.errors import UsageError
 from tensortriage.values.output_files import Place
 
@@ -67,36 +67,6 @@ def test_a_place_below_a_file_is_refused_at_once(words, command, parameter, tmp_
     if parameter.type.place is Place.FILE:
         assert slug_of(words, command, parameter, tmp_path) == "output-is-directory"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
-
-
-def refused(tmp_path: Path, **given: Path) -> str:
-    """Return the slug for a command with an input and two outputs, one of which may be read too."""
-    parameters = [
-        click.Argument(["model"], type=READ),
-        click.Option(["--first"], type=Written()),
-        click.Option(["--second"], type=Written(read_too=True)),
-    ]
-    context = click.Context(click.Command("x", params=parameters))
-    context.params = {name: tmp_path / path for name, path in given.items()}
-    try:
-        check_written(context, parameters)
-    except UsageError as error:
-        return error.slug
-    return ""
-
-
-def test_inputs_are_not_overwritten_and_outputs_lie_apart(tmp_path):
-    for name in ("model", "other"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "link").symlink_to(tmp_path / "model")
-    assert refused(tmp_path, model="model", first="other", second="new") == ""
-    assert refused(tmp_path, model="model", first="link") == "output-is-input"
-    assert refused(tmp_path, model="model", second="model") == ""
-    assert refused(tmp_path, model="model", first="new", second="new") == "output-twice"
-
-
-def test_devices_are_no_files(tmp_path):
-    assert refused(tmp_path, model="model", first=Path("/dev/null")) == "output-is-device"
 
 
 @pytest.mark.parametrize("command", ["reduce", "precision", "build"])

@@ -1,12 +1,9 @@
 """Clusters as users name them."""
 
-import sys
-
 import pytest
 
 from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds, needs_of_engine
-from tensortriage.cluster.ray_cluster import open_cluster
-from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -39,23 +36,3 @@ def test_an_engine_needs_its_tag_where_nodes_have_one_and_a_gpu_where_there_is_o
     offered = {"CPU": 8.0, "GPU": 2.0, "tensorrt": 2.0}
     assert needs_of_engine("tensorrt", on_gpu=True, asked=asked, offered=offered) == TaskNeeds(1, ("big", "tensorrt"))
     assert needs_of_engine("openvino", on_gpu=False, asked=TaskNeeds(2), offered=offered) == TaskNeeds(2)
-
-
-def test_without_ray_the_cure_is_told_and_its_reports_of_usage_are_off(monkeypatch):
-    for name in (
-        "RAY_USAGE_STATS_ENABLED",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO",
-        "RAY_AUTH_MODE",
-        "RAY_AUTH_TOKEN",
-        "RAY_DEDUP_LOGS_SKIP_REGEX",
-    ):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineMissing) as raised, open_cluster(ClusterSpec.parse("local:2")):
-        pass
-    assert raised.value.slug == "ray-missing"
-    import os
-
-    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert os.environ["RAY_AUTH_MODE"] == "token"
-    assert len(os.environ["RAY_AUTH_TOKEN"]) == 64
