@@ -97,7 +97,8 @@ def test_the_smallest_set_that_passes_is_kept_and_written(search, tmp_path):
     assert {(node.node, node.without) for node in plan.nodes} == {("op_1", "fails"), ("op_4", "fails")}
     assert (plan.candidates, plan.precision, plan.higher, plan.inputs) == (NODES, "fp16", "fp32", "real")
     assert plan.casts == 6  # into the model and out of it, into and out of each of the two
-    assert plan.emulated > 0
+    assert judge.asked[2] == {"op_5"}  # the first guess: whose rounding no later node dampens
+    assert (plan.emulated > 0, plan.error.goal) == (True, "check: judge")
     assert (tmp_path / "mixed.onnx").is_file()
 
 
