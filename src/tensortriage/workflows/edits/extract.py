@@ -86,12 +86,13 @@ class _Extracting:
         return dataclasses.replace(done, files=files)
 
     def _typed(self, boundary: Boundary, specs: dict[str, ValueSpec]) -> dict[str, ValueSpec]:
-        """Return specs that know type and rank of every input of the cut, by running the model when it takes that."""
+        """Return specs that know type and rank of every input of the cut, said or found by running the model."""
         given = self.request.inputs or {}
         unknown = []
         for name in boundary.inputs:
             own, said = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
-            if (own.dtype or said.dtype) is None or (own.shape is None and said.shape is None):
+            specs[name] = ValueSpec(name, own.dtype or said.dtype, said.shape if own.shape is None else own.shape)
+            if specs[name].dtype is None or specs[name].shape is None:
                 unknown.append(name)
         wanted = [*boundary.inputs, *boundary.outputs] if self.request.run_for_shapes else unknown
         if not wanted:
