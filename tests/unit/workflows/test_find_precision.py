@@ -2,21 +2,16 @@
 
 import json
 import math
-import shutil
-import sys
 
 import numpy as np
-import onnx
 import pytest
 
-from models import chain
 from precision_numbers import write_fusing, write_loud
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import feed_for
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.find_precision import find_precision
 
@@ -115,34 +110,6 @@ def test_an_interrupted_search_writes_what_is_enough_and_goes_on_later(tmp_path,
     assert again.builds >= plan.builds
 
 
-WIDE = """
-import onnx
-
-graph = onnx.shape_inference.infer_shapes(onnx.load("polygraphy_debug.onnx")).graph
-types = {info.name: info.type.tensor_type.elem_type for info in (*graph.value_info, *graph.output)}
-wide = {node.name for node in graph.node if types.get(node.output[0]) == 1}
-raise SystemExit(0 if "op_1" in wide else 1)
-"""
-
-
-def test_a_command_that_is_interrupted_leaves_the_smallest_set_that_passed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    chain(3, "Tanh").save(tmp_path / "m.onnx")
-    np.savez(tmp_path / "m.npz", **feed_for(onnx.load(tmp_path / "m.onnx")))
-    (tmp_path / "wide.py").write_text(WIDE)
-    spec = CheckSpec(words=(sys.executable, "wide.py"))
-    whole = search(tmp_path, target="", check=spec, low=Precision.FP16)
-    assert whole.kept == ("op_1",)
-    assert whole.minimality == "one-minimal"
-    shutil.rmtree(tmp_path / "case")
-    last = Listening(stop_at=f"check {whole.checks}:")
-    plan = search(tmp_path, last, target="", check=spec, low=Precision.FP16)
-    assert (plan.interrupted, plan.minimality) == (True, "budget")
-    assert "op_1" in plan.kept
-    with pytest.raises(KeyboardInterrupt):
-        search(tmp_path, Listening(stop_at="check 2:"), target="", check=spec, low=Precision.FP16)
-
-
 def test_the_curve_falls_as_nodes_are_kept(tmp_path, loud):
     plan = search(tmp_path, latency=True)
     emulated = [point for point in plan.pareto if not point.measured]
@@ -180,9 +147,7 @@ def test_errors(tmp_path, loud, wanted, slug):
     assert raised.value.cure
 
 
-def test_goals_exclude_each_other_and_must_be_reachable(tmp_path, loud):
-    with pytest.raises(UsageError, match="several goals"):
-        GoalRequest(sqnr_db=40.0, floor_factor=2.0)
+def test_goals_must_be_reachable(tmp_path, loud):
     with pytest.raises(UsageError) as raised:
         search(tmp_path, goal=GoalRequest(metric=lambda outputs, feed: 0.5, metric_words="m", metric_min=0.6))
     assert raised.value.slug == "precision-goal-unreachable"

@@ -1,28 +1,21 @@
 """Saved numbers are judged as Polygraphy 0.53.6 judges them: abs <= atol or rel <= rtol, NaN never, l2 at most, ..."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
 )
-from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.files.accuracy_results import SIMPLE_METRICS, AccuracyEntry, AccuracyPair, AccuracyResult
-from tensortriage.report.run_result import CompareResult, FeedComparison
-from tensortriage.values import serial
 from tensortriage.workflows.comparison.rejudge import rejudge
-from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, accuracy_of, load_accuracy
+from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, load_accuracy
 
 GOLDEN = Path(__file__).parents[3] / "golden/polygraphy"
 MAX = {"": ErrorStat.MAX}
@@ -151,48 +144,3 @@ def test_without_a_statistic_the_largest_error_counts_and_a_verdict_is_replaced(
     done = rejudge(saved(entry), [PolygraphyTolerance({"": 0.05}, {}, {})])
     assert not done.passed
     assert done.results[0].pairs[0].iterations[0]["y"].limits["check_error_stat"] == "max"
-
-
-def compared(reference, target, within=True):
-    metrics = measure(np.float32(reference), np.float32(target))
-    row = Row("y", "node", "Relu", metrics, Judgement(within, "floor", 0.5, Basis.FLOOR))
-    comparison = FeedComparison("f[0]", Comparison("onnxruntime", "openvino", (row,)))
-    return CompareResult("onnxruntime", ("openvino",), {"f[0]": "real"}, "deployed", {}, (comparison,), (), {}, {})
-
-
-def test_our_own_document_is_read_back(tmp_path):
-    document = json.loads(serial.to_json(compared([3, 4], [3, 5], within=False)))
-    (tmp_path / "run.json").write_text(json.dumps({**document, "passed": False}))
-    loaded = load_accuracy(tmp_path / "run.json")
-    (row,) = rejudge(loaded, []).rows
-    assert (row.runners, row.judgement.within) == (("openvino", "onnxruntime"), False)
-    limits = [PolygraphyTolerance(1.0, 0.0), ThresholdTolerance(ThresholdKind.L2, 1.0)]
-    assert rejudge(loaded, limits).passed
-    # SNR = 20 log10(|(3, 4)| / |(0, 1)|) = 20 log10(5)
-    (row,) = rejudge(loaded, [ThresholdTolerance(ThresholdKind.SNR, 14.0)]).rows
-    assert row.metrics["snr"] == pytest.approx(20 * math.log10(5))
-
-
-def test_a_nan_of_ours_passes_no_limit():
-    loose = [PolygraphyTolerance(math.inf, math.inf, MAX), ThresholdTolerance(ThresholdKind.SNR, -999.0)]
-    for reference, target in (([1, math.nan], [1, math.nan]), ([1, 2], [1, math.nan]), ([1, math.inf], [1, 2])):
-        results = accuracy_of(compared(reference, target))
-        rows = rejudge(SavedAccuracy(results, results), loose).rows
-        assert [row.judgement.within for row in rows] == [False, False]
-
-
-def test_equal_infinities_are_an_error_unless_told():
-    result = compared([1, math.inf], [1, math.inf])
-    for equal in (False, True):
-        results = accuracy_of(result, infinities_equal=equal)
-        assert rejudge(SavedAccuracy(results, results), [PolygraphyTolerance(0.1, 0.1, MAX)]).passed is equal
-
-
-def test_files_of_neither_kind_are_refused(tmp_path):
-    for text in ("[]", "{}", '{"format": "tensortriage.run/1"', '["tensortriage.run/1"]'):
-        (tmp_path / "a.json").write_text(text)
-        with pytest.raises(DataError):
-            load_accuracy(tmp_path / "a.json")
-    with pytest.raises(DataError) as caught:
-        load_accuracy(tmp_path / "absent.json")
-    assert caught.value.slug == "accuracy-missing"

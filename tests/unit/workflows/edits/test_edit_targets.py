@@ -8,7 +8,6 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData, ExternalLayout
-from tensortriage.precision.search.request import PrecisionRequest, load_model
 from tensortriage.workflows.edits.edit_pipeline import load
 from tensortriage.workflows.edits.requests import Source, Target
 
@@ -53,11 +52,3 @@ def test_other_files_may_be(tmp_path, location):
     (tmp_path / "old.onnx").write_bytes(b"")
     ignored = location != "w.bin"
     load(Source(tmp_path / "m.onnx", ignore_external_data=ignored), Target(tmp_path / "old.onnx"))
-
-
-def test_a_precision_search_spares_them_too(tmp_path):
-    save(tmp_path / "m.onnx", "w.bin")
-    request = PrecisionRequest(model=tmp_path / "m.onnx", output=tmp_path / "w.bin", target="emulate:precision=fp16")
-    with pytest.raises(UsageError) as caught:
-        load_model(request)
-    assert caught.value.slug == "output-is-input"

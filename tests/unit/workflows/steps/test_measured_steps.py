@@ -208,10 +208,19 @@ def test_a_session_that_is_wrong_once_is_wrong_at_that_step_and_not_in_a_new_one
         assert [bool(row.outside) for row in rows] == [False, True, False]
         assert [bool(row.failure) for row in rows] == [False, kind != "wrong", False]
         assert list(steps.open_feeds) == [1]
-        assert not steps.again(steps.open_feeds[1])
+        assert steps.again(steps.open_feeds[1]) is False
         if kind == "wrong":
             assert rows[1].values[0].error == pytest.approx(0.5)
             assert not rows[1].drifted[0].within
         else:
             assert rows[1].values[0].error == np.inf
             assert rows[1].drifted == ()
+
+
+@pytest.mark.slow
+def test_a_target_that_is_always_wrong_is_so_again(tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY.replace("self.count == 2", "True"))
+    target = EngineSpec.parse(f"script:{tmp_path / 'faulty.py'}:Engine,kind=wrong")
+    with measuring(tmp_path, CELL, target=target, steps=1, drift=False) as steps:
+        (row,) = rows_of(steps)
+        assert steps.again(steps.open_feeds[row.step]) is True
