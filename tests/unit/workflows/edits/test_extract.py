@@ -162,3 +162,11 @@ def test_a_part_that_does_not_compute_what_the_whole_does_is_not_written(cut, tm
         cut(text, **between(inputs=("a",)))
     assert caught.value.slug == "verify-failed"
     assert not Path(tmp_path / "cut" / "part.onnx").exists()
+
+
+@pytest.mark.parametrize("body", ["loop:0", "loop:0:body"])
+def test_a_colon_may_be_part_of_the_name_of_a_node(cut, body):
+    whole = models.with_loop()
+    whole.ir.graph.node("loop").name = "loop:0"
+    _, part, _ = cut(Model.from_ir(whole.ir), feed={"x": np.float32([1, -2])}, body=body)
+    assert [node.name for node in part.graph.nodes] == ["again", "sum"]
