@@ -164,7 +164,8 @@ class Conversation:
             with contextlib.suppress(TriageError):
                 seconds = min(CLOSE_SECONDS, self.limits.longest_run())
                 held = self.ask("close", seconds=seconds)["resident_bytes"]
-                if held > min(RETIRED_BYTES, (self.limits.memory_bytes or RETIRED_BYTES) // 2):
+                limit = self.limits.memory_bytes
+                if held > (RETIRED_BYTES if limit is None else min(RETIRED_BYTES, limit // 2)):
                     self.worker.kill("it holds too much memory")
         with contextlib.suppress(WorkerDied):
             for path in self._delivered:
