@@ -16,7 +16,6 @@ from onnx import parser
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.openvino import OpenVinoEngine
-from tensortriage.engines.process import workers
 from tensortriage.engines.process.isolated import IsolatedEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import BuildFailed, EngineCrashed, EngineMissing, StoreError
@@ -151,28 +150,6 @@ def test_killing_the_supervisor_is_a_crash_and_leaves_nothing(host):
     out, err = process.communicate(timeout=20)
     assert (out, err) == ("EngineCrashed\n", "")
     assert vanished(pids, folders) == []
-
-
-def test_folders_of_a_supervisor_that_was_killed_with_its_host_are_swept(tmp_path, monkeypatch):
-    from tensortriage_worker import supervisor
-
-    stale = tmp_path / (supervisor.PREFIX + "stale")
-    stale.mkdir()
-    (stale / "lock").touch()
-    old = time.time() - 2 * supervisor.STALE_SECONDS
-    os.utime(stale, (old, old))
-    young = tmp_path / (supervisor.PREFIX + "young")
-    young.mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    worker = workers.Worker(sys.executable, "test")
-    try:
-        os.utime(worker.folders[-1], (old, old))  # old, but locked by its living supervisor
-        workers.Worker(sys.executable, "test").close()
-        assert not stale.exists()
-        assert young.exists()
-        assert Path(worker.folders[-1]).exists()
-    finally:
-        worker.close()
 
 
 def test_workers_are_reused_per_script_and_a_dead_one_is_replaced(model, script):

@@ -94,6 +94,8 @@ class Supervisor:
             self._kill("the host is gone")
             for folder in self.folders:
                 shutil.rmtree(folder, ignore_errors=True)
+            for lock in self._locks:
+                lock.close()
 
     def _step(self) -> bool:
         try:
