@@ -11,7 +11,7 @@ from onnx import parser
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.openvino import OpenVinoEngine
-from tensortriage.engines.process import interpreters, transport, workers
+from tensortriage.engines.process import interpreters, workers
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage_worker import exchange, supervisor
@@ -103,40 +103,6 @@ def test_a_real_engine_behind_ssh(remote, model, python):
         session.close()
     connections = [line for line in (remote / "ssh.log").read_text().splitlines() if line.startswith("-C")]
     assert len(connections) == 1  # it serves both
-
-
-def test_what_is_there_is_not_sent_again_and_what_is_old_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(transport, "KEPT_FILES", 1)
-    sent, removed = [], []
-
-    class Line:
-        def send(self, message):
-            if isinstance(message, dict) and message["op"] == "store":
-                sent.append(message["name"])
-            if isinstance(message, dict) and message["op"] == "remove":
-                removed.append(message["path"])
-
-        def receive(self, seconds):
-            return {"storing": f"/there/{sent[-1]}"}
-
-    files = []
-    for number in range(3):
-        files.append(tmp_path / str(number) / "data.bin")
-        files[-1].parent.mkdir()
-        files[-1].write_bytes(bytes([number]))
-    wire = transport.Wire(Line())
-    first = wire.deliver_file(files[0])
-    assert wire.deliver_file(files[0]) == first
-    assert len(sent) == 1
-    second = wire.deliver_file(files[1])
-    for place in (first, first, second):
-        wire.withdraw(place)
-    assert removed == [first]  # the older of two that nobody uses
-    assert wire.deliver_file(files[1]) == second
-    assert wire.deliver_file(files[0]) != first
-    files[1].write_bytes(b"changed")
-    assert wire.deliver_file(files[1]) != second
-    wire.close()
 
 
 def test_a_crash_over_there_is_told_here(remote, model, python):
