@@ -170,6 +170,7 @@ def test_nothing_is_written_to_the_terminal(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
 
 
+@pytest.mark.slow
 def test_memory_of_released_outputs_is_given_back(tmp_path):
     count, size = 64, 1 << 20
     nodes = [helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)]
