@@ -1,9 +1,5 @@
 """What a TensorRT session does with shapes, memory and the debug listener, on a stand-in (no GPU needed)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,7 +11,7 @@ from tensortriage_worker.exchange import Item
 from tensortriage_worker.tensorrt import memory
 from tensortriage_worker.tensorrt.debug_tensors import watch
 from tensortriage_worker.tensorrt.logs import LogMiner
-from tensortriage_worker.tensorrt.memory import STICKY_EXIT, Cuda
+from tensortriage_worker.tensorrt.memory import Cuda
 from tensortriage_worker.tensorrt.session import DeserializedEngine
 
 
@@ -221,35 +217,3 @@ def test_memory_that_is_not_there_is_out_of_memory(monkeypatch):
     with pytest.raises(AdapterError) as caught:
         session(dynamic_engine()).run(feed(x=np.ones((2, 3), np.float32)))
     assert caught.value.kind is AdapterFailure.MEMORY
-
-
-def test_a_machine_without_a_device_is_told(monkeypatch):
-    monkeypatch.setattr(memory, "_runtime", lambda: Runtime(devices=0))
-    with pytest.raises(AdapterError) as caught:
-        Cuda()
-    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.MISSING, "device-missing")
-
-
-@pytest.mark.parametrize(("stays", "code"), [(True, STICKY_EXIT), (False, 0)])
-def test_an_error_that_stays_ends_the_process_and_another_does_not(stays, code):
-    """After an illegal access every CUDA call of a process fails; after, say, a wrong argument it does not."""
-    program = f"""
-import sys
-sys.path[:0] = {[str(Path(memory.__file__).parents[2]), str(Path(__file__).parents[3])]!r}
-from tensorrt_stand_in import Runtime
-from tensortriage_worker.tensorrt import memory as tensorrt_memory
-runtime = Runtime()
-tensorrt_memory._runtime = lambda: runtime
-cuda = tensorrt_memory.Cuda()
-failed = (Runtime.Error.cudaErrorNoDevice,)
-runtime.cudaMemcpyAsync = lambda *_: failed
-if {stays}:
-    runtime.cudaDeviceSynchronize = lambda: failed
-try:
-    cuda.download(0, 8)
-except tensorrt_memory.AdapterError as error:
-    assert "CUDA failed" in str(error)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert ("stays with this process" in done.stderr) is stays
