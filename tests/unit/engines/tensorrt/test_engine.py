@@ -13,11 +13,10 @@ from tensortriage.engines.options import read_options
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.tensorrt import engine as tensorrt
-from tensortriage.engines.tensorrt.build_inputs import is_typed
-from tensortriage.engines.tensorrt.options import OPTIONS, parse_range, read_settings
+from tensortriage.engines.tensorrt.options import OPTIONS, read_settings
 from tensortriage.engines.tensorrt.plan import in_terms_of_onnx, shown_value, value_of
 from tensortriage.engines.tensorrt.session import TensorRtSession
-from tensortriage.errors import BuildFailed, RunFailed, UsageError
+from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -65,42 +64,6 @@ def test_without_a_driver_that_is_told(monkeypatch):
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
-def test_words_for_the_adapter():
-    found = settings(precision="float16", opt_level="2", strict_nans="yes", tactic_sources="-CUDNN", workspace="512",
-                     kept="a+b", fallback="bf16+fp8")  # fmt: skip
-    assert (found.precision, found.kept) == ("fp16", ("a", "b"))
-    assert found.words == {
-        "opt_level": "2", "strict_nans": "true", "tactic_sources": "-CUDNN", "workspace": "512", "fallback": "bf16+fp8",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"precision": "fp64"}, {"opt_level": "6"}, {"typing": "both"}, {"workspace": "0"}, {"fallback": "fp32"},
-        {"load_engine": "no-such.engine"}, {"profile.x": "1x3:2"}, {"profile.x": "4:1:8"}, {"profile.x": "a"},
-        {"observe": "all"}, {"nonsense": "1"},
-    ],
-)  # fmt: skip
-def test_values_that_are_not_understood(options):
-    with pytest.raises(UsageError):
-        settings(**options)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1x3:4x3:8x3", ((1, 3), (4, 3), (8, 3))),
-        ("2x3", ((2, 3), (2, 3), (2, 3))),
-        ("1:8", ((1,), (8,), (8,))),
-        ("-1x2:-1x4", ((-1, 2), (-1, 4), (-1, 4))),  # values of a shape
-        ("", ((), (), ())),
-    ],
-)
-def test_ranges(text, expected):
-    assert parse_range("x", text) == expected
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -143,14 +106,6 @@ def test_an_engine_from_a_file_has_options_without_it():
     engine = create(EngineSpec("tensorrt"))
     assert engine.without_file({"load_engine": "model.plan", "precision": "fp16"}) == {"precision": "fp16"}
     assert engine.without_file({"precision": "fp16"}) is None
-
-
-def test_a_typed_model_is_recognised(path):
-    assert not is_typed(Model.load(path))
-    text = MODEL.replace(
-        "[exp] c = Exp (b)", "[h] b2 = Cast<to = 10> (b)\n   [exp] b3 = Exp (b2)\n   [f] c = Cast<to = 1> (b3)"
-    )
-    assert is_typed(Model.load(write(path.parent / "typed.onnx", text)))
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------
@@ -318,10 +273,6 @@ def test_a_plan_may_be_asked_for_before_anything_is_fed(opened):
     session, built = opened
     assert session.plan() == Plan(())
     assert built[0].ranges == {}
-
-
-def test_every_option_is_explained():
-    assert all(text and not text.endswith(".") for text in OPTIONS.values())
 
 
 def test_a_file_that_is_no_model_fails_to_build(tmp_path):
