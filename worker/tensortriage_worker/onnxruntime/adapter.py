@@ -55,9 +55,13 @@ class AdaptedSession:
     def __init__(self, ort: Any, model: Path, settings: Mapping[str, Any], plugin: Optional[Plugin]) -> None:
         self._ort, self._model, self._settings, self._plugin = ort, model, settings, plugin
         self._dumps = tempfile.TemporaryDirectory(prefix="triage-graphs-")
-        self._session = self._built()
-        self.inputs = [values.spec(arg) for arg in self._session.get_inputs()]
-        self.outputs = [values.spec(arg) for arg in self._session.get_outputs()]
+        try:
+            self._session = self._built()
+            self.inputs = [values.spec(arg) for arg in self._session.get_inputs()]
+            self.outputs = [values.spec(arg) for arg in self._session.get_outputs()]
+        except BaseException:
+            self._dumps.cleanup()
+            raise
         self._labels = {row["name"]: row["dtype"] for row in (*self.inputs, *self.outputs)}
         self.info = {
             "version": ort.__version__,
