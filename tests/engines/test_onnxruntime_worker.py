@@ -1,9 +1,7 @@
-"""ONNX Runtime in a worker: the same numbers, plan and refusals as in this process; plugins are asked for by name."""
+"""ONNX Runtime in a worker: it conforms as in this process does; plugins are asked for by name."""
 
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tensortriage.engines.base import Limits
@@ -14,21 +12,6 @@ from tensortriage.testing import check_engine_conformance
 
 ENGINE = OnnxRuntimeEngine()
 HERE = {"worker": sys.executable}
-MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"
-IMAGES = np.load(MODEL.with_name("digits.npz"))["image"]
-
-
-@pytest.mark.parametrize("options", [{}, {"optimization": "none"}, {"precision": "fp16"}], ids=str)
-def test_results_and_plan_are_those_of_this_process(options):
-    here, there = ENGINE.compile(MODEL, options), ENGINE.compile(MODEL, {**options, **HERE})
-    try:
-        expected, found = here.run({"image": IMAGES[:4]}), there.run({"image": IMAGES[:4]})
-        np.testing.assert_array_equal(found["logits"], expected["logits"])
-        plans = [{(r.name, r.nodes, r.precision) for r in session.plan().regions} for session in (there, here)]
-        assert plans[0] == plans[1]
-    finally:
-        here.close()
-        there.close()
 
 
 def test_it_conforms_in_a_worker():
