@@ -3,17 +3,10 @@
 import dataclasses
 from pathlib import Path
 
-import pytest
-
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.engine import TorchEngine
 from tensortriage.engines.torch.traced_values import trace, traced_values
-from tensortriage.errors import BuildFailed, TriageError, UsageError
-from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_outputs, note_part, noted_outputs
 from tensortriage.model.provenance.operations import Operation, operations
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import mark_outputs, select_outputs
 
 FOLDER = Path(__file__).resolve().parents[3] / "data" / "torch"
@@ -65,61 +58,6 @@ def test_marking_remembers_the_outputs_of_the_network():
     for changed in (mark_outputs(model, [inner]), select_outputs(model, [inner])):
         own = [spec.name for spec in changed.outputs]
         assert noted_outputs(changed.ir.graph.metadata_props, own) == ("scores",)
-
-
-def test_a_part_of_a_model_is_refused(tmp_path):
-    model = Model.load(FOLDER / "small_transformer.onnx")
-    part = extract(model, [node.name for node in model.graph.nodes[:9]], specs=value_specs(model))
-    with pytest.raises(BuildFailed) as caught:
-        TorchEngine().compile(part.save(tmp_path / "part.onnx"), EngineSpec.parse(NETWORK).options)
-    assert caught.value.slug == "torch-model-changed"
-
-
-@pytest.mark.parametrize(
-    ("text", "slug"),
-    [
-        ("torch:/nowhere/net.py:network", "script-missing"),
-        (NETWORK.rpartition(":")[0], "torch-function"),
-        (f"{NETWORK},compile=tvm", "engine-option-value"),
-        (f"{NETWORK},dtype=int8", "engine-option-value"),
-        (f"{NETWORK},device_type=cpu", "engine-option-unknown"),
-    ],
-)
-def test_wrong_options(text, slug):
-    spec = EngineSpec.parse(text)
-    with pytest.raises(UsageError) as caught:
-        TorchEngine().compile(FOLDER / "small_transformer.onnx", spec.options)
-    assert caught.value.slug == slug
-
-
-def test_specs_and_precisions():
-    spec = EngineSpec.parse("torch:nets/net.py:make,dtype=fp64,compile=inductor")
-    assert spec.options["attribute"] == "make"
-    assert str(spec) == "torch:nets/net.py:make,dtype=fp64,compile=inductor"
-    assert EngineSpec.parse("torch:net.pt2").options == {"file": "net.pt2"}
-    engine = TorchEngine()
-    options = EngineSpec.parse(f"{NETWORK},compile=inductor").options
-    assert [words for words, _ in engine.ladder(options)] == [
-        "compile=eager", "compile=aot_eager", "compile=inductor-unfused", "as given",
-    ]  # fmt: skip
-    assert engine.observing(options) is None
-    assert engine.precision(EngineSpec.parse(f"{NETWORK},dtype=fp64").options) == "fp32"
-    assert engine.precision(EngineSpec.parse(f"{NETWORK},dtype=bf16").options) == "bf16"
-
-
-def test_a_missing_pytorch_is_told(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    available = TorchEngine().availability()
-    assert not available.usable
-    assert "pip install torch" in available.cure
-
-
-def test_no_pytorch_in_the_worker_is_an_error(tmp_path):
-    network = tmp_path / "net.py"
-    network.write_text("def make():\n    return 3\n")
-    with pytest.raises(TriageError) as caught:
-        TorchEngine().compile(FOLDER / "small_transformer.onnx", {"file": str(network), "attribute": "make"})
-    assert caught.value.slug in ("torch-network", "torch-missing")  # by whether PyTorch is installed
 
 
 def test_a_network_that_is_the_file_s_own_traces_every_value():
