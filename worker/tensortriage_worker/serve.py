@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
-from tensortriage_worker.adapter import AdapterError
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -132,7 +132,8 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
     library) keep their own words; others get their type, text and the place in the user's code.
     """
     text = " ".join(str(error).split())
-    memory = (isinstance(error, MemoryError) and not _raised_by_hand(error)) or any(w in text for w in _OUT_OF_MEMORY)
+    told = getattr(error, "kind", None) is AdapterFailure.MEMORY or any(words in text for words in _OUT_OF_MEMORY)
+    memory = told or (isinstance(error, MemoryError) and not _raised_by_hand(error))
     kind = "memory" if memory else str(getattr(getattr(error, "kind", None), "value", "")) or type(error).__name__
     slug = getattr(error, "slug", "")
     if slug and not memory:
