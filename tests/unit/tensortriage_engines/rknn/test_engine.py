@@ -2,12 +2,10 @@
 
 import sys
 
-import numpy as np
 import pytest
 
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage_engines.rknn.engine import RknnEngine
-from tensortriage_engines.rknn.worker.adapter import batches
 from tensortriage_engines.rknn.worker.toolkit import _names_of_torch
 
 ENGINE = RknnEngine()
@@ -52,18 +50,6 @@ def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
     with pytest.raises(EngineMissing) as caught:
         ENGINE.check({})
     assert caught.value.cure == "triage engines install rknn"
-
-
-def test_rows_of_a_feed_are_dealt_out_to_models_of_fewer_and_of_more_rows():
-    rows = np.arange(6.0).reshape(3, 2)
-    mask = np.ones((1, 4))
-    specs = [{"shape": [2, 2]}, {"shape": [1, 4]}]
-    dealt = batches([rows, mask], specs)
-    assert [pair[0][:, 0].tolist() for pair in dealt] == [[0, 2], [4, 0]]
-    assert all(pair[1] is mask for pair in dealt)
-    assert batches([rows], [{"shape": [3, 2]}])[0][0] is rows
-    assert [pair[0][:, 0].tolist() for pair in batches([rows], [{"shape": [4, 2]}])] == [[0, 2, 4, 0]]
-    assert batches([rows], [{"shape": [3, 5]}])[0][0] is rows  # it is for the toolkit to refuse
 
 
 @pytest.mark.skipif("torch" in sys.modules, reason="PyTorch is here")

@@ -1,0 +1,176 @@
+"""What RKNN's adapter does around the toolkit: calibration, files of a quantization, snapshots; without the toolkit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models import write
+from tensortriage_engines.rknn.worker import adapter
+from tensortriage_engines.rknn.worker.adapter import SimulatedSession, batches
+from tensortriage_engines.rknn.worker.toolkit import ToolkitFolder
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.shards import write_shard
+
+
+def test_rows_of_a_feed_are_dealt_out_to_models_of_fewer_and_of_more_rows():
+    rows = np.arange(6.0).reshape(3, 2)
+    mask = np.ones((1, 4))
+    specs = [{"shape": [2, 2]}, {"shape": [1, 4]}]
+    dealt = batches([rows, mask], specs)
+    assert [pair[0][:, 0].tolist() for pair in dealt] == [[0, 2], [4, 0]]
+    assert all(pair[1] is mask for pair in dealt)
+    assert batches([rows], [{"shape": [3, 2]}])[0][0] is rows
+    assert [pair[0][:, 0].tolist() for pair in batches([rows], [{"shape": [4, 2]}])] == [[0, 2, 4, 0]]
+    assert batches([rows], [{"shape": [3, 5]}])[0][0] is rows  # it is for the toolkit to refuse
+
+
+@pytest.fixture
+def scratch():
+    folder = ToolkitFolder()
+    yield folder
+    folder.close()
+
+
+def spec(name, shape):
+    return {"name": name, "shape": shape, "dtype": "float32"}
+
+
+DECLARED = {"inputs": [spec("x", [1, 2])], "outputs": [spec("y", [1, 2])]}
+
+
+class Network:
+    """What the toolkit has built; remembers what it is asked."""
+
+    def __init__(self, results=(), *, analyses=True):
+        self.results, self.analyses, self.asked = results, analyses, []
+
+    def build(self, **words):
+        self.asked.append(words)
+        return 0
+
+    def hybrid_quantization_step2(self, *files):
+        self.asked.append(files)
+        return 0
+
+    def inference(self, *, inputs, data_format):
+        self.asked.append(data_format)
+        return self.results
+
+    def accuracy_analysis(self, *, inputs, output_dir):
+        self.asked.append(inputs)
+        if not self.analyses:
+            return -1
+        folder = Path(output_dir) / "simulator" / "npy"
+        folder.mkdir(parents=True)
+        np.save(folder / "first.npy", np.load(inputs[0]) * 2)
+        (Path(output_dir) / "map_name_to_file.txt").write_text("a first.tensor\nb lost.tensor\nno table\n\nodd\n")
+        return 0
+
+    def release(self):
+        self.asked.append("release")
+
+
+@pytest.mark.parametrize(("precision", "quantized"), [("fp16", False), ("int8", True)])
+def test_ranges_are_not_chosen_where_they_are_not_wanted(scratch, precision, quantized):
+    network = Network()
+    adapter._build(network, scratch, {"precision": precision}, DECLARED, quantized)
+    assert network.asked == [{"do_quantization": False}]
+
+
+def test_ranges_are_chosen_from_the_rows_of_a_feed(scratch, tmp_path):
+    write_shard(tmp_path / "feed.safetensors", {"x": np.float32([[1, 2], [3, 4]])})
+    network, options = Network(), {"precision": "int8", "calibration": str(tmp_path / "feed.safetensors")}
+    adapter._build(network, scratch, options, DECLARED, False)
+    assert network.asked == [{"do_quantization": True, "dataset": "dataset.txt"}]
+    lines = (scratch.path / "dataset.txt").read_text().split()
+    assert [np.load(scratch.path / line).tolist() for line in lines] == [[[1, 2]], [[3, 4]]]
+
+
+def test_files_of_a_quantization_are_copied_together(scratch, tmp_path):
+    options = {}
+    for key, ending in adapter.SAVED.items():
+        options[key] = str(tmp_path / f"mine{ending}")
+        (tmp_path / f"mine{ending}").write_text(key)
+    network = Network()
+    adapter._rebuild(network, scratch, options)
+    (files,) = network.asked
+    assert files == tuple(str(scratch.path / f"model{ending}") for ending in adapter.SAVED.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "fits"),
+    [
+        ("g (float[1, 2] x) => (float[1, 2] y) { y = Relu(x) }", DECLARED, True),
+        ("g (float[1, 2] x) => (float[1, 2] y) { y = Relu(x) }", {**DECLARED, "outputs": [spec("y", None)]}, True),
+        ("g (float[1, 2] x, float[2] w) => (float[1, 2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }", DECLARED, True),
+        ("g (float[1, 3] x) => (float[1, 2] y) { y = Relu(x) }", DECLARED, False),
+        ("g (float[1, 2] x) => (float[2, 2] y) { y = Relu(x) }", DECLARED, False),
+        ("g (float[1, 2] z) => (float[1, 2] y) { y = Relu(z) }", DECLARED, False),
+    ],
+)
+def test_what_was_saved_of_another_model_is_refused(tmp_path, text, declared, fits):
+    path = write(tmp_path / "m.model", text)
+    if fits:
+        adapter._check_whole(str(path), declared)
+    else:
+        with pytest.raises(AdapterError) as caught:
+            adapter._check_whole(str(path), declared)
+        assert caught.value.kind is AdapterFailure.BUILD
+
+
+FEED = {"x": Item("x", np.float32([[1, 2]]))}
+
+
+def opened(network, scratch):
+    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}])
+
+
+def test_the_simulator_runs_with_channels_first(scratch):
+    network = Network([[[3, 4]]])
+    session = opened(network, scratch)
+    (item,) = session.run(FEED)
+    assert (item.name, item.array.tolist(), item.array.dtype) == ("y", [[3, 4]], np.float32)
+    assert network.asked == [["nchw"]]
+    assert session.plan() == [{"name": "r", "nodes": []}]
+    session.close()
+    assert network.asked[-1] == "release"
+    assert not scratch.path.exists()
+
+
+def test_a_simulator_that_fails_is_a_failed_run(scratch):
+    with pytest.raises(AdapterError) as caught:
+        opened(Network(None), scratch).run(FEED)
+    assert caught.value.kind is AdapterFailure.RUN
+
+
+def test_values_are_seen_that_a_layer_left_in_a_file(scratch):
+    session = opened(Network(), scratch)
+    for _ in range(2):  # what an analysis left before is no part of the next
+        found = {item.name: item.array.tolist() for item in session.seen(FEED, ("a", "b", "stranger"))}
+        assert found == {"a": [[2, 4]]}
+    assert list(opened(Network(analyses=False), scratch).seen(FEED, ("a",))) == []
+
+
+def test_without_a_table_nothing_is_seen(tmp_path):
+    assert adapter._snapshots(tmp_path, ("a",)) == []
+
+
+def test_a_conversion_that_fails_leaves_no_folder(tmp_path, monkeypatch):
+    path = write(tmp_path / "m.onnx", "g (float[1, 2] x) => (float[1, 2] y) { y = Relu(x) }")
+    made = []
+
+    class Folder(ToolkitFolder):
+        def __init__(self):
+            super().__init__()
+            made.append(self.path)
+
+    def refuses(verbose):
+        raise RuntimeError("no licence")
+
+    monkeypatch.setattr(adapter, "toolkit", lambda: refuses)
+    monkeypatch.setattr(adapter, "ToolkitFolder", Folder)
+    with pytest.raises(AdapterError, match="no licence"):
+        adapter.compile(path, {"declared": adapter.json.dumps(DECLARED)})
+    assert [folder.exists() for folder in made] == [False]
