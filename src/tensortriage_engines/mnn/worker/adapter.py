@@ -59,18 +59,13 @@ class MnnSession(DeclaredSession):
         )  # with "low" the device decides, and tells nobody
         runtime["numThread"] = int(options.get("threads", "1"))
         self._manager = self._nn.create_runtime_manager((runtime,))
+        self._variables = {}  # type: Dict[str, Any]
+        self._fed = []  # type: List[str]
         try:
-            self._variables = self._expr.load_as_dict(self._path) or {}
-        except Exception as error:
-            raise AdapterError(AdapterFailure.BUILD, "the file cannot be read: {}".format(error)) from error
-        names = [spec["name"] for spec in declared["inputs"]]
-        self._fed = [name for name in names if name in self._variables]
-        wanted = [spec["name"] for spec in declared["outputs"]]
-        lacking = [name for name in wanted if name not in self._variables]
-        if lacking:
-            message = "the converted file has no value '{}', which is an output of the model".format(lacking[0])
-            raise AdapterError(AdapterFailure.BUILD, message)
-        self._module = self._loaded(wanted)
+            self._module = self._built(declared)
+        except BaseException:
+            self._folder.cleanup()
+            raise
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
@@ -100,6 +95,24 @@ class MnnSession(DeclaredSession):
         self._module = self._manager = None
         self._variables = {}
         self._folder.cleanup()
+
+    def _built(self, declared: Mapping[str, Any]) -> Any:
+        """Return the module of all outputs, once it is known which values the file has.
+
+        Raises:
+            AdapterError: When the file cannot be read, or is not one of the model.
+        """
+        try:
+            self._variables = self._expr.load_as_dict(self._path) or {}
+        except Exception as error:
+            raise AdapterError(AdapterFailure.BUILD, "the file cannot be read: {}".format(error)) from error
+        self._fed = [spec["name"] for spec in declared["inputs"] if spec["name"] in self._variables]
+        wanted = [spec["name"] for spec in declared["outputs"]]
+        lacking = [name for name in wanted if name not in self._variables]
+        if lacking:
+            message = "the converted file has no value '{}', which is an output of the model".format(lacking[0])
+            raise AdapterError(AdapterFailure.BUILD, message)
+        return self._loaded(wanted)
 
     def _loaded(self, outputs: List[str]) -> Any:
         try:
