@@ -9,7 +9,7 @@ import pytest
 
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.network import Network
+from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
@@ -223,7 +223,7 @@ def test_a_network_that_was_just_exported_is_not_exported_again(tmp_path):
     session.close()
     # what was taken is gone: the network is exported anew, for these shapes
     again = opened(str(spec), tmp_path / "net.onnx")
-    asked = Network(Model.load(tmp_path / "net.onnx"), functools.partial(again.answer, feed=feed))
+    asked = TorchNetwork(Model.load(tmp_path / "net.onnx"), functools.partial(again.answer, feed=feed))
     assert asked.trace().operations.keys() == {"linear", "relu"}
     assert len((tmp_path / "exports").read_text()) > count
     again.close()

@@ -42,6 +42,7 @@ from tensortriage.runs.observation.experiment import (
     ObservedValues,
 )
 from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.runs.observation.sessions import Sessions
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
@@ -56,9 +57,6 @@ Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
-
-_Place = tuple[str, str, int]
-"""Which session: engine, model, and number of the build."""
 
 
 class Lab:
@@ -93,8 +91,7 @@ class Lab:
         self._in_place = in_place
         self._answers = AnswerStore(case) if case else None
         self._open_here = contextlib.ExitStack()
-        self._runners: dict[_Place, Runner] = {}
-        self._held: set[_Place] = set()
+        self._sessions = Sessions(self._new_runner, by_content=case is not None)
         self._identities: dict[str, str] = {}
         self._selected: tuple[Model, tuple[str, ...], Model] | None = None
 
@@ -146,12 +143,12 @@ class Lab:
             case ObservedOutputs():
                 return self._run(experiment)
             case ObservedPlan():
-                with self._open(experiment) as runner:
+                with self._sessions.open(experiment) as runner:
                     session = runner.build()
                     choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
                     return Measurement(plan=runner.plan(), choices=choices)
             case ObservedAnswer() as wanted:
-                with self._open(experiment) as runner:
+                with self._sessions.open(experiment) as runner:
                     session, fed = runner.build(), experiment.tensors if experiment.feed else None
                     assert isinstance(session, AnswersQuestions), "who asks knows the engine"
                     self.tally.checks += 1
@@ -163,7 +160,7 @@ class Lab:
                 return self._compared(experiment, wanted)
 
     def _run(self, experiment: Experiment) -> Measurement:
-        with self._open(experiment) as runner:
+        with self._sessions.open(experiment) as runner:
             before, built = self.tally.run_seconds, self.tally.build_seconds
             outputs = {name: np.array(array) for name, array in runner.run(experiment.tensors).items()}  # its buffers
             return Measurement(
@@ -287,15 +284,8 @@ class Lab:
     @contextlib.contextmanager
     def session(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Iterator[Ask]:
         """Let experiments share one build, made when one needs it and let go at the end; gives its `outputs`."""
-        place = self._place(engine, model, build)
-        mine = place not in self._held and place not in self._runners
-        self._held.add(place)
-        try:
+        with self._sessions.held(engine, model, build):
             yield functools.partial(self.outputs, engine, model, build=build)
-        finally:
-            if mine:
-                self._held.discard(place)
-                self._let_go(place)
 
     @contextlib.contextmanager
     def sequence(
@@ -363,17 +353,15 @@ class Lab:
 
     def opened(self, engine: EngineSpec, model: Model) -> Session:
         """Return an open session, built now: where the moment counts, or of an engine with a language of its own."""
-        return self._runner(self._place(engine, model), engine, model).build()
+        return self._sessions.runner(engine, model).build()
 
     def drop(self, engine: EngineSpec, model: Model) -> None:
         """Let go of a session that is of no more use."""
-        self._let_go(self._place(engine, model))
+        self._sessions.drop(self._sessions.place(engine, model))
 
     def close(self) -> None:
         """Release every session and temporary file."""
-        for runner in self._runners.values():
-            runner.close()
-        self._runners.clear()
+        self._sessions.close()
         self._open_here.close()
         self.workspace.close()
 
@@ -383,31 +371,7 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _place(self, engine: EngineSpec, model: Model, build: int = 0) -> _Place:
-        """Return where a session is; without answers to keep, weights need not be read to tell models apart."""
-        return str(engine), model.fingerprint if self._case else str(id(model)), build
-
-    @contextlib.contextmanager
-    def _open(self, experiment: Experiment) -> Iterator[Runner]:
-        """Give the session of an experiment. Those of models in files stay open, and what `session` holds."""
-        model = experiment.model
-        place = self._place(experiment.engine, model, experiment.build)
-        try:
-            yield self._runner(place, experiment.engine, model)
-        finally:
-            if place not in self._held and (model.path is None or experiment.build):
-                self._let_go(place)
-
-    def _let_go(self, place: _Place) -> None:
-        if (runner := self._runners.pop(place, None)) is not None:
-            runner.close()
-
-    def _runner(self, place: _Place, engine: EngineSpec, model: Model) -> Runner:
-        if place not in self._runners:
-            self._runners[place] = self._new_runner(engine, model, build=place[2])
-        return self._runners[place]
-
-    def _new_runner(self, engine: EngineSpec, model: Model, *, build: int = 0, some: bool = False) -> Runner:
+    def _new_runner(self, engine: EngineSpec, model: Model, build: int = 0, *, some: bool = False) -> Runner:
         self.budget.check()
         return Runner(
             engine, model, workspace=self.workspace, limits=self.budget.within(self.limits), tally=self.tally,

@@ -27,7 +27,7 @@ from tensortriage.engines.capabilities import (
 )
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
-from tensortriage.engines.torch.network import Network
+from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import noted_outputs
@@ -162,7 +162,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
         self.outputs: Sequence[ValueSpec] = model.outputs
         self.info = session.info
         self.reason = ""
-        self._session, self._network, self._about = session, frozenset(network), Network(model, session.answer)
+        self._session, self._network, self._about = session, frozenset(network), TorchNetwork(model, session.answer)
         self._least_seconds = least_seconds
         if least_seconds:
             session.allow(least_seconds)
@@ -209,7 +209,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     def answer(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Answer what `tensortriage.engines.torch.network.Network` asks; errors as for `IsolatedSession.run`."""
+        """Answer what `tensortriage.engines.torch.network.TorchNetwork` asks; errors as for `IsolatedSession.run`."""
         return self._session.answer(question, feed, **arguments)
 
     def plan(self) -> Plan | None:

@@ -17,7 +17,7 @@ Ask = Callable[..., tuple[Mapping[str, Any], Mapping[str, np.ndarray]]]
 """Asks a question with arguments by name; see `tensortriage.engines.capabilities.AnswersQuestions`."""
 
 
-class Network:
+class TorchNetwork:
     """A network that is asked about one feed; every question may raise what `IsolatedSession.answer` does.
 
     Args:
@@ -33,9 +33,9 @@ class Network:
         self._model, self._ask = model, ask
         self._traces: dict[tuple[Operation, ...], Trace] = {}
 
-    def about(self, ask: Ask) -> "Network":
+    def about(self, ask: Ask) -> "TorchNetwork":
         """Return the same network, asked about another feed; what was traced is known."""
-        other = Network(self._model, ask)
+        other = TorchNetwork(self._model, ask)
         other._traces = self._traces
         return other
 

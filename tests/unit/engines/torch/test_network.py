@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensortriage.engines.torch.network import Network
+from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.model.model import Model
 
 MODEL = Path(__file__).resolve().parents[3] / "data" / "torch" / "small_transformer.onnx"
@@ -36,7 +36,7 @@ def answers():
 
 @pytest.fixture
 def network(answers):
-    return Network(Model.load(MODEL), answers)
+    return TorchNetwork(Model.load(MODEL), answers)
 
 
 def test_values_of_modules_need_no_export(network, answers):

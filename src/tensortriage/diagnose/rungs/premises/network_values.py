@@ -13,7 +13,7 @@ from tensortriage.compare.judgement.thresholds import MODULES_SEEN
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.network import Network
+from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.engines.torch.traced_values import Trace, around, leaving
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -91,9 +91,9 @@ class NetworkValues:
         return self.descriptions.get(module, "")
 
 
-def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> Network:
+def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> TorchNetwork:
     """Return a network that is asked about a feed in a lab."""
-    return Network(model, functools.partial(lab.told, network, model, feed))
+    return TorchNetwork(model, functools.partial(lab.told, network, model, feed))
 
 
 def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: Inner) -> NetworkValues:
