@@ -1,3 +1,5 @@
+"""The engine ``float64`` as a whole: what it refuses, keeps in float64, releases, and makes of control flow."""
+
 import tracemalloc
 
 import numpy as np

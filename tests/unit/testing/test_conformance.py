@@ -1,0 +1,147 @@
+"""The conformance suite against engines that are wrong on purpose, each in one thing."""
+
+import numpy as np
+import pytest
+
+from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.capabilities import RunsOnHardware
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.script import ScriptEngine
+from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.testing import check_engine_conformance
+
+
+class Wrapped:
+    """ONNX Runtime with one thing changed."""
+
+    name = "wrapped"
+    options = OnnxRuntimeEngine.options
+
+    def __init__(self, **changes):
+        self.inner = OnnxRuntimeEngine()
+        self.changes = changes
+
+    def availability(self):
+        return self.changes.get("availability", self.inner.availability)()
+
+    def compile(self, model, options):
+        given = self.changes.get("options", lambda words: words)(options)
+        return WrappedSession(self.inner.compile(model, given), self.changes)
+
+
+class WrappedSession:
+    def __init__(self, inner, changes):
+        self.inner = inner
+        self.changes = changes
+        self.inputs = inner.inputs
+        self.outputs = changes.get("outputs", lambda specs: specs)(inner.outputs)
+
+    def run(self, feed):
+        feed = self.changes.get("feed", lambda tensors: tensors)(feed)
+        return self.changes.get("run", lambda tensors: tensors)(self.inner.run(feed))
+
+    def plan(self):
+        return self.changes["plan"] if "plan" in self.changes else self.inner.plan()
+
+    def close(self):
+        self.inner.close()
+
+
+def only_floats(change):
+    return lambda tensors: {n: change(a) if a.dtype == np.float32 else a for n, a in tensors.items()}
+
+
+def in_place(tensors):
+    for array in tensors.values():
+        if array.dtype == np.float32 and array.flags.writeable:
+            array += 1
+    return tensors
+
+
+SHARED = np.zeros((2, 3), np.float32)
+
+
+def one_buffer(tensors):
+    if set(tensors) != {"y"} or tensors["y"].shape != SHARED.shape:
+        return tensors
+    SHARED[...] = tensors["y"]
+    return {"y": SHARED}
+
+
+def test_wrapping_alone_conforms():
+    check_engine_conformance(Wrapped())
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"run": only_floats(lambda a: a + 1)}, "model mlp: output 'y' is"),
+        ({"run": only_floats(lambda a: np.where(np.isfinite(a), np.float32(np.nan), a))}, "model conv: output 'y' is"),
+        ({"run": only_floats(lambda a: a.astype(np.float16))}, "session.outputs says otherwise"),
+        (
+            {"run": only_floats(lambda a: a.reshape(a.shape or (1,)))},
+            "model scalars: output 'y' has shape (1,), not ()",
+        ),
+        ({"run": lambda t: {n.strip("./"): a for n, a in t.items()}}, "model hostile-names: run returned"),
+        ({"outputs": lambda specs: specs[::-1]}, "model many-outputs: outputs are"),
+        ({"run": one_buffer}, "runs repeat: a later run changed an output"),
+        ({"feed": in_place}, "model mlp: run changed the input 'x'"),
+        ({"feed": lambda t: {n: a for n, a in t.items() if n != "not an input"}}, "with an unknown input was accepted"),
+        ({"options": lambda words: {}}, "unknown option: an unknown option was accepted"),
+        ({"plan": Plan((Region("r", ("stranger",)),))}, "names ['stranger'], which the model does not have"),
+        ({"plan": Plan(())}, "plan: the plan names no node"),
+    ],
+)
+def test_suite_finds_what_is_wrong(change, complaint):
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(Wrapped(**change))
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_hang_ends_the_suite(tmp_path):
+    text = "import time\nclass Engine:\n    def compile(self, model, options):\n        time.sleep(600)\n"
+    (tmp_path / "hangs.py").write_text(text)
+    engine = ScriptEngine(limits=Limits(build_seconds=1.0))
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(engine, {"file": str(tmp_path / "hangs.py")})
+    assert len(str(caught.value).splitlines()) == 2, "one check is asked"
+    assert "what comes after it was not asked" in str(caught.value)
+
+
+def test_suite_accepts_no_plan():
+    assert "plan" in check_engine_conformance(Wrapped(plan=None)).passed
+
+
+def test_suite_needs_a_usable_engine():
+    with pytest.raises(AssertionError, match="not usable here: no device"):
+        check_engine_conformance(Wrapped(availability=lambda: Availability(usable=False, reason="no device")))
+
+
+def test_availability_must_not_raise():
+    def raises():
+        raise EngineMissing("gone", slug="gone")
+
+    with pytest.raises(AssertionError, match="it must never raise"):
+        check_engine_conformance(Wrapped(availability=raises))
+
+
+def test_options_reach_every_compile():
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(OnnxRuntimeEngine(), {"threads": "none"})
+    assert str(caught.value).count(UsageError.__name__) > 10
+
+
+@pytest.mark.parametrize(
+    ("method", "bases", "complaint"),
+    [
+        ("precision", (), "does not inherit from ReportsPrecision"),
+        ("hardware", (), "does not inherit from RunsOnHardware"),
+        ("hardware", (RunsOnHardware,), "hardware() is 'abacus', not one of cpu, gpu, npu, any"),
+    ],
+)
+def test_suite_checks_what_is_declared(method, bases, complaint):
+    engine = type("Mine", (Wrapped, *bases), {method: lambda self, options: "abacus"})
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(engine())
+    assert complaint in str(caught.value)
