@@ -134,7 +134,7 @@ class EngineOracle:
             return None, wrong
         worst = max(found, key=lambda failure: (failure.influence, failure.error))
         if self.expected is None:
-            every = {failure.sample: dict(failure.influences[failure.sample]) for failure in found}
+            every = {name: errors for failure in found for name, errors in failure.influences.items()}
             return dataclasses.replace(worst, influences=every), wrong
         return worst, wrong
 
