@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from models import parse
+from registered_engines import register
 from tensortriage.builds.build_maker import CommandJudge, EngineBench, NumbersJudge, check_ability
 from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.compare.judgement.output_judge import OutputJudge
@@ -30,12 +31,7 @@ GOOD, BAD, OTHER = BuildJudgement
 @pytest.fixture
 def studying(tmp_path, monkeypatch):
     """Return what opens a case and makes a bench on an engine in it."""
-    info = tmp_path / "varying-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: varying\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[tensortriage.engines]\nvarying = tensortriage.testing:VaryingEngine\n")
-    monkeypatch.syspath_prepend(tmp_path)
-
+    register(monkeypatch, tmp_path, varying="tensortriage.testing:VaryingEngine")
     with contextlib.ExitStack() as stack:
 
         def bench(target, *, judge=None, feeds=FEEDS, limit=0.0, **given):

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from registered_engines import register
 from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.trial import BuildJudgement
-from tensortriage.engines import registry
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.statistics.repeats import Until
-from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
+from tensortriage.testing import conv_net, feed_for, save_model
 from tensortriage.workflows.requests import BuildRequest
 from tensortriage.workflows.study_builds import study_builds
 
@@ -34,8 +34,7 @@ class Quiet:
 
 @pytest.fixture
 def request_of(tmp_path, monkeypatch):
-    class_of = registry._resolve
-    monkeypatch.setattr(registry, "_resolve", lambda name: VaryingEngine if name == "varying" else class_of(name))
+    register(monkeypatch, tmp_path, varying="tensortriage.testing:VaryingEngine")
     model = conv_net(blocks=1)
     save_model(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "m.npz", **feed_for(model))
