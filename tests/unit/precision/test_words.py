@@ -7,9 +7,6 @@ import pytest
 from onnx import helper
 
 from models import of_nodes, parse
-from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
-from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, ToleranceGoal, failed
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.reasons import reason_for
 from tensortriage.precision.tool_settings import settings_for
@@ -103,36 +100,3 @@ def test_the_share_of_work_counts_multiplications():
     assert low_share(graph, specs, ["small"]) == pytest.approx(48 / (64 + 48))
     assert low_share(graph, specs, []) == 1.0
     assert low_share(graph, {**specs, "a": ValueSpec("a", None, None)}, []) is None
-
-
-SAMPLE = GoalSample(Feed("one", {"x": f32(1.0)}, Origin.REAL), {"y": f32(3.0, 4.0), "z": np.array([1, 2, 3, 4])})
-
-
-def test_the_error_goal_weighs_every_output_by_its_limit():
-    goal = ErrorGoal({"y": 0.1, "z": 0.5}, "words")
-    result = {"y": f32(3.0, 5.0), "z": np.array([1, 2, 3, 9])}
-    reading = goal.judge([SAMPLE], [result])
-    assert reading.ratios == pytest.approx((1 / 5 / 0.1, 0.25 / 0.5))  # rms 1/sqrt(2) of 5/sqrt(2); one of four unequal
-    assert (reading.output, reading.sample, reading.within) == ("y", "one", False)
-    assert goal.judge([SAMPLE], [{"y": SAMPLE.outputs["y"]}]).ratio == np.inf  # z is missing
-
-
-def test_the_tolerance_goal_asks_the_tolerance():
-    goal = ToleranceGoal(PolygraphyTolerance(atol={"": 0.5}, rtol={"": 0.0}), "words")
-    near = goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(3.0, 4.25)}])
-    far = goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(3.0, 5.0)}])
-    assert near.within
-    assert near.ratio == pytest.approx(0.5)
-    assert not far.within
-    assert far.ratio == pytest.approx(2.0)
-
-
-def test_the_metric_goal_asks_the_metric():
-    goal = MetricGoal(lambda outputs, feed: float(outputs["y"][0] + feed["x"][0]), 4.0, "words")
-    assert goal.judge([SAMPLE], [SAMPLE.outputs]).metric == 4.0
-    assert goal.judge([SAMPLE], [SAMPLE.outputs]).within
-    assert not goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(2.0, 4.0)}]).within
-
-
-def test_a_failed_build_is_not_good_enough():
-    assert not failed("refused").within

@@ -244,7 +244,6 @@ def test_a_fault_of_one_operator_everywhere_is_no_broken_check(folder):
 @pytest.mark.parametrize(
     ("given", "slug"),
     [
-        ({"target": "onnxruntime", "check": CheckSpec(words=("false",))}, "reduce-two-judges"),
         ({}, "reduce-no-judge"),
         ({"check": CheckSpec(words=("false",)), "input_shapes": {"nosuch": (1,)}}, "input-unknown"),
         ({"check": CheckSpec(words=("false",)), "artifact": Path("m.npz")}, "iter-artifact-exists"),
@@ -260,12 +259,6 @@ def test_requests_that_cannot_be_met(folder, given, slug):
         reduce(request(**given), listener=Deaf())
     assert caught.value.slug == slug
     assert (folder / "m.npz").exists()
-
-
-def test_nowhere_to_write():
-    with pytest.raises(TriageError) as caught:
-        ReduceRequest(model=Path("m.onnx"), output=None, target="onnxruntime")
-    assert caught.value.slug == "reduce-no-output"
 
 
 def test_a_failure_of_another_kind_is_kept_apart(folder):
