@@ -175,6 +175,56 @@ def test_options_and_precision(tmp_path):
         engine.compile(tmp_path / "m.onnx", {"precision": "fp32"})
 
 
+def test_what_it_says_of_itself():
+    engine = Float64Engine()
+    assert engine.availability().usable
+    assert engine.hardware({}) == "cpu"
+    assert not engine.builds_vary({})
+
+
+def test_norms_are_folded_where_that_is_asked_for(tmp_path):
+    text = """g (float[1,1,3] x) => (float[1,1,3] y)
+    <float[1,1,1] w = {2}, float[1] s = {3}, float[1] z = {0}, float[1] v = {1}> {
+        [conv] c = Conv(x, w)
+        [norm] y = BatchNormalization<epsilon = 0.0>(c, s, z, z, v)
+    }"""
+    path, x = parsed(tmp_path / "m.onnx", text), floats(1, 2, 3).reshape(1, 1, 3)
+    for options, steps in (({}, 2), ({"norms": "apart"}, 2), ({"norms": "folded"}, 1)):
+        session = Float64Engine().compile(path, options)
+        assert session.run({"x": x})["y"].ravel().tolist() == [6, 12, 18]
+        assert len(session.plan().regions) == steps
+
+
+def test_operators_of_the_onnx_package_are_a_second_opinion(tmp_path):
+    path = parsed(tmp_path / "m.onnx", "g (float[2] x) => (float[2] y) { y = Sqrt(x) }")
+    found = Float64Engine().compile(path, {"kernels": "onnx"}).run({"x": floats(4, 9)})["y"]
+    assert found.tolist() == [2, 3]
+    with pytest.raises(UsageError):
+        Float64Engine().compile(path, {"kernels": "other"})
+
+
+def test_a_closed_session_computes_and_tells_nothing(tmp_path):
+    session = compiled(parsed(tmp_path / "m.onnx", "g (float[1] x) => (float[1] y) { y = Neg(x) }"))
+    session.close()
+    for ask in (lambda: session.run({"x": floats(1)}), session.plan):
+        with pytest.raises(RunFailed) as caught:
+            ask()
+        assert caught.value.slug == "session-closed"
+
+
+def test_a_function_that_calls_itself_is_refused(tmp_path):
+    endless = helper.make_function(
+        "mine", "Endless", ["x"], ["y"], [helper.make_node("Endless", ["x"], ["y"], domain="mine")],
+        [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)],
+    )  # fmt: skip
+    nodes = [helper.make_node("Endless", ["x"], ["y"], domain="mine", name="call")]
+    path = save(
+        tmp_path / "m.onnx", nodes, [value("x", F, [1])], [value("y", F, [1])], functions=[endless], domains=["mine"]
+    )
+    with pytest.raises(BuildFailed, match="calls itself"):
+        compiled(path)
+
+
 # Control flow: expected values are the same loops in Python's float64.
 
 
