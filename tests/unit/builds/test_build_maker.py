@@ -125,12 +125,15 @@ def test_files_lie_where_the_judge_looks_for_them(studying, tmp_path):
     assert (case.folder / trial.files["engine"]).read_bytes() == engine.read_bytes()
 
 
-def test_entries_of_a_timing_cache_are_there_before_they_are_given(studying):
-    bench, case, _ = studying("varying:keyed=true,tactics=9")
+@pytest.mark.parametrize("fault", ["", ",kind=scale,node=second"])
+def test_entries_of_a_timing_cache_are_there_before_they_are_given(studying, fault):
+    """They are those of a good build, or of a bad one while there is no good one."""
+    bench, case, _ = studying(f"varying:keyed=true,tactics={1 if fault else 9}{fault}")
     first, second = bench.build("0"), bench.build("1")
+    assert [first.good, second.good] == [not fault] * 2
     assert "timing.cache" not in first.files  # only then is it known that tactics have keys
     assert (case.folder / second.files["timing.cache"]).is_file()
-    assert bench.build("2", pinned(5, "first")).choices[0].tactic == "0x5"
+    assert bench.build("2", pinned(0, "first")).choices[0].tactic == "0x0"
 
 
 @pytest.mark.parametrize("target", ["varying", "onnxruntime", "varying:keyed=true,timing_cache=mine"])

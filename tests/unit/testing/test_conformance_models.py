@@ -41,6 +41,11 @@ def test_feeds_fit_the_inputs_and_differ():
         assert all(one != other for one, other in itertools.combinations(outputs, 2))
 
 
+def test_it_shows_which_of_two_operands_was_taken():
+    (feed,) = next(example for example in EXAMPLES if example.name == "booleans").feeds
+    assert np.all(feed["a"] != feed["b"])
+
+
 def test_every_engine_must_support_the_core_and_names_are_unique():
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
     core = [example.name for example in EXAMPLES if example.core]
