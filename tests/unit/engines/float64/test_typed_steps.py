@@ -223,6 +223,14 @@ def test_the_error_of_a_result_in_float32_is_multiplied():
     assert Finish(None, HALF)(np.array([1 / 3])).item() == np.float16(1 / 3)
 
 
+def test_a_function_errs_before_its_result_is_rounded():
+    error = read_arithmetic(read_options({"functions": "npu"}, Float64Engine.options)).functions.error("Tanh")
+    y = np.linspace(0.2, 0.9, 50)
+    found = Finish(error, None)(y)
+    assert 0 < np.max(np.abs(found - y)) <= 2.0**-10  # half precision, in which tables of such units are
+    np.testing.assert_array_equal(Finish(error, HALF)(y), found.astype(np.float16))
+
+
 def test_an_argument_is_rounded_and_then_read_with_its_error():
     assert ReadArgument(0.5, None)(np.array([2.0])).tolist() == [3.0]
     assert ReadArgument(0.5, HALF)(np.array([1 / 3])).item() == 1.5 * np.float64(np.float16(1 / 3))

@@ -66,6 +66,7 @@ def test_the_best_is_nearest_to_the_float_model_on_the_samples_that_judge():
     [
         (lambda outputs, feed: -off(outputs, feed), ["minmax", "percentile"]),
         (lambda outputs, feed: off(outputs, feed) - 1, ["minmax", "percentile"]),  # better than float is luck
+        (lambda outputs, feed: off(outputs, feed) or 1.0, ["percentile", "minmax"]),
         (lambda outputs, feed: math.nan if 0 < off(outputs, feed) < 0.05 else -off(outputs, feed),
          ["percentile", "minmax"]),
     ],
