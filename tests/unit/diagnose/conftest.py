@@ -7,26 +7,34 @@ from pathlib import Path
 import pytest
 
 from models import proto
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.premises.comparable_outputs import compare_outputs
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.testing import save_model
 
+ENTRY_POINTS = """[tensortriage.engines]
+faulty = tensortriage.testing:FaultyEngine
+varying = tensortriage.testing:VaryingEngine
+"""
+
 
 @pytest.fixture
 def investigate(tmp_path, monkeypatch):
     """Return a function that opens an investigation of a model (ONNX text or message), fed with dictionaries of arrays.
 
-    The target ``faulty:...`` is a `FaultyEngine`, registered as an installed package registers its engine: a script
-    engine would start a process.
+    The targets ``faulty:...`` and ``varying:...`` are a `FaultyEngine` and a `VaryingEngine`, registered as an
+    installed package registers its engines: a script engine would start a process.
     """
     package = tmp_path / "installed" / "faulty-1.0.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[tensortriage.engines]\nfaulty = tensortriage.testing:FaultyEngine\n")
+    (package / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(package.parent)
     with contextlib.ExitStack() as opened:
 
@@ -45,3 +53,19 @@ def investigate(tmp_path, monkeypatch):
             return inv
 
         yield open_one
+
+
+@pytest.fixture
+def compared():
+    """Return a function that gives the evidence of an investigation once its outputs are compared."""
+
+    def compare(inv):
+        return Evidence(results=compare_outputs(inv, Evidence()).findings["results"])
+
+    return compare
+
+
+@pytest.fixture
+def last_step():
+    """Return a function that gives the step that an investigation recorded last."""
+    return lambda inv: inv.verdict(VerdictKind.MATCH, 1.0, "").steps[-1]

@@ -1,10 +1,9 @@
-"""Which sets of ops are tried together, and how sets that overlap are kept apart."""
+"""Which sets of ops are tried together."""
 
 import hypothesis.strategies as st
 from hypothesis import given
 
 import models
-from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, apart, inner_values
 from tensortriage.diagnose.measurements.windows import (
     SMALLEST_TILE,
     disjoint,
@@ -46,14 +45,3 @@ def test_regions_of_a_plan_are_those_of_several_known_ops_none_twice():
     assert list(multiple(plan, ["one", "two", "three", "four"])) == [("one", "two"), ("two", "three")]
     assert disjoint(multiple(plan, ["one", "two", "three"])) == [("one", "two")]
     assert list(multiple(plan, ["one", "three"])) == []
-
-
-def test_sets_that_overlap_go_into_different_models():
-    sets = [Wired(nodes, {}, 0.0) for nodes in (("a", "b"), ("b", "c"), ("c", "d"))]
-    assert [[item.nodes for item in group] for group in apart(sets)] == [[("a", "b"), ("c", "d")], [("b", "c")]]
-
-
-def test_inner_values_are_those_between_the_ops():
-    graph = models.branchy().graph
-    assert inner_values(graph, ["start", "left", "join"]) == ("a", "b")
-    assert inner_values(graph, ["left", "side"]) == ()
