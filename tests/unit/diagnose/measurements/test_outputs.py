@@ -144,6 +144,24 @@ def test_a_failing_feed_is_worse_than_any_passing_one():
     assert result(0.0, floor=0.0).worst_output()[2] == 0.0
 
 
+@pytest.mark.parametrize(("failing", "worst"), [("near", "near"), ("", "far"), ("far", "far")])
+def test_the_worst_output_fails_or_else_is_farthest_above_its_floor(failing, worst):
+    errors = {"near": 1e-5, "far": 1e-4, "mid": 5e-5}
+    floors = Floors(dict.fromkeys(errors, 1e-5), {}, {}, "")
+    within = {name: name != failing for name in errors}
+    found = FeedResult(Feed("real", {}, Origin.REAL), {}, floors, errors, within)
+    assert found.worst_output() == (worst, errors[worst], pytest.approx(errors[worst] / 1e-5))
+
+
+@pytest.mark.parametrize("tolerance", [None, PolygraphyTolerance()])
+def test_decisions_are_followed_where_the_user_gives_no_tolerance(investigate, tolerance):
+    text = "g (float[3] x) => (int64[1] label) { label = ArgMax(x) }"
+    inv = investigate(text, {"x": np.float32([1, 3, 2])}, tolerance=tolerance)
+    found = deployed(inv, inv.question.feeds[0])
+    assert (found.decided is None) is (tolerance is not None)
+    assert bool(found.judged) is (tolerance is not None)
+
+
 def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
     inv = investigate(MODEL, {"x": X}, {"x": -X}, target="faulty:kind=scale,node=work,amount=1.01,length=3")
     floors = output_floors(inv)
