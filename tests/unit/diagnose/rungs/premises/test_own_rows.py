@@ -1,10 +1,13 @@
 """A batch that nobody gave: the fault shows from the fifth row on, the data have two."""
 
+import types
+
 import numpy as np
 import pytest
 
 from diagnosing import ask, step
 from tensortriage.diagnose.rungs.premises import own_rows
+from tensortriage.runs.observation.experiment import Measurement
 from tensortriage.testing import feed_for, mlp
 
 NODE = "/layer.0/Gemm"
@@ -55,3 +58,19 @@ def test_a_mean_over_the_batch_is_no_contradiction(tmp_path):
     verdict, _ = ask(tmp_path, text, {"x": np.random.default_rng(0).random((4, 6), np.float32)}, "onnxruntime")
     assert verdict.verdict == "match"
     assert "the model itself mixes rows, in ReduceMean" in step(verdict, QUESTION).answer
+
+
+def investigation(builds):
+    answer = Measurement(builds_made=builds)
+    question = types.SimpleNamespace(target="target", feeds=["feed"])
+    return types.SimpleNamespace(question=question, model="model", lab=types.SimpleNamespace(answer=lambda _: answer))
+
+
+@pytest.mark.parametrize(
+    ("builds", "vary", "replaced"),
+    [(1, True, True), (1, None, True), (1, False, False), (0, True, False)],
+)
+def test_other_batch_sizes_are_not_fed_where_that_replaces_the_deployed_engine(monkeypatch, builds, vary, replaced):
+    """With a range of shapes, or fixed ones, there is one build whatever is fed."""
+    monkeypatch.setattr(own_rows, "builds_vary", lambda inv: vary)
+    assert own_rows._would_be_replaced(investigation(builds)) is replaced

@@ -1,0 +1,136 @@
+"""How often a target is built again, and what is said of builds that agree, differ, or fail."""
+
+import pytest
+
+from diagnosing import CHAIN_FEED, softmax_chain
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.local_errors.local import local_errors
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
+from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT, QUESTION, build_to_build, contradicted
+from tensortriage.diagnose.state.verdict import VerdictKind
+
+PLAIN = "onnxruntime:optimization=none"
+FAULT = "faulty:kind=scale,node=softmax,amount=1.05"
+
+
+@pytest.fixture
+def asked(investigate, compared):
+    def ask(target=PLAIN, **question):
+        inv = investigate(softmax_chain(), CHAIN_FEED, target=target, **question)
+        return inv, compared(inv)
+
+    return ask
+
+
+@pytest.fixture
+def varying(asked, tmp_path):
+    """Return a function that asks about an engine of two tactics, one of which is wrong for the softmax."""
+
+    def ask(first=0, **question):
+        draws = tmp_path / "draws"
+        draws.write_text(str(first))  # the seed of the first build, counted up by every one
+        return asked(f"varying:kind=scale,node=softmax,amount=1.05,tactics=2,draws={draws}", **question)
+
+    return ask
+
+
+def test_five_equal_builds_exclude_a_fault_in_every_second():
+    assert 0.5**BUILDS_IN_DOUBT < 0.05 < 0.5 ** (BUILDS_IN_DOUBT - 1)
+
+
+def test_an_engine_whose_builds_are_equal_is_not_built_again_while_it_is_right(asked):
+    answer = build_to_build(*asked())
+    assert (answer.verdict, answer.findings) == (None, {})
+
+
+def test_as_many_builds_are_made_as_were_asked_for(asked, last_step):
+    inv, evidence = asked(builds=2)
+    answer = build_to_build(inv, evidence)
+    assert (answer.verdict, answer.findings["builds_compared"], answer.findings["builds_choose"]) == (None, 3, ())
+    assert last_step(inv).answer == "yes: the outputs of 3 builds are bit-equal"
+    assert last_step(inv).evidence["failing"] == 0
+
+
+def test_an_engine_that_is_wrong_is_built_again_as_long_as_that_is_cheap(asked, last_step):
+    inv, evidence = asked(FAULT)
+    answer = build_to_build(inv, evidence)
+    assert answer.verdict is None
+    assert last_step(inv).evidence["failing"] == last_step(inv).evidence["builds"] == BUILDS_IN_DOUBT
+    build_to_build(inv, evidence)
+    assert last_step(inv).evidence["builds"] == BUILDS_IN_DOUBT  # what was decided is remembered
+
+
+def test_builds_that_differ_by_chance_are_compared(asked, last_step):
+    inv, evidence = asked("faulty:kind=nondeterministic,node=softmax", builds=1)
+    build_to_build(inv, evidence)
+    assert last_step(inv).answer.startswith("no: 2 builds differ by")
+    assert last_step(inv).answer.endswith("and all fail")
+    inv, evidence = asked("faulty:kind=nondeterministic,node=softmax,amount=1e-7", builds=1)
+    build_to_build(inv, evidence)
+    assert last_step(inv).answer.startswith("nearly: 2 builds differ by")
+
+
+def test_builds_of_which_some_fail_are_the_verdict_with_what_they_run(varying, last_step):
+    inv, evidence = varying(builds=5)
+    answer = build_to_build(inv, evidence)
+    assert answer.verdict.kind is VerdictKind.INTERMITTENT
+    assert answer.verdict.culprits[0].node == "softmax"
+    step = next(each for each in answer.verdict.steps if each.question == QUESTION)
+    assert 0 < step.evidence["failing"] < step.evidence["builds"] == 6
+    assert step.evidence["different_plans"] > 1
+    assert step.evidence["differing_regions"]
+    assert answer.verdict.next[-1].startswith("triage debug build ")
+    assert answer.findings["builds_compared"] == 6
+
+
+def test_a_target_that_does_not_run_any_more_is_not_understood(asked, investigate, last_step):
+    _, evidence = asked()
+    refusing = investigate(softmax_chain(), CHAIN_FEED, target="faulty:kind=build-failure,node=tanh", builds=1)
+    answer = build_to_build(refusing, evidence)
+    assert (answer.verdict, answer.findings) == (None, {})
+    assert last_step(refusing).answer.startswith("unknown: ")
+
+
+def test_an_op_that_is_right_alone_contradicts_the_failure(asked, last_step):
+    inv, evidence = asked(f"{FAULT},fused_with=tanh")
+    local = local_errors(inv, evidence.feed)
+    answer = contradicted(inv, evidence.with_(local=local))
+    assert answer.findings["builds_compared"] == BUILDS_IN_DOUBT
+    assert last_step(inv).answer == f"yes: in all of {BUILDS_IN_DOUBT}; asked because every op is right alone"
+
+
+def test_outputs_that_are_right_once_every_tensor_is_marked_contradict_it_too(asked, last_step):
+    inv, evidence = asked(FAULT)
+    golden = inv.golden_outputs(evidence.feed)["y"]
+    right = {"y": measure(golden, golden)}
+    contradicted(inv, evidence.with_(in_context=right))
+    assert last_step(inv).answer.endswith("with every tensor marked the outputs are right")
+
+
+def test_builds_in_doubt_of_which_some_fail_are_the_verdict(varying):
+    inv, evidence = next(each for each in map(varying, range(10)) if not each[1].worst_feed.passes)
+    golden = inv.golden_outputs(evidence.feed)["y"]
+    answer = contradicted(inv, evidence.with_(in_context={"y": measure(golden, golden)}))
+    assert answer.verdict.kind is VerdictKind.INTERMITTENT
+    assert answer.findings["builds_compared"] == BUILDS_IN_DOUBT
+
+
+def test_without_a_contradiction_nothing_is_built(asked):
+    inv, evidence = asked(FAULT)
+    before, golden = inv.lab.tally.builds, inv.golden_outputs(evidence.feed)["y"]
+    right = {"y": measure(golden, golden)}
+    piece = Wired(("tanh", "softmax"), {"s": 0.05}, 1e6)
+    other, of_other = asked(f"{FAULT},fused_with=tanh")
+    fused = local_errors(other, of_other.feed)
+    for known in (
+        evidence,
+        evidence.with_(in_context={"y": measure(golden, golden * 2)}),  # wrong when marked, too
+        evidence.with_(in_context={"s": right["y"]}),  # nothing is known of the outputs
+        evidence.with_(local=local_errors(inv, evidence.feed)),  # an op is wrong alone
+        evidence.with_(local=fused, wrong_together=(piece,)),  # that is why every op is right alone
+        evidence.with_(in_context=right, builds_compared=BUILDS_IN_DOUBT),
+    ):
+        assert contradicted(inv, known).verdict is None
+    given, _ = asked(FAULT, builds=1)  # the user says how many
+    assert contradicted(given, evidence.with_(in_context=right)).verdict is None
+    assert given.lab.tally.builds <= before + 1
