@@ -3,7 +3,8 @@
 import numpy as np
 from onnx import helper, numpy_helper
 
-from tensortriage.testing import quantized
+from tensortriage.model.model import Model
+from tensortriage.testing import FaultyEngine, quantized
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 IDENTITIES = f"""
@@ -45,6 +46,16 @@ class Session:
             found[names[0]] = found[names[0]] * np.float32(0.9)
         return found
 """
+
+
+class Saturating(FaultyEngine):
+    """A faulty engine whose fault shows only where int8 weights are beyond 7 bits."""
+
+    def compile(self, model, options):
+        graph = Model.load(model).graph
+        weights = [graph.weight(name) for name in graph.constants]
+        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in weights)
+        return super().compile(model, options if large else {})
 
 
 def passed(numbers, scale):

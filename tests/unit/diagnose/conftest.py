@@ -20,6 +20,7 @@ from tensortriage.testing import save_model
 
 ENTRY_POINTS = """[tensortriage.engines]
 faulty = tensortriage.testing:FaultyEngine
+saturating = quantization_aware:Saturating
 varying = tensortriage.testing:VaryingEngine
 """
 
@@ -28,8 +29,8 @@ varying = tensortriage.testing:VaryingEngine
 def investigate(tmp_path, monkeypatch):
     """Return a function that opens an investigation of a model (ONNX text or message), fed with dictionaries of arrays.
 
-    The targets ``faulty:...`` and ``varying:...`` are a `FaultyEngine` and a `VaryingEngine`, registered as an
-    installed package registers its engines: a script engine would start a process.
+    The targets ``faulty:...``, ``varying:...`` and ``saturating:...`` are a `FaultyEngine`, a `VaryingEngine` and a
+    `Saturating`, registered as an installed package registers its engines: a script engine would start a process.
     """
     package = tmp_path / "installed" / "faulty-1.0.dist-info"
     package.mkdir(parents=True)
