@@ -1,4 +1,4 @@
-"""Whole numbers that become floating point ones inside one operation, and who is blamed beside data movement.
+"""Whole numbers that become floating point ones inside one operation.
 
 The model is what PyTorch 2.13 writes of ``torch.div(x, 7, rounding_mode="floor")``; the network's numbers are Python's.
 """
@@ -8,7 +8,6 @@ import pytest
 from onnx import helper
 
 from models import proto
-from tensortriage.diagnose.rungs.premises.network import unlike_the_network
 from tensortriage.diagnose.rungs.premises.network_values import Inner, NetworkValues
 from tensortriage.diagnose.rungs.premises.whole_numbers import inexact_integers, may_have_inexact_integers
 from tensortriage.diagnose.state.investigation import Investigation
@@ -76,13 +75,3 @@ def test_below_they_are_exact(asked):
 def test_a_number_that_the_network_itself_has_in_floating_point_is_no_fault(asked):
     """Where the operations are several, the network may round between them."""
     assert asked([2**40 + 5, 3, 17], ("to", "div", "floor", "to_1")) == {}
-
-
-def test_nodes_that_move_what_an_operation_computed_are_not_blamed(tmp_path):
-    text = """g (float[2, 3] x) => (float[3, 2] y) { [act] z = Tanh (x)  [moved] y = Transpose <perm = [1, 0]> (z) }"""
-    message = proto(text)
-    for node in message.graph.node:
-        node.metadata_props.append(_entry("gru"))
-    graph = Model.load(save_model(message, tmp_path / "model.onnx")).graph
-    assert unlike_the_network(graph, graph.nodes, {"gru"}).name == "act"
-    assert unlike_the_network(graph, graph.nodes[1:], {"gru"}).name == "moved"
