@@ -94,11 +94,13 @@ def test_the_share_of_an_output_error_that_is_reproduced(target, joint, share):
     assert found == pytest.approx(share)
 
 
-def test_outputs_that_cannot_be_paired_are_left_out():
+def test_outputs_count_by_their_scale_and_those_that_cannot_be_paired_not_at_all():
     one, two = {"y": np.float32([1, 1])}, {"y": np.float32([2, 2])}
     assert explained_share({}, two, two) == 0.0
     assert explained_share(one, two, {}) == 0.0
     assert explained_share(one, two, {"y": np.float32([2])}) == 0.0
+    four, half = {"y": np.float32([4, 4])}, {"y": np.float32([4, 2])}
+    assert explained_share(two, four, half) == pytest.approx(0.5)  # whatever the scale
     zero = {"y": np.float32([0, 0])}
     assert explained_share(zero, two, two) == 1.0  # a reference of zeros has no scale
 

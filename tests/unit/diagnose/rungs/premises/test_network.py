@@ -183,6 +183,7 @@ def test_the_first_wrong_value_that_wrong_values_follow_is_told(asked, last_step
     assert (part.nodes, part.value) == (nodes, inv.model.graph.node(culprit).outputs[0])
     assert verdict.culprits[0].local_error == pytest.approx(1.0, rel=1e-5)  # the network has twice the model's
     assert last_step(inv).evidence["output"] == "y"
+    assert verdict.culprits[0].reason in verdict.summary
     assert ".eval()" not in verdict.summary
 
 
