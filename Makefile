@@ -11,7 +11,7 @@ ifndef FUZZ_SEED
 FUZZ_SEED := $(shell $(PYTHON) -c 'import random; print(random.SystemRandom().randrange(1, 2**32))')
 endif
 
-.PHONY: demo test quick unhurried lint unit skipped torch coverage fuzz clean
+.PHONY: demo test quick lasting lint unit lengthy skipped torch coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
@@ -23,11 +23,12 @@ quick: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(PYTEST) --quick -m "not slow" tests/unit
+	$(PYTEST) --without tests/unhurried.txt -m "not slow" tests/unit
 
-# Which tests of modules take too long for that, on a machine that does nothing else.
-unhurried: $(STAMP)
-	$(PYTEST) -m "not slow" --unhurried-to tests/unhurried.txt tests/unit
+# Which tests last too long for `make quick`, and for `make test`, on a machine that does nothing else.
+lasting: $(STAMP) $(RTX)
+	$(PYTEST) --lasting 0.4 --lasting-to tests/unhurried.txt -m "not slow" tests/unit
+	$(PYTEST) --lasting 9 --lasting-to tests/lengthy.txt
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -36,7 +37,11 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(RTX)
-	$(PYTEST) --skipped-to $(VENV)/skipped $(PYTEST_ARGS)
+	$(PYTEST) --without tests/lengthy.txt --skipped-to $(VENV)/skipped $(PYTEST_ARGS)
+
+# What `make test` leaves out because it lasts.
+lengthy: $(STAMP) $(RTX)
+	$(PYTEST) --again tests/lengthy.txt $(PYTEST_ARGS)
 
 # What the last `make test` skipped for want of a program that has been installed since.
 skipped:

@@ -7,6 +7,7 @@ Hypothesis tries the same examples in every run, unless ``FUZZ_SEED`` is set (`m
 more of them.
 """
 
+import collections
 import os
 import signal
 import sys
@@ -49,8 +50,9 @@ def _no_engine_is_known_from_another_test():
 def pytest_addoption(parser):
     parser.addoption("--skipped-to", type=Path, metavar="FILE", help="write what was skipped, for --again")
     parser.addoption("--again", type=Path, metavar="FILE", help="run only what is listed in a file")
-    parser.addoption("--quick", action="store_true", help="leave out what unhurried.txt lists")
-    parser.addoption("--unhurried-to", type=Path, metavar="FILE", help="write which tests took long, for --quick")
+    parser.addoption("--without", type=Path, metavar="FILE", help="leave out what is listed in a file")
+    parser.addoption("--lasting-to", type=Path, metavar="FILE", help="write which tests last, all their cases together")
+    parser.addoption("--lasting", type=float, metavar="SECONDS", help="for --lasting-to: how long at least")
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -58,10 +60,12 @@ def pytest_terminal_summary(terminalreporter, config):
     if (path := config.getoption("--skipped-to")) is not None:
         skipped = dict.fromkeys(report.nodeid for report in terminalreporter.stats.get("skipped", ()))
         path.write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
-    if (path := config.getoption("--unhurried-to")) is not None:
-        passed = terminalreporter.stats.get("passed", ())
-        found = {report.nodeid.partition("[")[0] for report in passed if report.duration >= UNHURRIED_SECONDS}
-        path.write_text("".join(f"{name}\n" for name in sorted(found)), encoding="utf-8")
+    if (path := config.getoption("--lasting-to")) is not None:
+        seconds = collections.Counter()
+        for report in terminalreporter.stats.get("passed", ()):
+            seconds[report.nodeid.partition("[")[0]] += report.duration
+        found = sorted(name for name, total in seconds.items() if total >= config.getoption("--lasting"))
+        path.write_text("".join(f"{name}\n" for name in found), encoding="utf-8")
     from hostile.tally import summary
 
     for line in summary(
@@ -73,24 +77,26 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
 
 
-UNHURRIED = Path(__file__).with_name("unhurried.txt")
-UNHURRIED_SECONDS = 0.2
-"""What takes longer is left out by ``--quick``: 5 % of the tests of modules, which take 80 % of the time."""
 MARKERS_OF_FOLDERS = {"e2e": "subprocess", "engines": "engine", "fuzz": "subprocess"}
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark tests by their place: what starts processes, what compiles models in engines; leave out the unhurried."""
+    """Mark tests by their place: what starts processes, what compiles models in engines; keep what is wanted."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKERS_OF_FOLDERS:
             item.add_marker(MARKERS_OF_FOLDERS[folder])
-    if config.getoption("--quick"):
-        unhurried = set(UNHURRIED.read_text(encoding="utf-8").splitlines())
-        _keep(items, config, lambda name: name.partition("[")[0] not in unhurried)
+    if (without := config.getoption("--without")) is not None:
+        listed = _listed(without)
+        _keep(items, config, lambda name: not listed(name))
     if (again := config.getoption("--again")) is not None:
-        listed = set(again.read_text(encoding="utf-8").splitlines())
-        _keep(items, config, lambda name: name in listed or name.partition("::")[0] in listed)
+        _keep(items, config, _listed(again))
+
+
+def _listed(path):
+    """Return what says whether a file lists a test: by its name, without its case, or by its module."""
+    names = set(path.read_text(encoding="utf-8").splitlines())
+    return lambda name: not names.isdisjoint((name, name.partition("[")[0], name.partition("::")[0]))
 
 
 def _keep(items, config, wanted):

@@ -45,7 +45,7 @@ def debug_build(
     that the check judges, and in the end those of a good build; every build is given the tactics of --load-tactics
     FILE.
     """
-    from tensortriage.cli.debug.build_request import build_and_show, with_target
+    from tensortriage.cli.debug.build_answer import build_and_show, with_target
 
     request = with_target(request, tensorrt)
     if cluster is not None:

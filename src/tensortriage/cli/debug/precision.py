@@ -32,7 +32,7 @@ def debug_precision(request: PrecisionRequest, as_json: bool) -> None:
     What the format does to the outputs is measured in emulation, node by node, without building an engine; then the
     target (--target) or a command (--check) confirms the nodes found, in few builds.
     """
-    from tensortriage.cli.debug.precision_request import search_and_show
+    from tensortriage.cli.debug.precision_answer import search_and_show
 
     if request.cluster is not None and request.target and request.check is None:
         from tensortriage.cli.cluster.elsewhere import go_elsewhere

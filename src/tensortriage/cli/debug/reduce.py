@@ -23,6 +23,6 @@ def debug_reduce(request: ReduceRequest, as_json: bool) -> None:
 
     What counts as a failure is decided by an engine (--target), by a command (--check), or by you.
     """
-    from tensortriage.cli.debug.reduce_request import reduce_and_show
+    from tensortriage.cli.debug.reduce_answer import reduce_and_show
 
     reduce_and_show(request, as_json=as_json)

@@ -31,6 +31,6 @@ def debug_repeat(
     Stops when the failure rate is known well enough, unless --until says otherwise. Without --check you are asked
     whether each run passed.
     """
-    from tensortriage.cli.debug.repeat_request import repeat_and_show
+    from tensortriage.cli.debug.repeat_answer import repeat_and_show
 
     repeat_and_show(goal, check.spec(), save_replay, load_replay, as_json=as_json)

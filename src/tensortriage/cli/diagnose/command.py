@@ -31,7 +31,7 @@ def import_diagnosis() -> None:
     from tensortriage.cli.diagnose.cycle_collector import rare_collections
 
     with few_blas_threads(), rare_collections():
-        import tensortriage.cli.diagnose.request  # noqa: F401 - imported for what it imports, under these settings
+        import tensortriage.cli.diagnose.answer  # noqa: F401 - imported for what it imports, under these settings
 
 
 @command(epilog=EPILOG, before=import_diagnosis)
@@ -49,7 +49,7 @@ def diagnose(
     Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one
     answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
     """
-    from tensortriage.cli.diagnose.request import diagnose_and_show, exported_first
+    from tensortriage.cli.diagnose.answer import diagnose_and_show, exported_first
 
     if request.model == Path() and not request.network:
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")

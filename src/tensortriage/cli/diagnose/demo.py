@@ -18,7 +18,7 @@ def demo(case: Path = case_field("--case -o", "triage-case-demo", "Directory of 
     import os
     import sys
 
-    from tensortriage.cli.diagnose.request import diagnose_and_show
+    from tensortriage.cli.diagnose.answer import diagnose_and_show
     from tensortriage.demo import demo_inputs, demo_model
     from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.requests import DiagnoseRequest

@@ -25,6 +25,6 @@ def run(given: RunOptions, as_json: bool) -> None:
     Judges by the noise floor of each output's number format, or by the tolerances given. Marking outputs changes what
     engines execute: the result says whether it changed the model's own outputs.
     """
-    from tensortriage.cli.run.request import run_and_show
+    from tensortriage.cli.run.answer import run_and_show
 
     run_and_show(given, as_json=as_json)

@@ -24,6 +24,6 @@ def steps(request: StepsRequest, as_json: bool) -> None:
     Both get the reference's states and tokens at every step, so that no step inherits an error. Beside it the target
     runs on its own states; how far it may drift is predicted. The first wrong step is diagnosed.
     """
-    from tensortriage.cli.steps.request import show
+    from tensortriage.cli.steps.answer import show
 
     show(request, as_json=as_json)

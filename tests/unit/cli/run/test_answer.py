@@ -12,9 +12,7 @@ from click.testing import CliRunner
 import models
 from tensortriage.cli import cli
 from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
-from tensortriage.cli.run.judgement import JudgementOptions
-from tensortriage.cli.run.options import RunOptions
-from tensortriage.cli.run.request import (
+from tensortriage.cli.run.answer import (
     check_places,
     check_saved_alone,
     engines_of,
@@ -26,6 +24,8 @@ from tensortriage.cli.run.request import (
     runner,
     tell_worst,
 )
+from tensortriage.cli.run.judgement import JudgementOptions
+from tensortriage.cli.run.options import RunOptions
 from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import PLAIN, EngineSpec
