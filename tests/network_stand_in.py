@@ -57,6 +57,6 @@ class Worker:
         if word == "values":
             return {"reason": ""}, {name: self.known[name] for name in given["wanted"] if name in self.known}
         if word == "modules":
-            return {"modules": {"first": "Tanh()"}}, {}
+            return {"modules": {"first": "Tanh()"}, **self.info}, {}
         made = [{FX_NODE: call(name), NAME_SCOPES: f"['', '{module}', '{name}']"} for module, name in OPERATIONS]
         return ({"operations": made}, {}) if word == "program" else ({}, self.wide)

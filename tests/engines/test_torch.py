@@ -217,13 +217,13 @@ def test_a_network_that_was_just_exported_is_not_exported_again(tmp_path):
     assert len((tmp_path / "exports").read_text()) == count
     # 4 * 2 * (1/3 in float32), which float64 does not round again
     np.testing.assert_array_equal(
-        session.answer("float64", feed)[1]["relu"], np.full((2, 4), 8 * float(np.float32(1 / 3)))
+        session.query("float64", feed)[1]["relu"], np.full((2, 4), 8 * float(np.float32(1 / 3)))
     )
     assert session.run(feed)["relu"].dtype == np.float32
     session.close()
     # what was taken is gone: the network is exported anew, for these shapes
     again = opened(str(spec), tmp_path / "net.onnx")
-    asked = TorchNetwork(Model.load(tmp_path / "net.onnx"), functools.partial(again.answer, feed=feed))
+    asked = TorchNetwork(Model.load(tmp_path / "net.onnx"), functools.partial(again.query, feed=feed))
     assert asked.trace().operations.keys() == {"linear", "relu"}
     assert len((tmp_path / "exports").read_text()) > count
     again.close()

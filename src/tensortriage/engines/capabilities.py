@@ -226,7 +226,7 @@ class AnswersQuestions(DeclaredCapability):
     """Capability of a session: it answers questions in a language of its own, about a feed or without one."""
 
     @abstractmethod
-    def answer(
+    def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
         """Return what it tells, in types of JSON, and arrays by name; errors as with `Session.run`."""

@@ -152,7 +152,7 @@ class Lab:
                     session, fed = runner.build(), experiment.tensors if experiment.feed else None
                     assert isinstance(session, AnswersQuestions), "who asks knows the engine"
                     self.tally.checks += 1
-                    told, arrays = session.answer(wanted.question, fed, **wanted.arguments)
+                    told, arrays = session.query(wanted.question, fed, **wanted.arguments)
                     return Measurement(MemoryStore(arrays), told=told)
             case ObservedValues() as wanted:
                 return self._captured(experiment, wanted, key)

@@ -202,11 +202,11 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
         Raises:
             EngineError: As for `IsolatedSession.run`.
         """
-        about = self._about.about(functools.partial(self.answer, feed=feed))
+        about = self._about.about(functools.partial(self.query, feed=feed))
         yield from about.captured(values)
         self.reason = about.reason or self.reason
 
-    def answer(
+    def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
         """Answer what `tensortriage.engines.torch.network.TorchNetwork` asks; errors as for `IsolatedSession.run`."""

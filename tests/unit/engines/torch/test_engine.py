@@ -183,7 +183,7 @@ def test_where_only_inner_values_are_wanted_the_network_is_not_run(asked):
 def test_questions_are_passed_on(asked):
     session = opened(asked)
     assert session.plan() is None
-    assert session.answer("cut", FEED, reason=3) == ({"reason": 3}, {})
+    assert session.query("cut", FEED, reason=3) == ({"reason": 3}, {})
     session.close()
     assert asked.log == ["cut", "close"]
 

@@ -21,7 +21,6 @@ from tensortriage.diagnose.rungs.premises.network import (
 from tensortriage.diagnose.rungs.premises.network_values import Inner, NetworkValues
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.engine import TorchSession
 from tensortriage.engines.torch.traced_values import Trace
 from tensortriage.envelope.reference import Dispute
 from tensortriage.errors import RunFailed
@@ -144,7 +143,7 @@ def asked(investigate):
         inner = {name: array for name, array in numbers.items() if name != "y"}
         worker, ours = Worker(inner, {"y": numbers["y"]}, **given), inv.lab.outputs
         outputs = {"y": numbers["y"]}
-        inv.lab.opened = lambda *_: TorchSession(worker, inv.model, ["y"])
+        inv.lab.told = lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words)
         inv.lab.outputs = lambda spec, *rest, **more: outputs if spec.name == "torch" else ours(spec, *rest, **more)
         return network_changed(inv, evidence or Evidence()), inv
 

@@ -19,7 +19,6 @@ from tensortriage.diagnose.rungs.premises.network_values import (
     network_values,
     next_known,
 )
-from tensortriage.engines.torch.engine import TorchSession
 from tensortriage.engines.torch.traced_values import Trace
 from tensortriage.inputs.feed import Feed, Origin
 
@@ -38,9 +37,11 @@ def asked():
     def ask(inner, known=(), wide=()):
         model = of_message(exported())
         worker = Worker(dict(known), dict(wide), training=True)
-        session = TorchSession(worker, model, ["y"])
         outputs = {"y": -np.tanh(X).T}
-        lab = types.SimpleNamespace(opened=lambda *_: session, outputs=lambda *_: outputs)
+        lab = types.SimpleNamespace(
+            told=lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words),
+            outputs=lambda *_: outputs,
+        )
         inv = types.SimpleNamespace(model=model, lab=lab)
         return network_values(inv, "torch", Feed("real", {"x": X}, Origin.REAL), inner=inner), worker
 
@@ -49,7 +50,7 @@ def asked():
 
 def test_outputs_alone_cost_no_look_inside(asked):
     found, worker = asked(Inner.NONE, {"a": np.tanh(X)})
-    assert (found.names, found.own_error, found.training, worker.asked) == (("y",), None, True, [])
+    assert (found.names, found.own_error, found.training, worker.asked) == (("y",), None, False, [])
     assert (found.modules, found.seen) == ({"first", "second"}, {"second"})
 
 
