@@ -27,8 +27,8 @@ quick: $(STAMP)
 
 # Which tests last too long for `make quick`, and for `make test`, on a machine that does nothing else.
 lasting: $(STAMP) $(RTX)
-	$(PYTEST) --lasting 0.4 --lasting-to tests/unhurried.txt -m "not slow" tests/unit
-	$(PYTEST) --lasting 9 --lasting-to tests/lengthy.txt
+	$(PYTEST) --lasting 0.25 --lasting-to tests/unhurried.txt -m "not slow" tests/unit
+	$(PYTEST) --lasting 6 --lasting-to tests/lengthy.txt
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
