@@ -23,12 +23,12 @@ quick: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(PYTEST) --without tests/unhurried.txt -m "not slow" tests/unit
+	$(PYTEST) --without=tests/unhurried.txt -m "not slow" tests/unit
 
 # Which tests last too long for `make quick`, and for `make test`, on a machine that does nothing else.
 lasting: $(STAMP) $(RTX)
-	$(PYTEST) --lasting 0.25 --lasting-to tests/unhurried.txt -m "not slow" tests/unit
-	$(PYTEST) --lasting 6 --lasting-to tests/lengthy.txt
+	$(PYTEST) --lasting=0.25 --lasting-to=tests/unhurried.txt -m "not slow" tests/unit
+	$(PYTEST) --lasting=6 --lasting-to=tests/lengthy.txt
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -37,15 +37,15 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(RTX)
-	$(PYTEST) --without tests/lengthy.txt --skipped-to $(VENV)/skipped $(PYTEST_ARGS)
+	$(PYTEST) --without=tests/lengthy.txt --skipped-to=$(VENV)/skipped $(PYTEST_ARGS)
 
 # What `make test` leaves out because it lasts.
 lengthy: $(STAMP) $(RTX)
-	$(PYTEST) --again tests/lengthy.txt $(PYTEST_ARGS)
+	$(PYTEST) --again=tests/lengthy.txt $(PYTEST_ARGS)
 
 # What the last `make test` skipped for want of a program that has been installed since.
 skipped:
-	! [ -s $(VENV)/skipped ] || $(PYTEST) --again $(VENV)/skipped
+	! [ -s $(VENV)/skipped ] || $(PYTEST) --again=$(VENV)/skipped
 
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
