@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import parser
 
+import tensortriage_engines
 import tensortriage_worker
 from converted_engines import IMAGES, MODEL, check_inner_values
 from diagnosing import ask, step
@@ -26,12 +27,12 @@ pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines
 ENGINE = LiteRtEngine()
 OPTIONS = {"worker": MADE[0].python} if MADE else {}
 EDIT = """
-import sys, tempfile, numpy as np
+import sys, numpy as np
 from pathlib import Path
-from tensortriage_engines.litert.worker.adapter import _converted
+from tensortriage_engines.litert.worker.adapter import _converted, _unpacked
 from ai_edge_litert import schema_py_generated as schema
 inputs = [{"name": "image", "dtype": "float32", "shape": [4, 1, 8, 8]}]
-content = bytearray(_converted(Path(sys.argv[1]), Path(tempfile.mkdtemp(dir=".")), "fp32", inputs)[0])
+content = bytearray(_unpacked(_converted(Path(sys.argv[1]), {"precision": "fp32"}, inputs))[0])
 model = schema.Model.GetRootAs(bytes(content), 0)
 graph = model.Subgraphs(0)
 tensors = {graph.Tensors(i).Name().decode(): graph.Tensors(i) for i in range(graph.TensorsLength())}
@@ -84,13 +85,13 @@ def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
     """The ONNX model is right, op by op: only the run of the file itself shows the fault."""
     fixed = with_input_shapes(Model.load(MODEL), {"image": (4, 1, 8, 8)}).save(tmp_path / "fixed.onnx")
     file = tmp_path / "edited.tflite"
-    worker = Path(tensortriage_worker.__file__).parents[1]
+    ours = [str(Path(package.__file__).parents[1]) for package in (tensortriage_worker, tensortriage_engines)]
     subprocess.run(
         [MADE[0].python, "-c", EDIT, str(fixed), str(file)],
         check=True,
         capture_output=True,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(worker)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(ours)},
     )
     spec = f"litert:worker={MADE[0].python},file={file}"
     verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, spec, repro=True)
