@@ -39,12 +39,14 @@ from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
 from tensortriage.diagnose.rungs.quantization.integer_engine import integer_arithmetic
+from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
 from tensortriage.diagnose.rungs.quantization.quantized_model import (
     check_quantizers,
     quantized_model,
     sound_quantization,
 )
 from tensortriage.diagnose.rungs.quantization.run_time import activations_quantized
+from tensortriage.diagnose.rungs.quantization.stands_for import stands_for_network
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
@@ -52,7 +54,14 @@ from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound)
 """What is asked first."""
 
-OF_ANOTHER_MODEL: tuple[Rung, ...] = (other_model, quantized_model, typed_file, model_changed)
+OF_ANOTHER_MODEL: tuple[Rung, ...] = (
+    other_model,
+    stands_for_network,
+    quantized_model,
+    signal_lost,
+    typed_file,
+    model_changed,
+)
 """What is asked where the target runs another model; then that model is looked into."""
 
 OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)

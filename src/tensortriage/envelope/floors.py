@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.within import Limit, healthy_limit
 from tensortriage.envelope.distances import EXTERNAL, Distance, distances
 from tensortriage.envelope.evaluations import Healthy
@@ -14,6 +15,9 @@ from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
+
+ENVELOPE, JITTER = "envelope", "input jitter"
+"""How floors were found."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Floors:
             chosen: What the freedoms of the target's hardware cost there; None where that is not known.
         """
         predicted = self.target.get(value) if self.emulated else None
-        return healthy_limit(count, self.fp32.get(value, 0.0), predicted, chosen)
+        limit = healthy_limit(count, self.fp32.get(value, 0.0), predicted, chosen)
+        return limit if self.source == ENVELOPE else dataclasses.replace(limit, basis=Basis.SENSITIVITY)
 
 
 def envelope_floors(
@@ -98,7 +103,7 @@ def envelope_floors(
     figures = by_value({name: found[name] for name in healthy.all})
     fp32 = {v: healthy.fp32_floor(each) for v, each in figures.items() if not healthy.order.keys().isdisjoint(each)}
     target = {value: healthy.floor(each) for value, each in figures.items()}
-    return Floors(fp32, target, found.get("format", {}), "envelope", found.get(EXTERNAL, {}))
+    return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))
 
 
 def cost_of_freedoms(

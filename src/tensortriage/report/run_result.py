@@ -76,6 +76,8 @@ class CompareResult:
         commands: Command lines of the vendors' own tools that repeat the builds (trtexec).
         disagreements: Values of the reference that are not what the model computes, in topological order by feed.
         unjudged: Why the reference could not be judged by the model; empty when it was, or did not have to be.
+        unevaluated: Why the model cannot be evaluated, where tensors are within limits that for want of an evaluation
+            acquit nobody; empty when all limits do.
         cuts: How the model was cut into blocks, because it did not fit into memory; None when it was run as a whole.
     """
 
@@ -95,6 +97,7 @@ class CompareResult:
     commands: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     unjudged: str = ""
+    unevaluated: str = ""
     cuts: Cuts | None = None
     task_comparisons: tuple[TaskComparison, ...] = ()
     builds_by_engine: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -121,3 +124,8 @@ class CompareResult:
             and not self.disagreements
             and all(outcome.ok for outcome in self.outcomes.values())
         )
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of ``triage run``: 0 passed, 1 failed, 4 what passed cannot be judged."""
+        return 1 if not self.passed else 4 if self.unevaluated else 0

@@ -80,7 +80,7 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
-    sys.exit(0 if result.passed else 1)
+    sys.exit(result.exit_code)
 
 
 def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:

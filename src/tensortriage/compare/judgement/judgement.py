@@ -19,6 +19,10 @@ class Basis(enum.Enum):
     HARDWARE = "hardware"
     """What the target's class of hardware is free to choose, such as narrower accumulators and approximations."""
 
+    SENSITIVITY = "sensitivity"
+    """How far outputs move with inputs: all that is known of a model that cannot be evaluated. It convicts, and does
+    not acquit: what is within it cannot be judged."""
+
     LOST = "signal lost"
     """The format would allow more than half of the signal, which is as much as any limit allows."""
 

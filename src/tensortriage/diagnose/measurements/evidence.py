@@ -19,9 +19,10 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
-from tensortriage.diagnose.state.verdict import ShapeRow, Verdict
+from tensortriage.diagnose.state.verdict import Culprit, ShapeRow, Verdict
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.stands_for import StandsFor
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
@@ -79,11 +80,17 @@ class SoundQuantization:
         output: The output that differs most from the original's, on the reference.
         error: By which relative error.
         fit: How its quantizers fit, as a clause.
+        lost: What is lost and where, as a clause, where it is a tenth of the signal or more; else empty.
+        culprits: The ops that cost most then.
+        cure: Commands that bring some of it back.
     """
 
     output: str
     error: float
     fit: str
+    lost: str = ""
+    culprits: tuple[Culprit, ...] = ()
+    cure: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ class Findings(TypedDict, total=False):
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
+    standing: StandsFor | None
     quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
@@ -143,6 +151,7 @@ class Evidence:
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
+        standing: The target's file beside the network that it may stand for; None when it is not rounded.
         quantization: What the target's model costs as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
@@ -170,6 +179,7 @@ class Evidence:
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
+    standing: StandsFor | None = None
     quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False

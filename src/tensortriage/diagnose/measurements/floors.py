@@ -16,7 +16,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import Distance
 from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.envelope.floors import Floors, envelope_floors, jitter
+from tensortriage.envelope.floors import JITTER, Floors, envelope_floors, jitter
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -45,8 +45,7 @@ def floors_of(
         model: The model (whole, or exploded).
         feed: Its inputs.
         values: Values whose floors are wanted.
-        golden: What the reference computed; it enters no floor of the envelope. Of the investigation's own model the
-            outputs will do: other values are asked for where there is no envelope.
+        golden: What the reference computed, which is judged; it enters no floor.
         specs: Dtypes and shapes of all values.
         judged: Values at which the reference is judged by the envelope.
         seen: Told every value of the envelope's centre while it is evaluated.
@@ -67,18 +66,19 @@ def floors_of(
                 seen=seen,
                 what=what,
             )
-    if model is inv.model and any(name not in golden for name in values):
-        golden, specs = inv.golden(feed), inv.specs(feed)
-    fp32 = jittered_floors(inv, model, feed, values, golden=golden, what=what)
+    if model is inv.model and any(name not in specs for name in values):
+        specs = inv.specs(feed)
+    fp32 = jittered_floors(inv, model, feed, values, what=what)
     if inv.precision not in ROUNDED:
-        return Floors(fp32, fp32, {}, "input jitter")
-    emulated = emulate(inv, model, feed, values, golden=golden, specs=specs, what=what)
+        return Floors(fp32, fp32, {}, JITTER)
+    own = inv.lab.values(PLAIN, model, feed, values)
+    emulated = emulate(inv, model, feed, values, golden=own, specs=specs, what=what)
     least = least_floor(inv.precision)
     target = dict(fp32)
     for name, metrics in emulated.items():
         target[name] = max(error_of(metrics), fp32.get(name, 0.0), 0.0 if metrics.exact else least)
     figures = {name: Distance.of(metrics) for name, metrics in emulated.items()}
-    return Floors(fp32, target, figures, "input jitter")
+    return Floors(fp32, target, figures, JITTER)
 
 
 def emulate(
@@ -105,20 +105,21 @@ def fp32_floors(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mappin
     if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
             return envelope_floors(inv.lab, inv.model, feed, values, precision=Precision.FP32, what=what).fp32
-    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
-    return jittered_floors(inv, inv.model, feed, values, golden=golden, what=what)
+    return jittered_floors(inv, inv.model, feed, values, what=what)
 
 
 def jittered_floors(
-    inv: Investigation, model: Model, feed: Feed, values: Sequence[str], *, golden: TensorStore, what: str
+    inv: Investigation, model: Model, feed: Feed, values: Sequence[str], *, what: str
 ) -> Mapping[str, float]:
-    """Return how far values move when every float input does by at most one ulp.
+    """Return how far values of a model on an engine of its own move when every float input does by at most one ulp.
 
-    Jitter does not see the rounding inside the graph: that is let grow like a random walk along it.
+    Neither reference nor target has a part in it. Jitter does not see the rounding inside the graph: that is let grow
+    like a random walk along it.
     """
     moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)
     what = f"{what} with jittered inputs"
-    metrics = inv.figures(PLAIN, model, moved, values, golden=golden, what=what).figures.metrics
+    own = inv.lab.values(PLAIN, model, feed, values)
+    metrics = inv.figures(PLAIN, model, moved, values, golden=own, what=what).figures.metrics
     least = least_floor(Precision.FP32)
     depth = {value: index for index, value in enumerate(values)}
     floors: dict[str, float] = {}

@@ -80,6 +80,11 @@ INTEGER_ARITHMETIC = Confidence(
 QUANTIZATION_COSTS = Confidence(
     0.9, 0.75, "all quantizers fit the values they quantize; random numbers are not those they were calibrated for"
 )
+DESTROYED = Confidence(
+    0.95,
+    0.95,
+    "measured on the reference; that the file stands for the network chance could feign for a small change",
+)
 AMPLIFIED = Confidence(0.9, 0.9, "one ulp at the inputs moves outputs as much, and every op alone is healthy")
 AMPLIFIED_UNPROVEN = Confidence(
     0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be looked at alone"

@@ -12,6 +12,7 @@ import dataclasses
 from tensortriage.engines.float64.accumulation import EXACT_SUMS, Accumulation
 from tensortriage.engines.float64.function_accuracy import ACCURACIES, EXACT_FUNCTIONS, Functions
 from tensortriage.engines.float64.number_rounding import Rounding
+from tensortriage.engines.float64.stored_numbers import AS_STORED, CutsOff, StoredNumbers
 from tensortriage.engines.options import Options
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
@@ -36,6 +37,13 @@ OPTIONS = {
     "amplify": "factor by which every operator errs more than the arithmetic says, a whole number (default 1)",
     "winograd": "3x3 convolutions of stride 1 by Winograd's method: false, true or 2 for F(2x2,3x3), 4 for F(4x4,3x3), "
     "6 for F(6x6,3x3)",
+    "quantizers": "rounded (default); unrounded: quantizers cut off what is beyond their range and do not round, so "
+    "that a quantized file is the network it stands for; signed: they cut off only where the range ends at 0, as a "
+    "Relu does; unbounded: they do neither",
+    "but": "names of nodes whose quantizers round all the same, joined by +",
+    "draw": "from 1 on: stored integers and constants in fp16 or bf16 moved by up to half a step, at random by this "
+    "number",
+    "at": "names of the nodes, and constants, that the draw moves, joined by +; all when left out",
 }
 """The options of the engine that describe an arithmetic, each with its line of help."""
 
@@ -43,6 +51,12 @@ _ROUNDING = {"none": False, "results": True}
 _ACCUMULATORS = {"exact": None, "fp32": DType.FLOAT, "fp16": DType.FLOAT16, "bf16": DType.BFLOAT16}
 _OPERANDS = {"exact": (None, False), "tf32": (10, False), "tf32-truncated": (10, True), "bf16": (7, False)}
 _BLOCKS = {precision.value: block for precision, block in BLOCK_FORMATS.items()}
+_QUANTIZERS = {
+    "rounded": (True, CutsOff.RANGE),
+    "unrounded": (False, CutsOff.RANGE),
+    "signed": (False, CutsOff.SIGN),
+    "unbounded": (False, CutsOff.NOTHING),
+}
 _WINOGRAD = {"false": 0, "true": 2, "2": 2, "4": 4, "6": 6}
 
 
@@ -63,6 +77,7 @@ class Arithmetic:
         winograd: Size of the output tiles of 3x3 convolutions by Winograd's method; 0 for direct convolution.
         cut_convolutions: Whether results of convolutions that are stored in fp16 are cut off instead of rounded.
         amplify: Factor on the error that each operator makes in float32, before its result is rounded to its type.
+        stored: What quantizers and stored numbers stand for.
     """
 
     rounds: bool = False
@@ -76,6 +91,12 @@ class Arithmetic:
     winograd: int = 0
     cut_convolutions: bool = False
     amplify: int = 1
+    stored: StoredNumbers = AS_STORED
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is rounded, whatever stored numbers stand for."""
+        return self == dataclasses.replace(EXACT, stored=self.stored)
 
     @property
     def precision(self) -> Precision:
@@ -90,7 +111,7 @@ class Arithmetic:
             dtype: Type of the step's first floating-point result; None when it has none.
         """
         if dtype not in (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16):
-            return EXACT
+            return dataclasses.replace(EXACT, stored=self.stored)
         stored = self.format if dtype is DType.FLOAT and self.format is not None else dtype
         functions = dataclasses.replace(self.functions, stored=stored)
         if not self.narrow_only or stored is not DType.FLOAT or self.products.accumulator is None:
@@ -156,4 +177,10 @@ def read_arithmetic(options: Options) -> Arithmetic:
         winograd=options.choice("winograd", _WINOGRAD, 0),
         cut_convolutions=options.choice("conv_results", {"nearest": False, "truncate": True}, False),
         amplify=options.integer("amplify", 1, minimum=1),
+        stored=StoredNumbers(
+            *options.choice("quantizers", _QUANTIZERS, _QUANTIZERS["rounded"]),
+            options.integer("draw", 0),
+            frozenset(options.words("but")),
+            frozenset(options.words("at")),
+        ),
     )

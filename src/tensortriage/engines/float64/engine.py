@@ -32,6 +32,7 @@ from tensortriage.engines.float64.arithmetic import EXACT, OPTIONS, Arithmetic, 
 from tensortriage.engines.float64.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, ProgramStep, run
 from tensortriage.engines.float64.kernels import Call, Kernel, kernel_for
 from tensortriage.engines.float64.kernels.casting import WIDE, to_float64
+from tensortriage.engines.float64.stored_numbers import StoredNumbers
 from tensortriage.engines.float64.typed_steps import ExactSteps, TypedSteps
 from tensortriage.engines.options import read_options
 from tensortriage.errors import BuildFailed, ModelError
@@ -139,7 +140,7 @@ class Float64Session(StreamsResults):
                     slug="value-not-a-tensor",
                     cure="cut the model before it, e.g. with triage surgeon extract",
                 )
-        steps = ExactSteps(model) if arithmetic == EXACT else TypedSteps(model, arithmetic)
+        steps = ExactSteps(model, arithmetic) if arithmetic.is_exact else TypedSteps(model, arithmetic)
         self._finish = {value.name: steps.output(value) for value in steps.model.graph.outputs}
         self._typed = {spec.name: spec.dtype.numpy for spec in declared if arithmetic.rounds and spec.dtype in WIDE}
         self._program: Program | None = _Builder(steps, borrow=borrow).main()
@@ -224,7 +225,8 @@ class _Builder:
         return self._program(self._model.graph, dict(self._model.opset_imports), {}, 0)
 
     def _program(self, graph: ir.Graph, opsets: Mapping[str, int], given: Mapping[str, ir.Attr], depth: int) -> Program:
-        weights = {name: _fetch(value.const_value) for name, value in graph.initializers.items()}
+        stored = self._steps.arithmetic.stored
+        weights = {name: _fetch(name, value.const_value, stored) for name, value in graph.initializers.items()}
         return Program.of(
             [value.name or "" for value in graph.inputs if value.name not in weights],
             [value.name or "" for value in graph.outputs],
@@ -278,9 +280,9 @@ class _Builder:
         return self._program(function.graph, opsets, {**defaults, **present}, depth + 1)
 
 
-def _fetch(tensor: Any) -> Fetch:
+def _fetch(name: str, tensor: Any, stored: StoredNumbers) -> Fetch:
     def weight() -> np.ndarray:
-        array = _strings(tensor.numpy())
+        array = stored.constant(name, _strings(tensor.numpy()))
         return array if array.dtype == np.float32 else to_float64(array)
 
     return weight

@@ -16,6 +16,7 @@ from tensortriage.engines.float64.arithmetic import EXACT, RESULTS_ROUNDED, Arit
 from tensortriage.engines.float64.function_accuracy import FunctionError
 from tensortriage.engines.float64.kernels import ELEMENTWISE
 from tensortriage.engines.float64.number_rounding import Rounding, in_blocks, rounded
+from tensortriage.engines.float64.stored_numbers import AS_STORED
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
@@ -108,23 +109,19 @@ class StepArithmetic:
 
 
 class ExactSteps:
-    """Every step exact."""
+    """Every step exact, of what stored numbers stand for."""
 
-    arithmetic = EXACT
-
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, arithmetic: Arithmetic = EXACT) -> None:
+        self.arithmetic = arithmetic
         self.model = with_runtime_bodies(model).ir
 
     def step(self, node: ir.Node) -> StepArithmetic:
         """Return that nothing is rounded."""
-        return _EXACT_STEP
+        return StepArithmetic(dataclasses.replace(EXACT, stored=self.arithmetic.stored.of_node(node.name or "")))
 
     def output(self, value: ir.Value) -> Rounding | None:
         """Return that an output of the model is not rounded."""
         return None
-
-
-_EXACT_STEP = StepArithmetic()
 
 
 class TypedSteps:
@@ -152,6 +149,8 @@ class TypedSteps:
         if wide is None and is_standard(node, *QUANTIZERS):
             wide = DType.FLOAT
         arithmetic = self.arithmetic.for_results(wide)
+        if arithmetic.stored != AS_STORED:
+            arithmetic = dataclasses.replace(arithmetic, stored=arithmetic.stored.of_node(node.name or ""))
         finishes = tuple(self._finish(node, index, arithmetic) for index in range(len(node.outputs)))
         roundings = tuple(self._operand(node, index) for index in range(len(node.inputs)))
         error = arithmetic.functions.argument_error(node.op_type)

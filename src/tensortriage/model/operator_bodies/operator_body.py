@@ -96,10 +96,13 @@ class OperatorBody:
         """Return a constant vector of int64."""
         return self.constant(numbers, np.int64)
 
-    def weight(self, make: Callable[[], np.ndarray], shape: Sequence[int]) -> ir.Value:
-        """Return a float32 initializer whose array is computed whenever it is read."""
-        tensor = ir.LazyTensor(lambda: ir.tensor(make()), ir.DataType.FLOAT, ir.Shape(shape))
-        value = ir.Value(const_value=tensor, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(shape))
+    def weight(
+        self, make: Callable[[], np.ndarray], shape: Sequence[int], dtype: type[np.generic] = np.float32
+    ) -> ir.Value:
+        """Return an initializer whose array is computed whenever it is read."""
+        kind = ir.DataType.from_numpy(np.dtype(dtype))
+        tensor = ir.LazyTensor(lambda: ir.tensor(make()), kind, ir.Shape(shape))
+        value = ir.Value(const_value=tensor, type=ir.TensorType(kind), shape=ir.Shape(shape))
         self.weights.append(value)
         return value
 

@@ -47,15 +47,25 @@ def fused_gemm(body: OperatorBody) -> Results:
 def matmul_of_few_bits(body: OperatorBody) -> Results:
     """Write a product by a dequantized weight; blocks along its rows of K numbers have a scale and a zero point each.
 
-    The weight is kept packed until it is read. Reordered groups and weights that are computed are refused.
+    The weight is kept packed until it is read, and dequantized as any other, so that it counts as a quantized one.
+    Reordered groups and weights that are computed are refused.
     """
     refuse_if(body.input(4) is not None)
     x, packed, scales = body.inputs(3)
     zeros = body.input(3)
-    refuse_if(array_of(packed) is None or array_of(scales) is None or (zeros is not None and array_of(zeros) is None))
+    refuse_if(any(value is not None and array_of(value) is None for value in (packed, scales, zeros)))
     terms, columns = int(body.attribute("K", 0)), int(body.attribute("N", 0))
     bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 32))
-    weight = body.weight(partial(_dequantized, packed, scales, zeros, terms, columns, bits, block), (terms, columns))
+    rows, blocks = columns * -(-terms // block), -(-terms // block)
+    stored = body.weight(partial(_numbers, packed, rows, bits, block), (rows, block), np.uint8)
+    shifted = body.op(
+        "Sub", body.op("DequantizeLinear", stored, body.constant(1)), _zero_points(body, rows, blocks, bits)
+    )
+    step = body.weight(lambda: _array(scales).astype(np.float32).reshape(rows, 1), (rows, 1))
+    weight = body.op("Reshape", body.op("Mul", shifted, step), body.integers(columns, blocks * block))
+    if blocks * block > terms:
+        weight = body.part(weight, 0, terms, 1)
+    weight = body.op("Transpose", weight, perm=[1, 0])
     if body.coarse and body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS:
         x = _in_int8(body, x, terms, block)
     return (body.plus(body.op("MatMul", x, weight), 5),)
@@ -72,20 +82,24 @@ def _in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Valu
     return body.op("Reshape", body.op("Mul", body.op("Round", body.op("Div", blocks, step)), step), body.op("Shape", x))
 
 
-def _dequantized(
-    packed: ir.Value, scales: ir.Value, zeros: ir.Value | None, terms: int, columns: int, bits: int, block: int
-) -> np.ndarray:
-    """Return the float32 weight, ``[terms, columns]``: ``(number - zero) * scale``."""
-    blocks = -(-terms // block)
-    numbers = _unpacked(_array(packed).reshape(columns, blocks, -1), bits)[..., :block].astype(np.float32)
-    scale = _array(scales).astype(np.float32).reshape(columns, blocks, 1)
-    zero: np.ndarray | float = float(2 ** (bits - 1))
-    if zeros is not None and (stored := _array(zeros)).dtype == np.uint8:
-        zero = _unpacked(stored.reshape(columns, -1), bits)[:, :blocks, None].astype(np.float32)
-    elif zeros is not None:
-        zero = stored.astype(np.float32).reshape(columns, blocks, 1)
-    whole = ((numbers - zero) * scale).reshape(columns, blocks * block)
-    return np.ascontiguousarray(whole[:, :terms].T)
+def _numbers(packed: ir.Value, rows: int, bits: int, block: int) -> np.ndarray:
+    """Return the stored numbers as uint8, one row for each block."""
+    return _unpacked(_array(packed).reshape(rows, -1), bits)[:, :block]
+
+
+def _zero_points(body: OperatorBody, rows: int, blocks: int, bits: int) -> ir.Value:
+    """Return the zero points as float32, one row for each block; the middle of the range where there are none."""
+    zeros = body.input(3)
+    if zeros is None:
+        return body.constant(2 ** (bits - 1))
+
+    def unpacked() -> np.ndarray:
+        stored = _array(zeros)
+        if stored.dtype == np.uint8:
+            stored = _unpacked(stored.reshape(rows // blocks, -1), bits)[:, :blocks]
+        return stored.astype(np.float32).reshape(rows, 1)
+
+    return body.weight(unpacked, (rows, 1))
 
 
 def _unpacked(array: np.ndarray, bits: int) -> np.ndarray:

@@ -5,6 +5,7 @@ whose first half was done when the model was made. The model without its pairs i
 """
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -14,6 +15,7 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 QUANTIZING_OPS = frozenset(
     {
@@ -22,6 +24,25 @@ QUANTIZING_OPS = frozenset(
     }
 )  # fmt: skip
 """Operators that work on quantized numbers."""
+
+ROUNDING_OPS = frozenset(
+    {
+        "QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "QLinearAdd", "QLinearMul",
+        "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool", "QLinearGlobalAveragePool",
+        "QLinearConcat", "QLinearWhere", "QLinearReduceMean", "QGemm", "DynamicQuantizeMatMul", "QAttention",
+        "DynamicQuantizeLSTM", "QEmbedLayerNormalization",
+    }
+)  # fmt: skip
+"""Operators that round activations to integers."""
+
+OPS_OF_INTEGER_WEIGHTS = frozenset(
+    {
+        "DequantizeLinear", "QLinearMatMul", "QLinearConv", "MatMulInteger", "ConvInteger", "QGemm", "MatMulNBits",
+        "GatherBlockQuantized", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QAttention", "DynamicQuantizeLSTM",
+        "QEmbedLayerNormalization", "MatMulBnb4",
+    }
+)  # fmt: skip
+"""Operators that read weights stored in integers."""
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 """Where quantizers are: ONNX Runtime's quantizer writes those of 16 bits in its own domain below operator set 21."""
@@ -35,6 +56,28 @@ def is_quantizer(node: Node, *op_types: str) -> bool:
         op_types: Which of both; each of them when left out.
     """
     return node.op_type in (op_types or ("QuantizeLinear", "DequantizeLinear")) and node.domain in _DOMAINS
+
+
+def rounds_activations(node: Node) -> bool:
+    """Say whether a node rounds what is computed to integers."""
+    return node.op_type in ROUNDING_OPS and node.domain in _DOMAINS
+
+
+def reads_integer_weights(graph: Graph, node: Node) -> bool:
+    """Say whether a node reads a weight, more than one number, that is stored in integers."""
+    if node.op_type not in OPS_OF_INTEGER_WEIGHTS or node.domain not in _DOMAINS:
+        return False
+    stored = (graph.constants[name] for name in node.inputs if name in graph.constants)
+    return any(spec.dtype is not None and not spec.dtype.is_float and math.prod(_sizes(spec)) > 1 for spec in stored)
+
+
+def is_quantized(graph: Graph) -> bool:
+    """Say whether any node of a graph rounds activations to integers, or reads weights stored in them."""
+    return any(rounds_activations(node) or reads_integer_weights(graph, node) for node in graph.nodes)
+
+
+def _sizes(spec: ValueSpec) -> tuple[int, ...]:
+    return tuple(size for size in spec.shape or () if isinstance(size, int))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -44,13 +44,17 @@ def comparison_lines(result: CompareResult, width: int) -> Iterator[Line]:
     yield from (f"task metric of {name}: {score:.6g}" for name, score in result.task_metrics.items())
     for compared in result.task_comparisons:
         yield from _task_lines(compared)
-    yield [(closing(result), "green" if result.passed else "red")]
+    yield [(closing(result), "green" if result.exit_code == 0 else "red")]
 
 
 def _reference(result: CompareResult) -> Iterator[Line]:
     """Say whether the reference is what the model computes."""
     if result.unjudged:
         yield f"{result.reference} could not be judged by the model: {result.unjudged}"
+    if result.unevaluated:
+        yield [
+            (f"no limit tells whether this is right, for the model cannot be evaluated: {result.unevaluated}", "red")
+        ]
     if not result.disagreements:
         return
     first = result.disagreements[0]
@@ -198,10 +202,11 @@ def closing(result: CompareResult) -> str:
     if not result.comparisons:
         verdict = "nothing was compared" if result.passed else "failed"
         return f"{verdict} ({cost}{data})"
-    return f"{'passed' if result.passed else 'failed'} ({cost}{data})"
+    word = {0: "passed", 1: "failed", 4: "cannot be judged"}[result.exit_code]
+    return f"{word} ({cost}{data})"
 
 
 def to_document(result: CompareResult) -> str:
     """Return the comparison as one JSON document."""
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
-    return to_json(fields | {"passed": result.passed})
+    return to_json(fields | {"passed": result.exit_code == 0})

@@ -13,17 +13,19 @@ from typing import TypeVar
 import numpy as np
 
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
+from tensortriage.compare.judgement.within import Limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.stands_for import is_rounded
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import feeds
-from tensortriage.runs.lab import Lab
+from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
@@ -37,6 +39,7 @@ from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_b
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
 from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder, numbered
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
+from tensortriage.workflows.comparison.rewritten_judge import RewrittenJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
@@ -144,6 +147,7 @@ class _Comparing:
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
+        self.rewritten: dict[int, RewrittenJudge] = {}
 
     def go(self) -> CompareResult:
         """Run everything and gather the result."""
@@ -213,7 +217,7 @@ class _Comparing:
         if participant is self.reference and participant.needs_judging and feed.name not in self.judged:
             self.judged.add(feed.name)
             self.lab.progress(f"judging {participant.name} by the model on {feed.name}")
-            self.judge.judge(feed, participant.everything(number) or outputs)
+            self.judge.judge(feed, participant.everything(number) or outputs, self._rewritten(self.model))
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
@@ -279,11 +283,32 @@ class _Comparing:
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
     ) -> Mapping[str, Judgement]:
         if not self.request.tolerances:
+            limits = self._limits_of_rounding(target, feed, reference)
+            of_file = {
+                n: judged_by(limits[n], figure, format_name="the file's")
+                for n, figure in metrics.items()
+                if n in limits
+            }
+            others = {n: figure for n, figure in metrics.items() if n not in limits}
             spec = self.reference.precision_spec if self.reference else None
             judge = FloorJudge(self.model, reference=spec or PLAIN, target=target.precision_spec, lab=self.lab)
-            return judge.judge(feed, metrics, reference)
+            return {**of_file, **judge.judge(feed, others, reference)}
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
+
+    def _rewritten(self, file: Model) -> RewrittenJudge:
+        """Return who holds a file against the network that it may stand for."""
+        return self.rewritten.setdefault(id(file), RewrittenJudge(file, lab=self.lab))
+
+    def _limits_of_rounding(self, target: Participant, feed: Feed, reference: Arrays) -> Mapping[str, Limit]:
+        """Return the limits of outputs of a target whose file rounds the network that the reference's values are of."""
+        if self.reference is None or target.model is None:
+            return {}
+        if self.reference.model is None and feed.name not in self.judge.of_network:
+            return {}
+        if self.reference.model is not None and (target.model is self.model or is_rounded(self.model)):
+            return {}
+        return self._rewritten(target.model).limits(feed, reference)
 
     def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
         """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""
@@ -321,7 +346,19 @@ class _Comparing:
             commands=tuple(tally.commands),
             disagreements=tuple(self.judge.found),
             unjudged=self.judge.unjudged,
+            unevaluated=self._unevaluated(),
         )
+
+    def _unevaluated(self) -> str:
+        """Return why the model cannot be evaluated, where a tensor passes for want of a limit; or nothing."""
+        rows = (row for item in self.gathered.comparisons("") for row in item.comparison.rows)
+        if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in rows):
+            return ""
+        try:
+            self.lab.plan(FLOAT64, self.model)
+        except (EngineError, UsageError) as problem:
+            return problem.message
+        return "its evaluation in float64 fails"
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:

@@ -136,6 +136,7 @@ def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, sample
         run_seconds=round(tally.run_seconds + sum(result.run_seconds for result in results), 3),
         commands=tuple(dict.fromkeys(command for result in results for command in result.commands)),
         disagreements=tuple(found for result in results for found in result.disagreements),
+        unevaluated=next((result.unevaluated for result in results if result.unevaluated), ""),
         unjudged=next((result.unjudged for result in results if result.unjudged), ""),
         cuts=cuts,
     )

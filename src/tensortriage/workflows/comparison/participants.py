@@ -36,6 +36,11 @@ class Participant(ABC):
         return None
 
     @property
+    def model(self) -> Model | None:
+        """What it runs; None where results were saved earlier."""
+        return None
+
+    @property
     def needs_judging(self) -> bool:
         """Whether it may not be what the model computes, when it is taken as right: saved results, scripts."""
         return True
@@ -95,6 +100,11 @@ class Live(Participant):
     def precision_spec(self) -> EngineSpec:
         """The engine."""
         return self._spec
+
+    @property
+    def model(self) -> Model:
+        """What it runs."""
+        return self._model
 
     @property
     def needs_judging(self) -> bool:

@@ -20,6 +20,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.report.run_result import Disagreement
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
+from tensortriage.workflows.comparison.rewritten_judge import RewrittenJudge
 
 
 class ReferenceJudge:
@@ -33,6 +34,7 @@ class ReferenceJudge:
     Attributes:
         found: What is not the model's.
         unjudged: Why something could not be judged; empty when everything was.
+        of_network: Names of feeds on which it is not the model's, but the network's that the model rounds.
     """
 
     def __init__(self, model: Model, *, tolerances: Sequence[Tolerance], lab: Lab) -> None:
@@ -41,17 +43,28 @@ class ReferenceJudge:
         self._lab = lab
         self.found: list[Disagreement] = []
         self.unjudged = ""
+        self.of_network: set[str] = set()
 
-    def judge(self, feed: Feed, values: Mapping[str, np.ndarray]) -> None:
-        """Judge the reference's values of one feed; names that the model does not have are left alone."""
+    def judge(self, feed: Feed, values: Mapping[str, np.ndarray], rewritten: RewrittenJudge) -> None:
+        """Judge the reference's values of one feed; names that the model does not have are left alone.
+
+        Args:
+            feed: The feed.
+            values: The values.
+            rewritten: Who tells whether they are those of the network that the model rounds.
+        """
         made = dict.fromkeys([*markable(self._model), *(spec.name for spec in self._model.outputs)])
         names = [name for name in made if name in values]
         if not names:
             self.unjudged = "none of its tensors has the name of a tensor of the model"
             return
         judge = self._by_tolerance if self._tolerances else self._by_envelope
+        before = len(self.found)
         try:
             judge(self._lab.remembering, feed, names, values)
+            if len(self.found) > before and not self._tolerances and rewritten.limits(feed, values):
+                del self.found[before:]
+                self.of_network.add(feed.name)
         except (EngineError, UsageError) as problem:
             self.unjudged = problem.message
 

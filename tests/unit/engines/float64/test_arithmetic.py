@@ -72,7 +72,7 @@ def test_the_precision_is_the_format_else_that_of_the_results():
 
 @pytest.mark.parametrize("dtype", [DOUBLE, DType.INT32, None])
 def test_steps_of_other_types_are_exact(dtype):
-    assert read("format=fp16,functions=cpu,accumulator=fp16").for_results(dtype) is EXACT
+    assert read("format=fp16,functions=cpu,accumulator=fp16").for_results(dtype) == EXACT
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class QuantizerMisfit:
 
 @rung(
     QUESTION,
-    reads=("beside",),
+    reads=("beside", "standing"),
     gives=("quantization", "calibrated"),
     cost="a few runs of the reference",
     ends=(
@@ -82,7 +82,9 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     floors = fp32_floors(inv, feed, list(before))
-    if not all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items()):
+    matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
+    same = evidence.standing is not None and evidence.standing.is_same
+    if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
             return against_itself(inv, changed, plain, feed, misfits, before, len(pairs))
@@ -91,7 +93,10 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
-    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors)
+    # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
+    # may be smoothed, equalized or folded.
+    weights = weights if matched else {}
+    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=same)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):
             other = others()
@@ -332,7 +337,8 @@ def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None
         VerdictKind.ROUNDING,
         QUANTIZATION_COSTS,
         f"quantization explains the error: on the reference engine output '{sound.output}' of the target's model "
-        f"differs by {say(sound.error)} from the original's; {sound.fit}; "
+        f"differs by {say(sound.error)} from the original's; {sound.lost or sound.fit}; "
         f"{inv.question.target} computes the quantized model as the reference does",
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+        culprits=sound.culprits,
+        next=[*sound.cure, inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )

@@ -4,6 +4,7 @@ import numpy as np
 
 from tensortriage.engines.float64.kernels.call import Call, Output, kernel
 from tensortriage.engines.float64.kernels.casting import to_float64
+from tensortriage.engines.float64.stored_numbers import AS_STORED, StoredNumbers
 
 
 @kernel("MatMul")
@@ -34,18 +35,22 @@ def _einsum(call: Call) -> Output:
 @kernel("MatMulInteger")
 def _matmul_integer(call: Call) -> Output:
     """MatMulInteger: ``(A - a_zero_point) @ (B - b_zero_point)`` in int32; zero points scalar, per row, per column."""
-    return np.matmul(_centred(call[0], call[2], -2), _centred(call[1], call[3], -1))
+    stored = call.arithmetic.stored
+    return np.matmul(_centred(call[0], call[2], -2, stored), _centred(call[1], call[3], -1, stored))
 
 
-def _centred(x: np.ndarray, zero_point: np.ndarray | None, axis: int) -> np.ndarray:
-    """Return x minus its zero point, which is one number or one per row (axis -2) or column (axis -1), as int32."""
-    wide = x.astype(np.int32)
+def _centred(x: np.ndarray, zero_point: np.ndarray | None, axis: int, stored: StoredNumbers) -> np.ndarray:
+    """Return x minus its zero point, which is one number or one per row (axis -2) or column (axis -1).
+
+    It is int32, and float64 where quantizers do not round.
+    """
+    wide: np.ndarray = x.astype(np.int32) if stored == AS_STORED else stored.dequantized(x)
     if zero_point is None:
         return wide
-    zero = zero_point.astype(np.int32)
+    zero = zero_point.astype(wide.dtype)
     if zero.ndim == 1 and zero.size > 1 and axis == -2:
         zero = zero[:, None]
-    return wide - (zero.reshape(()) if zero.size == 1 else zero)
+    return np.asarray(wide - (zero.reshape(()) if zero.size == 1 else zero))
 
 
 @kernel("Det")

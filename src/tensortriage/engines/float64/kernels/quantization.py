@@ -37,16 +37,19 @@ def quantize(
         arithmetic: How the quotient is computed: exactly, or in float32 as engines do.
 
     Returns:
-        An array of x's shape, as `convert` returns the type.
+        An array of x's shape, as `convert` returns the type; float64 where quantizers do not round.
     """
     scaled = x.astype(np.float64) / scale
     if arithmetic.sums.accumulator is not None:
         scaled = _in_float32(x, scale, scaled, zero, arithmetic.amplify)
     if to.is_float:
+        if not arithmetic.stored.rounds:
+            return arithmetic.stored.quantized(scaled, (-float(to.finfo.max), float(to.finfo.max)))
         return convert(scaled, to, saturate=saturate)
-    shifted = np.rint(scaled) + (0.0 if zero is None else zero.astype(np.float64))
-    limits = _range(to)
-    return convert(np.clip(shifted, *limits), to)
+    offset = 0.0 if zero is None else zero.astype(np.float64)
+    if not arithmetic.stored.rounds:
+        return arithmetic.stored.quantized(scaled + offset, _range(to), offset)
+    return convert(np.clip(np.rint(scaled) + offset, *_range(to)), to)
 
 
 def _in_float32(
@@ -89,7 +92,7 @@ def _quantize_linear(call: Call) -> Output:
 def _dequantize_linear(call: Call) -> Output:
     """DequantizeLinear(x, x_scale, x_zero_point): (x - x_zero_point) x_scale; scales as for QuantizeLinear."""
     x, axis, block = call[0], call.get("axis", 1), call.get("block_size", 0)
-    wide = x.astype(np.float64)
+    wide = call.arithmetic.stored.dequantized(x)
     if call[2] is not None:
         wide = wide - _spread(call[2], x, axis, block).astype(np.float64)
     return wide * _spread(call[1], x, axis, block)
@@ -112,8 +115,9 @@ def _qlinear_matmul(call: Call) -> Output:
     a [.., m, k] with scales per tensor or per row, b [.., k, n] per tensor or per column.
     """
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.inputs[:8]
-    left = (a.astype(np.float64) - _rows(a_zero).astype(np.float64)) * _rows(a_scale)
-    right = (b.astype(np.float64) - b_zero.astype(np.float64)) * b_scale
+    stored = call.arithmetic.stored
+    left = (stored.dequantized(a) - _rows(a_zero).astype(np.float64)) * _rows(a_scale)
+    right = (stored.dequantized(b) - b_zero.astype(np.float64)) * b_scale
     to = DType.from_numpy(y_zero.dtype)
     return quantize(np.matmul(left, right), y_scale, y_zero, to, arithmetic=call.arithmetic)
 

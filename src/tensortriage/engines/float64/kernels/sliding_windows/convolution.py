@@ -8,6 +8,7 @@ from tensortriage.engines.float64.kernels.quantization import quantize
 from tensortriage.engines.float64.kernels.sliding_windows import winograd
 from tensortriage.engines.float64.kernels.sliding_windows.columns import correlate
 from tensortriage.engines.float64.kernels.sliding_windows.windows import Windows, last_axes
+from tensortriage.engines.float64.stored_numbers import AS_STORED
 from tensortriage.values.dtype import DType
 
 
@@ -37,18 +38,20 @@ def _conv(call: Call) -> Output:
 
 @kernel("ConvInteger")
 def _conv_integer(call: Call) -> Output:
-    """ConvInteger: Conv of (x - x_zero_point) with (w - w_zero_point), int32.
+    """ConvInteger: Conv of (x - x_zero_point) with (w - w_zero_point), int32; float64 where quantizers do not round.
 
     x (N, C, spatial...), w (M, C / group, taps...), zero points scalar or, for w, (M).
     """
     # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly, and faster than int32.
-    x, weight = call[0].astype(np.float64), call[1].astype(np.float64)
+    stored = call.arithmetic.stored
+    x, weight = stored.dequantized(call[0]), stored.dequantized(call[1])
     if call[2] is not None:
         x = x - call[2].astype(np.float64).reshape(())
     if call[3] is not None:
         weight = weight - _per_kernel(call[3].astype(np.float64), weight.ndim)
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
-    return correlate(x, weight, windows, call.get("group", 1), EXACT_SUMS).astype(np.int32)
+    total = correlate(x, weight, windows, call.get("group", 1), EXACT_SUMS)
+    return total.astype(np.int32) if stored == AS_STORED else total
 
 
 def _per_kernel(values: np.ndarray, rank: int) -> np.ndarray:
@@ -64,11 +67,12 @@ def _qlinear_conv(call: Call) -> Output:
     """
     x, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero = call.inputs[:8]
     # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly.
-    wide = weight.astype(np.float64) - _per_kernel(w_zero.astype(np.float64), weight.ndim)
+    stored = call.arithmetic.stored
+    wide = stored.dequantized(weight) - _per_kernel(w_zero.astype(np.float64), weight.ndim)
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
-    shifted = x.astype(np.float64) - float(x_zero.reshape(()))
+    shifted = stored.dequantized(x) - float(x_zero.reshape(()))
     total = correlate(shifted, wide, windows, call.get("group", 1), EXACT_SUMS)
-    total = _with_bias(total, None if call[8] is None else call[8].astype(np.float64))
+    total = _with_bias(total, None if call[8] is None else stored.dequantized(call[8]))
     real = total * _per_kernel((w_scale * float(np.reshape(x_scale, ()))).reshape(-1), total.ndim - 1)
     to = DType.from_numpy(y_zero.dtype)
     return quantize(real, y_scale.reshape(()), y_zero.reshape(()), to, arithmetic=call.arithmetic)

@@ -1,0 +1,219 @@
+"""What does rounding a network to its file cost, which ops cost most, and is an answer left at all?
+
+A file may stand for its network and still be useless: a mask of -1e9 that shares a scale with scores of 3 leaves
+nothing of them. No engine is to blame for that, and no engine need be asked. From a tenth of the signal on, the ops
+that cost most are named, and it is tried what comes back when the first of them are not quantized; from half of it on,
+on real data, the quantization is the verdict.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.thresholds import MASKED_APART
+from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
+from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
+from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.confidence import DESTROYED
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import bypass, is_quantized, quantizers
+from tensortriage.model.similarity.correspondence import Correspondence
+
+QUESTION = "how much of the signal does rounding cost?"
+_NAMED = 10
+
+
+@rung(
+    QUESTION,
+    reads=("beside", "standing", "quantization"),
+    gives=("quantization", "calibrated"),
+    cost="an evaluation of the file for each quantizer, where a tenth of the signal is lost",
+    ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
+)
+def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
+    """Say what the file of a network costs; that it destroys the answer is a verdict."""
+    beside, standing = evidence.beside, evidence.standing
+    if beside is None or not evidence.same_network:
+        return None
+    file, feed = beside.changed, inv.question.feeds[0]
+    try:
+        errors = output_errors(inv, file, feed)
+        fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
+    except (EngineError, DataError) as failure:
+        inv.answered(QUESTION, f"unknown: {failure.message}")
+        return None
+    output = max(errors, key=lambda name: errors[name])
+    error = errors[output]
+    if not np.isfinite(error) or standing is None or output not in standing.outputs:
+        return None  # what is not finite is a matter of the format's range, asked next
+    if within_fp32(error, fp32_floors(inv, feed, [output]).get(output, 0.0)):
+        return None
+    figure = standing.outputs[output]
+    apart = {"error": error, "constants": figure.error, "activations": figure.cost, "cutting_off": figure.cutting}
+    if not is_too_coarse(error):
+        inv.answered(QUESTION, f"{say(error)} at output '{output}'", **apart)
+        return Answer(findings=_found(evidence, output, error))
+    agreed = agreement(inv, file, fed, inv.golden_outputs(feed)[output], output)
+    lost = f"{error:.0%} of the signal at output '{output}'{agreed}"
+    if not is_quantized(file.graph):
+        return _narrowed(inv, evidence, output, error, lost, apart)
+    costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
+    rounding = [each for each in costs if not each.of_weight]
+    gains = _gains(inv, file, fed, inv.golden_outputs(feed)[output], output, rounding)
+    best = min(gains, key=lambda count: (gains[count], count), default=0)
+    tried = ""
+    if best and gains[best] < error:
+        names = ", ".join(f"'{each.node.name}'" for each in rounding[:best][:3])
+        more = f" and {best - 3} more" if best > 3 else ""
+        tried = f"; without the quantizer{'s' * (best > 1)} at {names}{more} it falls to {say(gains[best])}"
+    culprits = [_culprit(inv, file, fed, each) for each in costs[:_NAMED]]
+    first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
+    shown = {each.node.name: each.error for each in costs[:_NAMED]}
+    inv.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
+    cure = inv.command("debug precision", "--int8", "--target", str(inv.question.target), "--sqnr", "20")
+    findings = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
+    mixed = _excluded(file, rounding[:best]) if tried else None
+    if not is_lost(error) or inv.inputs_word != "real":
+        return Answer(findings=findings)
+    if mixed is not None:
+        words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
+        findings["calibrated"] = Calibrated(mixed, output, error, gains[best], "exclude", words)
+    verdict = inv.verdict(
+        VerdictKind.QUANTIZATION,
+        DESTROYED,
+        f"this quantization destroys the answer: {lost} is lost{first}{tried}",
+        culprits=culprits,
+        next=[cure],
+    )
+    return Answer(verdict, findings)
+
+
+def agreement(inv: Investigation, file: Model, feed: Feed, golden: np.ndarray, output: str) -> str:
+    """Return in how many rows the largest element of an output is the same, as the end of a clause; or nothing."""
+    right = np.asarray(golden)
+    found = np.asarray(inv.lab.outputs(inv.question.reference, file, feed)[output])
+    if right.ndim < 2 or right.shape != found.shape or right.shape[-1] < 2 or right.dtype.kind != "f":
+        return ""
+    same = np.argmax(right, -1) == np.argmax(found, -1)
+    return f" (the largest element is the same in {int(same.sum())} of {same.size} rows)"
+
+
+def _found(
+    evidence: Evidence,
+    output: str,
+    error: float,
+    lost: str = "",
+    culprits: tuple[Culprit, ...] = (),
+    cure: tuple[str, ...] = (),
+) -> Findings:
+    """Return the finding of a sound file, with what it costs."""
+    known = evidence.quantization
+    fit = known.fit if known is not None else "unrounded, the file is the reference's network"
+    return Findings(quantization=SoundQuantization(output, error, fit, lost, culprits, cure))
+
+
+def _gains(
+    inv: Investigation, file: Model, feed: Feed, golden: np.ndarray, output: str, costs: Sequence[RoundingCost]
+) -> Mapping[int, float]:
+    """Return the error that is left when the costliest ops do not round: of 1, 2, 4, ... of them, until it is small."""
+    left, count = dict[int, float](), 1
+    while costs:
+        count = min(count, len(costs))
+        left[count] = error_without(inv, file, feed, output, costs[:count], np.asarray(golden))
+        if not is_too_coarse(left[count]) or count == len(costs):
+            break
+        count *= 2
+    return left
+
+
+def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
+    """Return the file without the pairs of some QuantizeLinear nodes; None where some are no pairs."""
+    pairs = {pair.quantize: pair.dequantize for pair in quantizers(file.graph) if not pair.of_weight}
+    names = {pairs[each.node.name] for each in costs if each.node.name in pairs}
+    return bypass(file, {}, only=names) if len(names) == len(costs) else None
+
+
+def _culprit(inv: Investigation, file: Model, feed: Feed, cost: RoundingCost) -> Culprit:
+    """Return an op that costs much as a culprit, with what is the matter with its values."""
+    node = cost.node
+    does = "rounds its weights, which alone costs" if cost.of_weight else "rounds its values, which alone costs"
+    reason = f"{does} {say(cost.error)}"
+    if not cost.of_weight and node.op_type == "QuantizeLinear" and (told := _spread(inv, file, feed, node.inputs)):
+        reason += f": {told}"
+    return Culprit(node.name, node.op_type, node.outputs[0], influence=cost.error, reason=reason)
+
+
+def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) -> str:
+    """Return why the values of a QuantizeLinear do not share one scale well; empty when they do."""
+    graph = file.graph
+    if inputs[1] not in graph.constants:
+        return ""
+    if inputs[0] in feed.tensors:
+        values = feed.tensors[inputs[0]]
+    else:
+        values = np.asarray(inv.lab.values(EngineSpec("float64"), file, feed, [inputs[0]])[inputs[0]])
+    step = float(np.max(graph.weight(inputs[1])))
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)].astype(np.float64))
+    if not sizes.size:
+        return ""
+    usual, largest = float(np.median(sizes)), float(sizes.max())
+    if largest >= MASKED_APART * usual:
+        return f"values of {largest:.3g} share a scale with others of {usual:.3g}, and its step is {step:.3g}"
+    vanish = float(np.mean(sizes < step / 2))
+    return f"its step is {step:.3g}, so that {vanish:.0%} of its values become 0" if vanish > 0.0 else ""
+
+
+def _narrowed(
+    inv: Investigation, evidence: Evidence, output: str, error: float, lost: str, apart: Mapping[str, float]
+) -> Answer | None:
+    """Judge a file typed in a narrow format: are its constants still what they were?"""
+    assert evidence.beside is not None
+    gone = vanished(evidence.beside)
+    figure = apart["constants"]
+    if not gone or not is_too_coarse(figure):
+        return None  # what results cost, and what is beyond the format, is asked next
+    share, name, user = gone[0]
+    words = f"{len(gone)} constant{'s' * (len(gone) > 1)}, '{name}' first"
+    inv.answered(QUESTION, f"{lost}: {words}, lie below what the format holds", **apart)
+    culprits = [
+        Culprit(node, file_op, value, reason=f"{part:.0%} of its constant '{value}' lies below the normal numbers")
+        for part, value, (node, file_op) in gone[:_NAMED]
+    ]
+    reason = f"{share:.0%} of the constant '{name}' at {user[1]} '{user[0]}' lies below the format's normal numbers"
+    if not is_lost(error) or inv.inputs_word != "real":
+        return Answer(findings=_found(evidence, output, error, f"{lost} is lost; {reason}", tuple(culprits)))
+    return Answer(
+        inv.verdict(
+            VerdictKind.RANGE_OVERFLOW,
+            DESTROYED,
+            f"this format destroys the answer: {lost} is lost; {reason}; scale them up, or keep them in float32",
+            culprits=culprits,
+            next=[inv.command("debug precision", "--fp16", "--target", str(inv.question.target), "--sqnr", "20")],
+        )
+    )
+
+
+def vanished(beside: Correspondence) -> list[tuple[float, str, tuple[str, str]]]:
+    """Return the narrow constants most of which are zero or subnormal and were not, and who reads them, worst first."""
+    graph, found = beside.changed.graph, []
+    for name, spec in graph.constants.items():
+        user = next(iter(graph.consumers(name)), None)
+        if spec.dtype is None or not spec.dtype.is_float or spec.dtype.bits != 16 or user is None:
+            continue
+        array = graph.weight(name).astype(np.float64)
+        share = float(np.mean(np.abs(array) < float(spec.dtype.finfo.smallest_normal))) if array.size > 1 else 0.0
+        before = beside.constants.get(name)
+        was = beside.original.graph.weight(before) if before else array
+        if share > 0.5 and was.any():
+            found.append((share, name, (user.name, user.op_type)))
+    return sorted(found, reverse=True)

@@ -1,0 +1,111 @@
+"""What an evaluation makes of quantizers and of numbers that a file stores rounded: as they are, or as before rounding.
+
+A quantized file stands for a network, which is what it computes where no quantizer rounds. A quantizer that does not
+round still cuts off what is beyond its range, because a Clip or Relu of the network may live in it; that is left out on
+request. What the stored numbers were before they were rounded nobody knows: each is within half a step of what it is,
+and a draw takes one for each at random, which shows how far apart two roundings of one network may lie.
+"""
+
+import dataclasses
+import enum
+import zlib
+
+import numpy as np
+
+from tensortriage.values.dtype import DType
+
+
+class CutsOff(enum.Enum):
+    """What quantizers cut off."""
+
+    RANGE = "what is beyond the range of their integers"
+    SIGN = "what is beyond 0 where a range ends there, as it does where a quantizer took over a Relu"
+    NOTHING = "nothing"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredNumbers:
+    """A policy.
+
+    Attributes:
+        rounds: Whether quantizers round.
+        cuts: What they cut off where they do not round; where they round it is all that is beyond their range.
+        draw: Which numbers stored ones are taken to have been before they were rounded; 0 for those that are there.
+        but: Nodes whose quantizers round all the same.
+        at: Nodes whose stored numbers a draw moves, and constants; empty for all.
+    """
+
+    rounds: bool = True
+    cuts: CutsOff = CutsOff.RANGE
+    draw: int = 0
+    but: frozenset[str] = frozenset()
+    at: frozenset[str] = frozenset()
+
+    def of_node(self, name: str) -> "StoredNumbers":
+        """Return the policy of one node, which may be a step of the body of a node: that has its name and a number."""
+        if not self.but and not self.at:
+            return self
+        owner, _, number = name.rpartition("/")
+        names = {name, owner} if number.isdigit() else {name}
+        rounds = not self.but.isdisjoint(names)
+        draw = self.draw if not self.at or not self.at.isdisjoint(names) else 0
+        return StoredNumbers(rounds or self.rounds, CutsOff.RANGE if rounds else self.cuts, draw)
+
+    def quantized(self, shifted: np.ndarray, limits: tuple[float, float], zero: np.ndarray | float = 0.0) -> np.ndarray:
+        """Return what a quantizer that does not round makes of its values.
+
+        Args:
+            shifted: They, over the scale and plus the zero point, float64.
+            limits: Lowest and highest integer of its type.
+            zero: Zero points that broadcast over them.
+        """
+        if self.cuts is CutsOff.NOTHING:
+            return shifted
+        low, high = limits
+        if self.cuts is CutsOff.RANGE:
+            return np.asarray(np.clip(shifted, low, high))
+        ends = np.where(zero <= low, low, -np.inf), np.where(zero >= high, high, np.inf)
+        return np.asarray(np.clip(shifted, *ends))
+
+    def dequantized(self, array: np.ndarray) -> np.ndarray:
+        """Return stored quantized numbers as float64, of the same shape; what a quantizer did not round is as it is.
+
+        Single numbers are never moved: they are no weights.
+        """
+        wide = array.astype(np.float64)
+        if not self.draw or array.dtype == np.float64 or array.size < 2:
+            return wide
+        dtype = DType.from_numpy(array.dtype)
+        return wide + self._noise(array) * (_spacing(wide, dtype) if dtype.is_float else 1.0)
+
+    def constant(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Return a constant as float64 where it is moved: one in fp16 or bf16, when there is a draw.
+
+        Args:
+            name: Its name.
+            array: Any constant, in its type.
+        """
+        if not self.draw or array.size < 2 or array.dtype.kind not in "fV" or (self.at and name not in self.at):
+            return array
+        dtype = DType.from_numpy(array.dtype)
+        if dtype not in (DType.FLOAT16, DType.BFLOAT16):
+            return array
+        wide = array.astype(np.float64)
+        moved = wide + self._noise(array) * _spacing(wide, dtype)
+        return np.where(np.isfinite(wide), moved, wide)
+
+    def _noise(self, array: np.ndarray) -> np.ndarray:
+        """Return numbers in steps, from -1/2 to 1/2, that depend on the draw and on the array alone."""
+        stored = np.ascontiguousarray(array)
+        seed = [self.draw, zlib.crc32(stored.view(np.uint8).tobytes()), stored.size]
+        return np.random.default_rng(seed).uniform(-0.5, 0.5, stored.shape)
+
+
+def _spacing(wide: np.ndarray, dtype: DType) -> np.ndarray:
+    """Return the distance of neighbouring numbers of a floating-point type at each value."""
+    size = np.maximum(np.abs(np.where(np.isfinite(wide), wide, 0.0)), float(dtype.finfo.smallest_normal))
+    return np.exp2(np.floor(np.log2(size))) * float(dtype.finfo.eps)
+
+
+AS_STORED = StoredNumbers()
+"""Quantizers round, and stored numbers are what they are."""

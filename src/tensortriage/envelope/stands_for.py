@@ -1,0 +1,195 @@
+"""Does a file stand for a network, though it stores or computes numbers rounded? And what does the rounding cost?
+
+A quantized or narrow file is evaluated as it was before it was rounded: its quantizers pass numbers on unrounded, its
+constants are what they are. That is the network it stands for, however its nodes were fused, folded or renamed, up to
+the rounding of its constants. How much that may be is seen by moving each constant by up to half of its step at random:
+a right file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point,
+axis or attribute farther. Nothing is matched for that, neither nodes nor names.
+
+What a Clip or Relu did that lives in the range of a quantizer is kept by cutting off as quantizers do; where a range is
+too narrow on purpose, cutting off is itself part of what rounding costs. So a file stands for a network that it comes
+near to in either way.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.thresholds import DRAWS_OF_STORED
+from tensortriage.compare.judgement.within import format_limit, fp32_limit, near_limit, within_limit
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import is_quantized
+from tensortriage.model.transforms.widen import narrow_nodes
+from tensortriage.runs.lab import Lab
+from tensortriage.values.dtype import Precision
+
+MOST_FEEDS = 4
+"""Feeds on which a file is held against a network, all outputs together; more tell little more, and cost as much."""
+
+Arrays = Mapping[str, np.ndarray]
+
+UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
+"""Quantizers cut off and do not round."""
+UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
+"""Quantizers pass everything on."""
+FORMS = (UNROUNDED, EngineSpec("float64", {"quantizers": "signed"}), UNBOUNDED)
+"""What a file may be unrounded: quantizers that cut off, that do so at 0 alone, where Relus are, and not at all."""
+
+
+def is_rounded(file: Model) -> bool:
+    """Say whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
+    return is_quantized(file.graph) or bool(narrow_nodes(file))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """One output of a file beside the network that it may stand for; errors are relative to the network's RMS.
+
+    Attributes:
+        error: How far the unrounded file is from the network.
+        noise: How far another rounding of the file's constants moves the unrounded file at most, in a few draws.
+        limit: The largest error of a file that stands for the network.
+        cost: How far the file, computed as it says, is from its unrounded form.
+        cutting: The part of the cost that is cutting off; 0 where the unrounded form cuts off as well.
+    """
+
+    error: float
+    noise: float
+    limit: float
+    cost: float
+    cutting: float
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the file stands for the network, as far as this output tells."""
+        return within_limit(self.error, self.limit)
+
+    @property
+    def explained(self) -> float:
+        """The largest error of a healthy engine that runs the file, against the network."""
+        return near_limit(math.hypot(self.cost, self.noise)) + self.limit
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StandsFor:
+    """A file beside the network that it may stand for.
+
+    Attributes:
+        outputs: By output of the network that holds floating-point numbers.
+        unrounded: The evaluation of the unrounded form that is nearest to the network, of `FORMS`.
+    """
+
+    outputs: Mapping[str, Standing]
+    unrounded: EngineSpec
+
+    @property
+    def cuts_off(self) -> bool:
+        """Whether the unrounded form that is nearest cuts off as the quantizers do."""
+        return self.unrounded == UNROUNDED
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the file stands for the network."""
+        return bool(self.outputs) and all(each.is_same for each in self.outputs.values())
+
+    @property
+    def worst(self) -> str:
+        """The output that is farthest from the network, by its limit."""
+        return max(self.outputs, key=lambda name: self.outputs[name].error / max(self.outputs[name].limit, 1e-300))
+
+    @property
+    def costliest(self) -> str:
+        """The output of which rounding costs most."""
+        return max(self.outputs, key=lambda name: self.outputs[name].cost)
+
+    @classmethod
+    def of(cls, lab: Lab, file: Model, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]) -> Self:
+        """Hold a file against a network.
+
+        Args:
+            lab: Where the file is evaluated, in float64.
+            file: The file.
+            network: Feeds, and the network's outputs on each by name.
+            floors: Relative fp32 floors of the network's outputs.
+
+        Raises:
+            EngineError: When the file cannot be evaluated.
+            DataError: When the feeds do not fit it.
+            UsageError: When an operator of it has no arithmetic here.
+        """
+        right = _joined([outputs for _, outputs in network])
+        fed = [check_feed(feed, file.inputs, casting=Casting.ROUND) for feed, _ in network]
+
+        def evaluated(spec: EngineSpec, fed: Sequence[Feed] = fed) -> Arrays:
+            return _joined([lab.outputs(spec, file, feed, what=f"evaluating {spec}") for feed in fed])
+
+        forms = [evaluated(spec) for spec in FORMS]
+        names = [name for name in right if right[name].dtype.kind == "f" and name in forms[0]]
+        apart = [_errors(names, right, form) for form in forms]
+        nearest = min(range(len(FORMS)), key=lambda index: max(apart[index].values(), default=math.inf))
+        unrounded, centre, errors = FORMS[nearest], forms[nearest], apart[nearest]
+        draws = []
+        for number in range(1, DRAWS_OF_STORED + 1):
+            moved_inputs = [_moved(each, given, number) for each, (given, _) in zip(fed, network, strict=True)]
+            draws.append(evaluated(unrounded.with_options({**unrounded.options, "draw": str(number)}), moved_inputs))
+        moved = [_errors(names, centre, draw, right) for draw in draws]
+        costs = _errors(names, centre, evaluated(CORRECTLY_ROUNDED), right)
+        cutting = _errors(names, centre, forms[0], right)
+        outputs, least = {}, least_floor(Precision.FP32)
+        for name in names:
+            noise = max(draw[name] for draw in moved)
+            limit = format_limit(noise, right[name].size) + fp32_limit(max(floors.get(name, 0.0), least))
+            outputs[name] = Standing(errors[name], noise, limit, costs[name], cutting[name])
+        return cls(outputs, unrounded)
+
+
+def _moved(fed: Feed, given: Feed, draw: int) -> Feed:
+    """Return a feed whose inputs, where rounding narrowed them, are other roundings of what was given.
+
+    An element moves by a spacing with a chance of 1/12, up or down: as much variance as rounding to nearest makes.
+    """
+    rng, moved = np.random.default_rng([draw, len(fed.tensors)]), {}
+    for name, array in fed.tensors.items():
+        if array.dtype.itemsize < given.tensors[name].dtype.itemsize and array.dtype.kind in "fV":
+            chance = rng.uniform(0.0, 24.0, array.shape)
+            way = np.where(chance < 1.0, -np.inf, np.inf).astype(array.dtype)
+            moved[name] = np.where(chance < 2.0, np.nextafter(array, way), array)
+    return dataclasses.replace(fed, name=f"{fed.name}, draw {draw}", tensors={**fed.tensors, **moved}) if moved else fed
+
+
+def _joined(feeds: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    """Return each output on all feeds, one after the other, as a vector."""
+    return {name: np.concatenate([np.asarray(each[name]).ravel() for each in feeds]) for name in feeds[0]}
+
+
+def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays | None = None) -> dict[str, float]:
+    """Return relative RMS errors by name; inf for another number of elements.
+
+    Args:
+        names: Of vectors.
+        right: What they are compared with.
+        found: They.
+        signal: What errors are relative to; ``right`` when left out.
+    """
+    errors = {}
+    for name in names:
+        one, other = right[name].astype(np.float64), found[name].astype(np.float64)
+        if one.shape != other.shape:
+            errors[name] = math.inf
+            continue
+        figure = measure(one, other)
+        error = math.inf if figure.nonfinite_mismatch else error_of(figure)
+        if signal is not None and math.isfinite(error):
+            whole = float(np.sqrt(np.mean(np.square(signal[name], dtype=np.float64))))
+            error = figure.rms_error / whole if whole else (math.inf if figure.rms_error else 0.0)
+        errors[name] = error
+    return errors

@@ -1,0 +1,96 @@
+"""What a sound file costs: named op by op from a tenth of the signal on, and a verdict from half of it on."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import quantize_static
+
+from diagnosing import ask, step
+from tensortriage.testing import encoder, feed_for, mlp, quantized, save_model
+
+pytestmark = pytest.mark.slow
+
+QUESTION = "how much of the signal does rounding cost?"
+
+
+class Samples:
+    """What ONNX Runtime calibrates on."""
+
+    def __init__(self, feed):
+        self._left = iter([feed])
+
+    def get_next(self):
+        return next(self._left, None)
+
+
+def by_default(tmp_path, layers):
+    """Diagnose an encoder whose mask is -10000, quantized as ONNX Runtime does by default: scores share its scale."""
+    model = encoder(layers=layers, width=48, heads=4, tokens=16, batch=2)
+    path, other = save_model(model, tmp_path / "float.onnx"), tmp_path / "other.onnx"
+    quantize_static(path, other, Samples(feed_for(model)))
+    return ask(tmp_path, path, feed_for(model), "onnxruntime:optimization=none", target_model=other)[0], other
+
+
+def test_a_mask_that_shares_a_scale_with_scores_is_named(tmp_path):
+    verdict, other = by_default(tmp_path, layers=1)
+    graph = {node.name: node for node in onnx.load(other).graph.node}
+    first = verdict.culprits[0]
+    assert graph[first.node].op_type == "QuantizeLinear"
+    assert "values of 1e+04 share a scale" in first.reason
+    alone = step(verdict, QUESTION).evidence["alone"]
+    assert next(iter(alone)) == first.node
+    assert "without the quantizer" in verdict.summary
+
+
+def test_half_of_the_signal_is_a_verdict_with_a_remedy_that_was_tried(tmp_path):
+    """No calibration helps where quantizers fit, so those that cost most are left out, on the target as well."""
+    verdict, _ = by_default(tmp_path, layers=4)
+    assert verdict.verdict == "quantization", verdict.summary
+    assert "destroys the answer" in verdict.summary
+    assert verdict.remedy is not None
+    assert verdict.remedy.kind == "exclude"
+    assert verdict.remedy.error_after < verdict.remedy.error_before / 2
+    assert "debug precision" in verdict.next[0]
+
+
+def test_constants_below_the_format_are_named(tmp_path):
+    """Weights of 1e-9 in fp16 are zeros: the file is useless, and no result overflows."""
+    rng = np.random.default_rng(0)
+    weight = (rng.standard_normal((16, 8)) * 1e-9).astype(np.float32)
+
+    def saved(name, array, dtype):
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["s"], name="product"),
+            helper.make_node("Mul", ["s", "k"], ["m"], name="scaled"),
+            helper.make_node("Mul", ["m", "k"], ["y"], name="again"),
+        ]
+        large = numpy_helper.from_array(np.array(3e4, array.dtype), "k")
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("x", dtype, [4, 16])],
+            [helper.make_tensor_value_info("y", dtype, [4, 8])],
+            [numpy_helper.from_array(array, "w"), large],
+        )
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return save_model(proto, tmp_path / name)
+
+    original = saved("float.onnx", weight, TensorProto.FLOAT)
+    other = saved("half.onnx", weight.astype(np.float16), TensorProto.FLOAT16)
+    feed = {"x": rng.standard_normal((4, 16)).astype(np.float32)}
+    verdict, _ = ask(tmp_path, original, feed, "onnxruntime:optimization=none", target_model=other)
+    assert verdict.verdict == "range-overflow", verdict.summary
+    assert "'w'" in verdict.summary
+    assert verdict.culprits[0].node == "product"
+
+
+def test_a_small_cost_is_told_without_ops(tmp_path):
+    model = mlp()
+    other = save_model(quantized(model, feed_for(model)), tmp_path / "other.onnx")
+    verdict, _ = ask(
+        tmp_path, save_model(model, tmp_path / "f.onnx"), feed_for(model), "onnxruntime", target_model=other
+    )
+    assert verdict.verdict == "rounding"
+    assert not verdict.culprits
+    assert "alone" not in step(verdict, QUESTION).evidence

@@ -1,0 +1,87 @@
+"""Files that ONNX Runtime's quantizers made stand for their network; with one mistake they do not."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import numpy_helper
+from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
+
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.stands_for import StandsFor, is_rounded
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.testing import feed_for, mlp
+
+MODEL = mlp(width=48)
+FEEDS = [feed_for(MODEL, seed=seed) for seed in range(3)]
+
+
+class Samples:
+    """What ONNX Runtime calibrates on."""
+
+    def __init__(self):
+        self._left = iter(FEEDS)
+
+    def get_next(self):
+        return next(self._left, None)
+
+
+def made(folder, way):
+    """Return the network quantized in some way, as a message."""
+    source, target = folder / "model.onnx", folder / f"{way}.onnx"
+    onnx.save(MODEL, source)
+    if way == "dynamic":
+        quantize_dynamic(source, target)
+    else:
+        quantize_static(source, target, Samples(), quant_format=QuantFormat[way], per_channel=way == "QDQ")
+    return onnx.load(target)
+
+
+def standing_of(message):
+    with Lab() as lab:
+        feeds = [Feed(f"feed {number}", tensors, Origin.REAL) for number, tensors in enumerate(FEEDS)]
+        whole = Model.from_ir(ir.from_proto(MODEL))
+        network = [(feed, lab.outputs(EngineSpec("float64"), whole, feed)) for feed in feeds]
+        return StandsFor.of(lab.remembering, Model.from_ir(ir.from_proto(message)), network, {})
+
+
+def weight_of(message):
+    """Return the first matrix that is stored in integers."""
+    return next(t for t in message.graph.initializer if len(t.dims) == 2 and t.data_type in (2, 3))
+
+
+@pytest.mark.parametrize("way", ["QDQ", "QOperator", "dynamic"])
+def test_a_quantized_file_stands_for_its_network(tmp_path, way):
+    standing = standing_of(made(tmp_path, way))
+    assert standing.is_same
+    figure = standing.outputs[standing.costliest]
+    assert figure.noise > 0.0
+    assert 0.0 < figure.cost < 0.1
+
+
+@pytest.mark.parametrize("way", ["QDQ", "QOperator", "dynamic"])
+def test_with_rows_of_a_weight_exchanged_it_does_not(tmp_path, way):
+    message = made(tmp_path, way)
+    weight = weight_of(message)
+    rolled = np.roll(numpy_helper.to_array(weight), 1, axis=0)
+    weight.CopyFrom(numpy_helper.from_array(rolled, weight.name))
+    assert not standing_of(message).is_same
+
+
+def test_ranges_that_cut_off_are_part_of_the_cost(tmp_path):
+    """Steps a quarter as large cut off most of what is beyond a quarter of the range: it is the same network still."""
+    message = made(tmp_path, "QDQ")
+    fed = [node for node in message.graph.node if node.op_type == "QuantizeLinear"][1]
+    step = next(tensor for tensor in message.graph.initializer if tensor.name == fed.input[1])
+    step.CopyFrom(numpy_helper.from_array((numpy_helper.to_array(step) / 4).astype(np.float32), step.name))
+    standing = standing_of(message)
+    assert standing.is_same
+    assert not standing.cuts_off
+    assert standing.outputs[standing.costliest].cutting > 0.1
+
+
+def test_what_is_rounded_is_known(tmp_path):
+    assert not is_rounded(Model.from_ir(ir.from_proto(MODEL)))
+    assert is_rounded(Model.from_ir(ir.from_proto(made(tmp_path, "dynamic"))))
