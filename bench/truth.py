@@ -4,12 +4,14 @@
     python bench/truth.py --only 'faulty/*/fp16-acc16/scale-*'
     python bench/truth.py --golden --only 'golden/*'
     python bench/truth.py --cases 60 --golden --write
+    python bench/truth.py --files --only 'files/mistake/bert4/*'
 
 Healthy: models of bench/models/truth on ONNX Runtime at every level, OpenVINO, emulated formats and simulated
 accelerators that take one freedom each. Faulty: faults of many sizes planted in such accelerators. One JSON line per
 case goes to bench/models/truth/results/COMMIT.jsonl, and cases that are there are not asked again. Prints false alarms,
 misses by size and kind of fault, right verdicts, right first culprits, stated confidence against observed correctness,
 and every wrong case with the command that reproduces it. `--write` replaces the section "Truth" of bench/RESULTS.md.
+`--files` asks about rewritten files instead (`truth_files`), and `--write` then replaces the section "Rewritten files".
 """
 
 import argparse
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import truth_golden
@@ -43,6 +45,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=0, help="so many of each group (default: all)")
     parser.add_argument("--only", default="*", help="cases whose names match")
     parser.add_argument("--golden", action="store_true", help="golden values too; alone with --only 'golden/*'")
+    parser.add_argument("--files", action="store_true", help="rewritten files, and nothing else")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--report", action="store_true", help="ask nothing: only count what was answered before")
@@ -50,6 +53,9 @@ def main() -> None:
     arguments = parser.parse_args()
     file = HOME / "results" / f"{commit()}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.files:
+        of_files(arguments, file)
+        return
     groups = [*case_names(arguments.seed), truth_golden.names(arguments.seed) if arguments.golden else []]
     healthy, faulty, golden = (
         [name for name in group if fnmatch.fnmatch(name, arguments.only)][: arguments.cases or None] for group in groups
@@ -57,18 +63,47 @@ def main() -> None:
     asked = [name for pair in itertools.zip_longest(healthy, faulty) for name in pair if name]
     answered = {line["name"]: line for line in _lines(file)}
     open_cases = [name for name in (*asked, *golden) if name not in answered and not arguments.report]
-    with multiprocessing.get_context("spawn").Pool(arguments.jobs, maxtasksperchild=20) as pool:
-        for line in pool.imap_unordered(answer, open_cases):
-            answered[line["name"]] = line
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(line) + "\n")
-            print(_told(line), flush=True)
+    answered.update(asked_of(answer, open_cases, arguments.jobs, file))
     kept = [answered[name] for name in asked if name in answered and not answered[name].get("skipped")]
     values = [GoldenAnswer(**answered[name]) for name in golden if name in answered]
     text = report([Answer(**line) for line in kept], values, commit())
     print(text)
     if arguments.write:
         write(text)
+
+
+def of_files(arguments: argparse.Namespace, file: Path) -> None:
+    """Ask about rewritten files, and print what was said."""
+    import truth_files
+    from truth_files_cases import names
+
+    chosen = [name for name in names(arguments.seed) if fnmatch.fnmatch(name, arguments.only)][
+        : arguments.cases or None
+    ]
+    answered = {line["name"]: line for line in _lines(file)}
+    open_cases = [name for name in chosen if name not in answered and not arguments.report]
+    answered.update(asked_of(truth_files.answer, open_cases, arguments.jobs, file))
+    lines = [answered[name] for name in chosen if name in answered]
+    left_out = {line["name"]: line["skipped"] for line in lines if "skipped" in line}
+    found = [truth_files.FileAnswer(**line) for line in lines if "skipped" not in line]
+    text = truth_files.report(found, left_out)
+    print(text)
+    if arguments.write:
+        write(f"`python bench/truth.py --files --write` on {commit()}.\n\n{text}", "## Rewritten files")
+
+
+def asked_of(
+    ask: Callable[[str], dict[str, object]], names: Sequence[str], jobs: int, file: Path
+) -> dict[str, dict[str, object]]:
+    """Ask about cases in processes, and keep and show each line at once."""
+    found = {}
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
+        for line in pool.imap_unordered(ask, names):
+            found[str(line["name"])] = line
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+            print(_told(line), flush=True)
+    return found
 
 
 def answer(name: str) -> dict[str, object]:
@@ -129,6 +164,10 @@ def _short(path: Path) -> str:
 def _told(line: dict[str, object]) -> str:
     if line.get("skipped"):
         return f"      {line['name']:60} {line['skipped']}"
+    if str(line["name"]).startswith("files/"):
+        import truth_files
+
+        return truth_files.FileAnswer(**line).told()  # type: ignore[arg-type] # as it was written
     if str(line["name"]).startswith("golden/"):
         return GoldenAnswer(**line).told()  # type: ignore[arg-type] # as it was written
     return Answer(**line).told()  # type: ignore[arg-type] # as above
@@ -146,11 +185,11 @@ def commit() -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() or "unknown"
 
 
-def write(text: str) -> None:
-    """Replace the section of the results."""
-    before, _, rest = RESULTS.read_text(encoding="utf-8").partition(f"{HEADING}\n")
+def write(text: str, heading: str = HEADING) -> None:
+    """Replace a section of the results."""
+    before, _, rest = RESULTS.read_text(encoding="utf-8").partition(f"{heading}\n")
     _, mark, after = rest.partition("\n## ")
-    RESULTS.write_text(f"{before.rstrip()}\n\n{HEADING}\n\n{text.strip()}\n{mark}{after}", encoding="utf-8")
+    RESULTS.write_text(f"{before.rstrip()}\n\n{heading}\n\n{text.strip()}\n{mark}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
