@@ -15,6 +15,11 @@ import numpy as np
 from tensortriage.values.dtype import DType
 
 
+_LEAST_WRITTEN = 2.0**-23
+"""Largest of the numbers in fp16 that stand for anything smaller: onnxconverter-common writes 1e-7 for numbers below it
+(its ``min_positive_val``), which fp16 holds as twice its spacing there. Such a one was up to twice that away."""
+
+
 class CutsOff(enum.Enum):
     """What quantizers cut off."""
 
@@ -104,7 +109,8 @@ class StoredNumbers:
 def _spacing(wide: np.ndarray, dtype: DType) -> np.ndarray:
     """Return the distance of neighbouring numbers of a floating-point type at each value."""
     size = np.maximum(np.abs(np.where(np.isfinite(wide), wide, 0.0)), float(dtype.finfo.smallest_normal))
-    return np.exp2(np.floor(np.log2(size))) * float(dtype.finfo.eps)
+    spacing = np.exp2(np.floor(np.log2(size))) * float(dtype.finfo.eps)
+    return np.where(np.abs(wide) <= _LEAST_WRITTEN, 4 * _LEAST_WRITTEN, spacing) if dtype is DType.FLOAT16 else spacing
 
 
 AS_STORED = StoredNumbers()
