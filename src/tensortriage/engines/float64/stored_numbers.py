@@ -14,7 +14,6 @@ import numpy as np
 
 from tensortriage.values.dtype import DType
 
-
 _LEAST_WRITTEN = 2.0**-23
 """Largest of the numbers in fp16 that stand for anything smaller: onnxconverter-common writes 1e-7 for numbers below it
 (its ``min_positive_val``), which fp16 holds as twice its spacing there. Such a one was up to twice that away."""

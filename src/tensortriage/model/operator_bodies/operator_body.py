@@ -24,6 +24,7 @@ class OperatorBody:
 
     Attributes:
         coarse: As given.
+        owner: Name of the node that the steps are named after.
         nodes: What was written, in order.
         weights: Initializers that the nodes read, made anew.
     """
@@ -31,6 +32,7 @@ class OperatorBody:
     def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec], *, coarse: bool = False) -> None:
         self.coarse = coarse
         self.node = node
+        self.owner = node.name or ""
         self.opset = opset
         self.nodes: list[ir.Node] = []
         self.weights: list[ir.Value] = []

@@ -1,15 +1,22 @@
 """Put bodies in the place of composite nodes; values that the model names keep their names."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
 from onnx import inliner
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies import attention, fused_layers, grouped_attention, products, quantized
-from tensortriage.model.operator_bodies.operator_body import WRITERS, OperatorBody, OperatorBodyMissing, Results
+from tensortriage.model.operator_bodies.operator_body import (
+    WRITERS,
+    OperatorBody,
+    OperatorBodyMissing,
+    Results,
+    Writer,
+)
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
@@ -41,6 +48,25 @@ def with_bodies(model: Model) -> Model:
     return _with_bodies(model, found, coarse=True)
 
 
+def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collection[str]) -> Model:
+    """Return the model with nodes written otherwise, and without those that nothing reads then.
+
+    Args:
+        model: The model; it is not changed.
+        writers: What writes nodes of the standard, by operator.
+        runtime: Operators of ONNX Runtime's own to be written by their bodies.
+    """
+
+    def writer(node: ir.Node) -> Writer | None:
+        if node.domain in STANDARD_DOMAINS:
+            return writers.get(node.op_type)
+        return WRITERS.get(node.op_type) if _is_runtime(node) and node.op_type in runtime else None
+
+    made = _once(model, writer, coarse=False).ir
+    RemoveUnusedNodesPass()(made)
+    return Model.from_ir(made)
+
+
 def _is_runtime(node: ir.Node) -> bool:
     if node.domain == RUNTIME_DOMAIN:
         return node.op_type in WRITERS
@@ -53,21 +79,29 @@ def _with_bodies(model: Model, wanted: Collection[ir.Node], *, coarse: bool) -> 
     kinds = {node.op_identifier() for node in wanted}
     left = len(wanted)
     while True:  # what a body tells of its results may be what the next node lacked
-        model, before = _once(model, kinds, coarse=coarse), left
+        model, before = _once(model, lambda node: _writer(node, kinds), coarse=coarse), left
         left = sum(node.op_identifier() in kinds for node in all_nodes(model.ir))
         if left in (0, before):
             return model
 
 
-def _once(model: Model, kinds: Collection[ir.OperatorIdentifier], *, coarse: bool) -> Model:
+def _writer(node: ir.Node, kinds: Collection[ir.OperatorIdentifier]) -> Writer | None:
+    if node.op_identifier() not in kinds:
+        return None
+    return WRITERS[node.op_type] if _is_runtime(node) else write_standard
+
+
+def _once(model: Model, writer: Callable[[ir.Node], Writer | None], *, coarse: bool) -> Model:
     specs = value_specs(model)
     clone = model.clone()
     names = Names(clone.ir.graph)
     opset = clone.ir.graph.opset_imports.get("", 1)
-    for node in [node for node in all_nodes(clone.ir) if node.op_identifier() in kinds]:
+    for node in list(all_nodes(clone.ir)):
+        if (write := writer(node)) is None:
+            continue
         body = OperatorBody(node, opset, specs, coarse=coarse)
         try:
-            results = WRITERS[node.op_type](body) if _is_runtime(node) else write_standard(body)
+            results = write(body)
         except OperatorBodyMissing:
             continue
         _put(body, results, names)
@@ -89,10 +123,10 @@ def _put(body: OperatorBody, results: Sequence[ir.Value | None], names: Names) -
         olds.append(old)
         news.append(new)
     for index, step in enumerate(body.nodes):
-        step.name = names.fresh(f"{node.name}/{index}")
+        step.name = names.fresh(f"{body.owner}/{index}")
         for value in step.outputs:
             if value not in news:
-                value.name = names.fresh(f"{node.name}/{index}:{step.op_type}")
+                value.name = names.fresh(f"{body.owner}/{index}:{step.op_type}")
     for weight in body.weights:
         weight.name = names.fresh(f"{node.name}/weight")
         graph.register_initializer(weight)

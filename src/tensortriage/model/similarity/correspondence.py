@@ -11,7 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.as_pairs import as_pairs, owner_of
 from tensortriage.model.quantization.qdq import bypass, dequantized, quantizers
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.diff import ModelDiff, diff
@@ -33,6 +35,7 @@ class Correspondence:
     Attributes:
         original: The original, with BatchNormalizations folded where the other has them folded.
         changed: The other, as it is.
+        paired: The other with all its quantizers written as pairs.
         plain: The other in float32 and without quantizers.
         diff: What differs between original and plain.
         relus: Values behind which a quantizer took over the original's Relu.
@@ -40,6 +43,7 @@ class Correspondence:
 
     original: Model
     changed: Model
+    paired: Model
     plain: Model
     diff: ModelDiff
     relus: frozenset[str] = frozenset()
@@ -52,24 +56,29 @@ class Correspondence:
             original: The model taken as right.
             changed: The model made from it.
         """
-        quantized = bool(quantizers(changed.graph)) and not quantizers(original.graph)
+        paired = as_pairs(changed)
+        quantized = bool(quantizers(paired.graph)) and not quantizers(original.graph)
         weights = {}
         if quantized:
-            pairs = (pair for pair in quantizers(changed.graph) if pair.of_weight)
-            weights = {pair.result: dequantized(changed.graph, pair) for pair in pairs}
+            pairs = (pair for pair in quantizers(paired.graph) if pair.of_weight)
+            weights = {pair.result: dequantized(paired.graph, pair) for pair in pairs}
         wide = widened if narrow_nodes(changed) and not narrow_nodes(original) else _as_it_is
-        plain = wide(bypass(changed, weights) if quantized else changed)
+        plain = wide(bypass(paired, weights) if quantized else paired)
         if normalizations(plain.ir) < normalizations(original.ir):
             original = with_folded_norms(original)
         found, relus = diff(original, plain), frozenset[str]()
         if quantized and (relus := _relus_taken_over(original, plain, found)):
-            plain = wide(bypass(changed, weights, relus=relus))
+            plain = wide(bypass(paired, weights, relus=relus))
             found = diff(original, plain)
-        return cls(original, changed, plain, found, relus)
+        return cls(original, changed, paired, plain, found, relus)
 
     def unquantized(self, weights: Mapping[str, np.ndarray]) -> Model:
         """Return the other model without its quantizers, with weights in their place and the Relus they took over."""
-        return bypass(self.changed, weights, relus=self.relus)
+        return bypass(self.paired, weights, relus=self.relus)
+
+    def in_file(self, name: str) -> Node:
+        """Return the node of the other, as it is, that a node of its form in pairs belongs to."""
+        return owner_of(self.changed.graph, name) or self.paired.graph.node(name)
 
     @cached_property
     def typed(self) -> Mapping[str, Precision]:
@@ -115,10 +124,10 @@ class Correspondence:
         original stands for it then. So a weight that is not found by what reads it is looked for by its numbers.
         """
         found, graph = {}, self.original.graph
-        for pair in quantizers(self.changed.graph):
+        for pair in quantizers(self.paired.graph):
             if not pair.of_weight:
                 continue
-            now = dequantized(self.changed.graph, pair)
+            now = dequantized(self.paired.graph, pair)
             before = self.constants.get(pair.result, "")
             if before and graph.constants[before].shape == now.shape and _is_kin(graph.weight(before), now):
                 found[pair.result] = graph.weight(before)

@@ -26,7 +26,7 @@ from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import bypass, is_quantized, quantizers
+from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 
 QUESTION = "how much of the signal does rounding cost?"
@@ -76,7 +76,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         names = ", ".join(f"'{each.node.name}'" for each in rounding[:best][:3])
         more = f" and {best - 3} more" if best > 3 else ""
         tried = f"; without the quantizer{'s' * (best > 1)} at {names}{more} it falls to {say(gains[best])}"
-    culprits = [_culprit(inv, file, fed, each) for each in costs[:_NAMED]]
+    culprits = [_culprit(inv, beside, fed, each) for each in costs[:_NAMED]]
     first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
     inv.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
@@ -143,12 +143,14 @@ def _excluded(file: Model, costs: Sequence[RoundingCost]) -> Model | None:
     return bypass(file, {}, only=names) if len(names) == len(costs) else None
 
 
-def _culprit(inv: Investigation, file: Model, feed: Feed, cost: RoundingCost) -> Culprit:
+def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: RoundingCost) -> Culprit:
     """Return an op that costs much as a culprit, with what is the matter with its values."""
     node = cost.node
     does = "rounds its weights, which alone costs" if cost.of_weight else "rounds its values, which alone costs"
     reason = f"{does} {say(cost.error)}"
-    if not cost.of_weight and node.op_type == "QuantizeLinear" and (told := _spread(inv, file, feed, node.inputs)):
+    steps = (each for each in beside.paired.graph.nodes if is_quantizer(each, "QuantizeLinear"))
+    quantizer = next((each for each in steps if beside.in_file(each.name).name == node.name), None)
+    if not cost.of_weight and quantizer and (told := _spread(inv, beside.paired, feed, quantizer.inputs)):
         reason += f": {told}"
     return Culprit(node.name, node.op_type, node.outputs[0], influence=cost.error, reason=reason)
 

@@ -52,7 +52,7 @@ def of_other_weights(
     Raises:
         EngineError: When the reference cannot run a model.
     """
-    graph = beside.changed.graph
+    graph = beside.paired.graph
     away = {pair.result: share for pair in quantizers(graph) if (share := _beyond(graph, pair, weights)) > 0.0}
     if not away:
         inv.answered(QUESTION, "yes: all are within a step of them")
@@ -82,7 +82,7 @@ def of_other_weights(
         away, explained = {name: away[name] for name in moves}, LEAST_BLAMED
         makes = f"make an error of {say(own[output])} at output '{output}', of {say(before.get(output, own[output]))}"
     ordered = sorted(away.items(), key=lambda item: (item[0] not in moves, -item[1]))
-    culprits = [_culprit(graph, name, share, moves.get(name, ())) for name, share in ordered]
+    culprits = [_culprit(beside, name, share, moves.get(name, ())) for name, share in ordered]
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     target, reference = str(beside.changed.path), str(inv.question.reference)
@@ -109,7 +109,7 @@ def _beyond_rounding(
 
     They do not where two weights were rescaled together, to share the range of integers between them.
     """
-    graph, golden = beside.changed.graph, inv.golden_outputs(feed)
+    graph, golden = beside.paired.graph, inv.golden_outputs(feed)
     pairs = {pair.result: pair for pair in quantizers(graph)}
     there = {name: dequantized(graph, pairs[name]) for name in away if weights[name].ndim < 2}  # biases, in fine steps
     rounded: dict[str, np.ndarray] = {}
@@ -159,10 +159,12 @@ def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) ->
     return max(beyond_a_step(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1)) for axis in (0, was.ndim - 1))
 
 
-def _culprit(graph: Graph, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
+def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
     """Return the op that reads a weight."""
-    user = next(iter(graph.consumers(value)), None) or graph.producer(value)
-    assert user is not None
+    graph = beside.paired.graph
+    reader = next(iter(graph.consumers(value)), None) or graph.producer(value)
+    assert reader is not None
+    user = beside.in_file(reader.name)
     where = "all its rows or columns" if share == 1.0 else f"{share:.0%} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
     if moves:

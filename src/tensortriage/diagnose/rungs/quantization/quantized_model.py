@@ -67,7 +67,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     beside = evidence.beside
     if beside is None:
         return None
-    changed = beside.changed
+    changed = beside.paired
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
@@ -87,7 +87,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
-            return against_itself(inv, changed, plain, feed, misfits, before, len(pairs))
+            return against_itself(inv, beside, plain, feed, misfits, before, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
         return None
@@ -104,7 +104,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
                 return Answer(other)
     except EngineError:  # nothing more is known
         pass
-    answer = guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
+    answer = guilty_pairs(inv, beside, feed, misfits, before, len(pairs))
     try:
         other = None if answer.verdict else others()
     except EngineError:
@@ -114,7 +114,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 def against_itself(
     inv: Investigation,
-    changed: Model,
+    beside: Correspondence,
     plain: Model,
     feed: Feed,
     misfits: Sequence[QuantizerMisfit],
@@ -126,14 +126,16 @@ def against_itself(
     That is done where most of the difference to the reference's model goes with the quantizers.
     """
     of_plain = inv.about(inv.question.on_model(plain))
-    answer = guilty_pairs(of_plain, changed, feed, misfits, output_errors(of_plain, changed, feed), count)
+    answer = guilty_pairs(of_plain, beside, feed, misfits, output_errors(of_plain, beside.paired, feed), count)
     verdict, fitting = answer.verdict, answer.findings.get("calibrated")
     if verdict is None or fitting is None:
         return None
     after = output_errors(inv, fitting.model, feed)[fitting.output]
     fitting = dataclasses.replace(fitting, before=before[fitting.output], after=after)
     words = "; compared with the same model without quantizers, whose weights are not the reference's"
-    verdict = dataclasses.replace(verdict, summary=verdict.summary + words, next=(inspect_command(inv, changed),))
+    verdict = dataclasses.replace(
+        verdict, summary=verdict.summary + words, next=(inspect_command(inv, beside.changed),)
+    )
     return Answer(verdict, Findings(calibrated=fitting))
 
 
@@ -145,13 +147,14 @@ def inspect_command(inv: Investigation, changed: Model) -> str:
 
 def guilty_pairs(
     inv: Investigation,
-    changed: Model,
+    beside: Correspondence,
     feed: Feed,
     misfits: Sequence[QuantizerMisfit],
     errors: Mapping[str, float],
     count: int,
 ) -> Answer:
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
+    changed = beside.paired
     output = max(errors, key=lambda name: errors[name])
     before = after = errors[output]
     better = repaired(changed, misfits) if misfits else changed
@@ -161,7 +164,7 @@ def guilty_pairs(
     if not is_decisive(explained):
         known = f"all {count} quantizers fit the values they quantize"
         if misfits:
-            worst = misfits[0].pair.quantize or misfits[0].pair.dequantize
+            worst = beside.in_file(misfits[0].pair.quantize or misfits[0].pair.dequantize).name
             known = f"{len(misfits)} of {count} quantizers could fit better, '{worst}' most"
             known += f", which explains {explained:.0%}"
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
@@ -172,7 +175,7 @@ def guilty_pairs(
     largest = max(influence.values())
     named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]
     named = sorted(named or misfits[:1], key=lambda m: -influence.get(m.pair.result, 0.0))
-    culprits = [culprit_of(changed.graph, misfit, influence.get(misfit.pair.result)) for misfit in named]
+    culprits = [culprit_of(beside, misfit, influence.get(misfit.pair.result)) for misfit in named]
     first = culprits[0]
     inv.answered(
         QUESTION,
@@ -184,7 +187,7 @@ def guilty_pairs(
     )
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     falls = f"the error of output '{output}' falls from {say(before)} to {say(after)}"
-    reference = str(inv.question.reference)
+    reference, file = str(inv.question.reference), str(beside.changed.path)
     verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
         blamed(explained),
@@ -192,8 +195,8 @@ def guilty_pairs(
         f"{'these' if others else 'it'} calibrated on these inputs {falls}",
         culprits=culprits,
         next=[
-            inspect_command(inv, changed),
-            inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
+            inspect_command(inv, beside.changed),
+            inv.command("run", "--reference", reference, "--target", reference, "--target-model", file),
         ],
     )
     return Answer(verdict, Findings(calibrated=Calibrated(better, output, before, after)))
@@ -203,7 +206,7 @@ def judged(
     inv: Investigation, beside: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
-    graph = beside.changed.graph
+    graph = beside.paired.graph
     pairs = quantizers(graph)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
     inner = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
@@ -298,10 +301,10 @@ def harm(
     return errors
 
 
-def culprit_of(graph: Graph, misfit: QuantizerMisfit, influence: float | None) -> Culprit:
+def culprit_of(beside: Correspondence, misfit: QuantizerMisfit, influence: float | None) -> Culprit:
     """Return a misfit as culprit: its QuantizeLinear, or the DequantizeLinear of a weight."""
     pair, fit = misfit.pair, misfit.fit
-    node = graph.node(pair.quantize or pair.dequantize)
+    node = beside.in_file(pair.quantize or pair.dequantize)
     return Culprit(
         node.name,
         node.op_type,
