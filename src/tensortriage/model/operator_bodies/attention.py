@@ -11,61 +11,105 @@ NEVER = float(np.finfo(np.float32).min)
 
 @body_of("MultiHeadAttention")
 def multi_head_attention(body: OperatorBody) -> Results:
-    """Write attention whose query, key and value were projected before; packed forms are refused."""
-    query, key, value = body.inputs(3)
+    """Write attention whose query, key and value were projected before, apart or packed into one tensor.
+
+    Shared buffers of past and present, beams, and scores as a result are refused.
+    """
     refuse_if(any(body.input(index) is not None for index in (8, 9)) or body.wants(3))
     heads = int(body.attribute("num_heads", 0))
-    size = body.size(query, 2)
-    rows = [_with_bias(body, part, index, size) for index, part in enumerate((query, key, value))]
+    given = _apart(body)
+    size = body.size(given[0], 2)
+    rows = [_with_bias(body, part, index, size) for index, part in enumerate(given)]
     split = [split_heads(body, part, heads) for part in rows]
     keys, values = (_after(body, body.input(6 + index), split[1 + index]) for index in range(2))
-    scores = _masked(body, _scores(body, split[0], keys), body.input(4))
+    scores = _masked(body, scores_of(body, split[0], keys), body.input(4))
     result = _result(body, body.plus(scores, 5), values, keys)
     return (result, keys if body.wants(1) else None, values if body.wants(2) else None)
 
 
 @body_of("Attention")
 def attention(body: OperatorBody) -> Results:
-    """Write attention with its projection; heads of several sizes and rotary positions are refused."""
+    """Write attention with its projection; rotary positions and shared buffers of past and present are refused."""
     x, weight = body.inputs(2)
     refuse_if(bool(body.attribute("do_rotary", 0)) or body.input(6) is not None)
-    refuse_if(body.attribute("qkv_hidden_sizes", None) is not None)
-    heads = int(body.attribute("num_heads", 0))
-    size = body.known_size(weight, 1) // 3
     projected = body.plus(body.op("MatMul", x, weight), 2)
-    split = [split_heads(body, body.part(projected, k * size, (k + 1) * size, -1), heads) for k in range(3)]
-    past = body.input(4)
-    pasts = [None if past is None else body.squeeze(body.part(past, k, k + 1, 0), 0) for k in range(2)]
+    return projected_attention(body, projected, body.known_size(weight, 1), mask=3, past=4, bias=5)
+
+
+def projected_attention(
+    body: OperatorBody, projected: ir.Value, width: int, *, mask: int, past: int, bias: int | None
+) -> Results:
+    """Write attention of query, key and value that lie behind each other.
+
+    Args:
+        body: Where it is written.
+        projected: ``[batch, length, width]``.
+        width: Of all three.
+        mask: The input that is the mask.
+        past: The input that is keys and values of the past.
+        bias: The input that is added to the scores; None for an operator without.
+    """
+    heads = int(body.attribute("num_heads", 0))
+    split = [split_heads(body, part, heads) for part in thirds(body, projected, width)]
+    before = body.input(past)
+    pasts = [None if before is None else body.squeeze(body.part(before, k, k + 1, 0), 0) for k in range(2)]
     keys, values = (_after(body, pasts[k], split[1 + k]) for k in range(2))
-    scores = _masked(body, _scores(body, split[0], keys), body.input(3))
-    result = _result(body, body.plus(scores, 5), values, keys)
+    scores = _masked(body, scores_of(body, split[0], keys), body.input(mask))
+    result = _result(body, scores if bias is None else body.plus(scores, bias), values, keys)
     present = None
     if body.wants(1):
         present = body.op("Concat", body.unsqueeze(keys, 0), body.unsqueeze(values, 0), axis=0)
     return (result, present)
 
 
+def thirds(body: OperatorBody, projected: ir.Value, width: int) -> list[ir.Value]:
+    """Return query, key and value from the last axis, whose sizes the node may name."""
+    sizes = list(body.attribute("qkv_hidden_sizes", None) or [width // 3] * 3)
+    ends = [sum(sizes[: k + 1]) for k in range(3)]
+    return [body.part(projected, end - size, end, -1) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _apart(body: OperatorBody) -> list[ir.Value]:
+    """Return query, key and value, of which those that are packed have five axes: the fourth tells them apart."""
+    query, key, value = needed(body.input(0)), body.input(1), body.input(2)
+    if key is None:
+        return [_of_packed(body, query, k) for k in range(3)]
+    if value is None:
+        return [query, *(_of_packed(body, key, k) for k in range(2))]
+    return [query, key, value]
+
+
+def _of_packed(body: OperatorBody, packed: ir.Value, index: int) -> ir.Value:
+    one = body.squeeze(body.part(packed, index, index + 1, 3), 3)
+    return body.op("Reshape", one, body.integers(0, 0, -1))
+
+
 @body_of("RotaryEmbedding")
 def rotary_embedding(body: OperatorBody) -> Results:
     """Write rotary positions on ``[batch, length, hidden]`` or ``[batch, heads, length, size]``.
 
-    Pairs are ``(i, i + size / 2)``, or neighbours where interleaved (Su et al., 2021). Rotation of a part of a head,
-    and one offset in the place of positions, are refused.
+    Pairs are ``(i, i + size / 2)``, or neighbours where interleaved (Su et al., 2021). Positions may be one offset; the
+    last numbers of a head may stay as they are. Packed batches are refused.
     """
     x, positions, cosines, sines = body.inputs(4)
-    refuse_if(bool(body.attribute("rotary_embedding_dim", 0) or body.attribute("is_packed_batching", 0)))
-    refuse_if(len(body.shape_of(positions)) != 2)
+    refuse_if(bool(body.attribute("is_packed_batching", 0)))
     size = 2 * body.known_size(cosines, 1)
-    rank = body.rank(x, 3)
-    heads = x if rank == 4 else _by_size(body, x, size)
+    rank, some = body.rank(x, 3), int(body.attribute("rotary_embedding_dim", 0))
+    count = int(body.attribute("num_heads", 0))
+    refuse_if(rank != 4 and bool(some) and not count)
+    heads = x if rank == 4 else split_heads(body, x, count) if some else _by_size(body, x, size)
+    if len(body.shape_of(positions)) == 1:
+        positions = body.unsqueeze(body.op("Add", upto(body, body.size(heads, 2)), positions), 0)
     turned = rotated(
         body,
-        heads,
+        body.part(heads, 0, size, 3) if some else heads,
         body.unsqueeze(body.op("Gather", cosines, positions), 1),
         body.unsqueeze(body.op("Gather", sines, positions), 1),
         size=size,
         interleaved=bool(body.attribute("interleaved", 0)),
     )
+    if some:
+        turned = body.op("Concat", turned, body.part(heads, size, 2**31, 3), axis=3)
     return (turned if rank == 4 else joined(body, turned),)
 
 
@@ -109,9 +153,9 @@ def _with_bias(body: OperatorBody, part: ir.Value, index: int, size: ir.Value) -
     return body.op("Add", part, body.part(bias, start, body.op("Add", start, size) if index < 2 else 2**31, 0))
 
 
-def split_heads(body: OperatorBody, x: ir.Value, heads: int) -> ir.Value:
+def split_heads(body: OperatorBody, x: ir.Value, heads: int, *, rank: int = 0) -> ir.Value:
     """Write ``[batch, length, hidden]`` as ``[batch, heads, length, size]``; four axes stay."""
-    if body.rank(x, 3) == 4:
+    if (rank or body.rank(x, 3)) == 4:
         return x
     return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, heads, -1)), perm=[0, 2, 1, 3])
 
@@ -124,7 +168,8 @@ def _after(body: OperatorBody, past: ir.Value | None, now: ir.Value) -> ir.Value
     return now if past is None else body.op("Concat", past, now, axis=2)
 
 
-def _scores(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
+def scores_of(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
+    """Write the scaled products of queries and keys."""
     product = body.op("MatMul", query, body.op("Transpose", keys, perm=[0, 1, 3, 2]))
     if scale := body.attribute("scale", 0.0):
         return body.op("Mul", product, body.constant(scale))
@@ -133,14 +178,46 @@ def _scores(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
 
 
 def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """Write what a mask of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``, takes off the scores."""
+    """Write what a mask takes off the scores.
+
+    It is of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``; or tells of each row how many keys count,
+    perhaps followed by the first one that does, ``[batch]`` or ``[2 * batch]``.
+    """
     if mask is None:
         return scores
     rank = len(body.shape_of(mask))
-    refuse_if(rank not in (2, 3))
+    refuse_if(rank not in (1, 2, 3))
+    if rank == 1:
+        mask, rank = _counted(body, scores, mask), 2
     away = body.op("Sub", body.constant(1), body.op("Cast", mask, to=int(ir.DataType.FLOAT)))
     off = body.op("Mul", away, body.constant(body.attribute("mask_filter_value", -10000.0)))
     return body.op("Add", scores, body.unsqueeze(off, *((1, 2) if rank == 2 else (1,))))
+
+
+def _counted(body: OperatorBody, scores: ir.Value, mask: ir.Value) -> ir.Value:
+    """Return a mask ``[batch, keys]`` from bounds.
+
+    Which bounds there are is decided where it runs: what is not given starts at the first key. Where the bounds of
+    packed rows follow, ``[3 * batch + 2]``, only the counts are looked at, which come first.
+    """
+    wide = int(ir.DataType.INT64)
+    bounds = body.op("Cast", mask, to=wide)
+    rows, count = body.size(scores, 0), body.size(mask, 0)
+    places = body.unsqueeze(upto(body, body.size(scores, 3)), 0)
+    ends = body.unsqueeze(body.part(bounds, 0, rows, 0), 1)
+    twice = body.op("Equal", count, body.op("Add", rows, rows))
+    first = body.op("Where", twice, rows, body.integers(0))
+    starts = body.op("Mul", body.part(bounds, first, body.op("Add", first, rows), 0), body.op("Cast", twice, to=wide))
+    inside = body.op(
+        "And", body.op("Less", places, ends), body.op("Not", body.op("Less", places, body.unsqueeze(starts, 1)))
+    )
+    return body.op("Cast", inside, to=int(ir.DataType.INT32))
+
+
+def upto(body: OperatorBody, count: ir.Value) -> ir.Value:
+    """Return 0, 1, ... below a number, which is a vector of one element."""
+    zero, one = (body.constant(number, np.int64) for number in (0, 1))
+    return body.op("Range", zero, body.squeeze(count, 0), one)
 
 
 def _result(body: OperatorBody, scores: ir.Value, values: ir.Value, keys: ir.Value) -> ir.Value:

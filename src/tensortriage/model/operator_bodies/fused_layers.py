@@ -28,12 +28,16 @@ def bias_gelu(body: OperatorBody) -> Results:
 
 @body_of("FastGelu")
 def fast_gelu(body: OperatorBody) -> Results:
+    """Write the approximation of Gelu by Tanh, of the input or of input plus bias."""
+    return (tanh_gelu(body, body.plus(needed(body.input(0)), 1)),)
+
+
+def tanh_gelu(body: OperatorBody, x: ir.Value) -> ir.Value:
     """Write the approximation of Gelu by Tanh."""
-    x = body.plus(needed(body.input(0)), 1)
     cube = body.op("Mul", body.op("Mul", x, x), x)
     inner = body.op("Add", x, body.op("Mul", cube, body.constant(0.044715)))
     curve = body.op("Tanh", body.op("Mul", inner, body.constant(_TANH_SCALE)))
-    return (body.op("Mul", body.op("Mul", x, body.constant(0.5)), body.op("Add", curve, body.constant(1))),)
+    return body.op("Mul", body.op("Mul", x, body.constant(0.5)), body.op("Add", curve, body.constant(1)))
 
 
 @body_of("QuickGelu")
@@ -74,8 +78,34 @@ def rms_normalization(body: OperatorBody) -> Results:
 @body_of("EmbedLayerNormalization")
 def embed_layer_normalization(body: OperatorBody) -> Results:
     """Write the sum of word, position and segment embeddings, normalized, and how many places of a row count."""
-    ids, words, positions, scale, offset = (needed(body.input(index)) for index in (0, 2, 3, 5, 6))
-    segments, table, mask, places = (body.input(index) for index in (1, 4, 7, 8))
+    words, positions, scale, offset = (needed(body.input(index)) for index in (2, 3, 5, 6))
+    tables = (words, positions, body.input(4))
+    return embedded(body, tables, (scale, offset), mask=body.input(7), places=body.input(8))
+
+
+def embedded(
+    body: OperatorBody,
+    tables: tuple[ir.Value, ir.Value, ir.Value | None],
+    norm: tuple[ir.Value, ir.Value],
+    *,
+    mask: ir.Value | None,
+    places: ir.Value | None,
+) -> tuple[ir.Value, ir.Value | None, ir.Value | None]:
+    """Write embeddings of the ids and segments that are the first inputs.
+
+    Args:
+        body: Where it is written.
+        tables: Of words, positions and segments.
+        norm: Scale and offset.
+        mask: Of ones and zeros.
+        places: Positions; None for one after the other.
+
+    Returns:
+        The normalized sum, how many places of a row count, and the sum, each where the node asks for it.
+    """
+    words, positions, table = tables
+    scale, offset = norm
+    ids, segments = needed(body.input(0)), body.input(1)
     total = body.op("Gather", words, ids)
     if places is None:
         total = body.op("Add", total, body.part(positions, 0, body.size(ids, 1), 0))

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
 
-_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _WITHOUT_PARAMETERS = ("Relu", "Sigmoid", "Tanh")
 _INT8_ACTIVATIONS = 4
 """``accuracy_level`` of MatMulNBits from which a kernel may round activations to int8."""
@@ -15,11 +15,14 @@ _INT8_ACTIVATIONS = 4
 
 @body_of("FusedMatMul", "TransposeMatMul")
 def fused_matmul(body: OperatorBody) -> Results:
-    """Write ``alpha * A' B'``, the last two axes of each exchanged where asked; batch axes stay, or it is refused."""
-    refuse_if(bool(body.attribute("transBatchA", 0) or body.attribute("transBatchB", 0)))
+    """Write ``alpha * A' B'``, where asked with the last two axes exchanged, or the first of all behind the batch."""
+    given = [
+        _from_batch(body, value) if body.attribute(name, 0) else value
+        for value, name in zip(body.inputs(2), ("transBatchA", "transBatchB"), strict=True)
+    ]
     first, other = (
-        _exchanged(body, value) if body.attribute(name, 0) else value
-        for value, name in zip(body.inputs(2), ("transA", "transB"), strict=True)
+        _exchanged(body, value, needed(body.input(index))) if body.attribute(name, 0) else value
+        for index, (value, name) in enumerate(zip(given, ("transA", "transB"), strict=True))
     )
     product = body.op("MatMul", first, other)
     alpha = body.attribute("alpha", 1.0)
@@ -31,8 +34,8 @@ def fused_convolution(body: OperatorBody) -> Results:
     """Write a convolution, what is added to it, and its activation."""
     x, weight = body.inputs(2)
     bias = body.input(2)
-    y = body.op("Conv", x, weight, *([bias] if bias is not None else []), **body.given(*_CONVOLUTION))
-    return (_activated(body, body.plus(y, 3), list(body.attribute("activation_params", ()))),)
+    y = body.op("Conv", x, weight, *([bias] if bias is not None else []), **body.given(*CONVOLUTION))
+    return (activated(body, body.plus(y, 3), list(body.attribute("activation_params", ()))),)
 
 
 @body_of("FusedGemm")
@@ -40,7 +43,7 @@ def fused_gemm(body: OperatorBody) -> Results:
     """Write Gemm and its activation."""
     inputs = [value for index in range(3) if (value := body.input(index)) is not None]
     product = body.op("Gemm", *inputs, **body.given("alpha", "beta", "transA", "transB"))
-    return (_activated(body, product, [*body.given("activation_alpha", "activation_beta").values()]),)
+    return (activated(body, product, [*body.given("activation_alpha", "activation_beta").values()]),)
 
 
 @body_of("MatMulNBits")
@@ -117,14 +120,21 @@ def _array(value: ir.Value) -> np.ndarray:
     return found
 
 
-def _exchanged(body: OperatorBody, value: ir.Value) -> ir.Value:
-    axes = list(range(len(body.shape_of(value))))
+def _from_batch(body: OperatorBody, value: ir.Value) -> ir.Value:
+    """Return a tensor whose first axis is the last but one."""
+    rank = len(body.shape_of(value))
+    return body.op("Transpose", value, perm=[*range(1, rank - 1), 0, rank - 1])
+
+
+def _exchanged(body: OperatorBody, value: ir.Value, like: ir.Value) -> ir.Value:
+    axes = list(range(len(body.shape_of(like))))
     refuse_if(len(axes) < 2)
     axes[-2:] = axes[-1], axes[-2]
     return body.op("Transpose", value, perm=axes)
 
 
-def _activated(body: OperatorBody, y: ir.Value, parameters: list[float]) -> ir.Value:
+def activated(body: OperatorBody, y: ir.Value, parameters: list[float]) -> ir.Value:
+    """Write the activation that a node names, with its parameters; an unknown one is refused."""
     kind = body.attribute("activation", "")
     if not kind or kind in _WITHOUT_PARAMETERS:
         return body.op(kind, y) if kind else y

@@ -18,8 +18,8 @@ def of_standard(body: OperatorBody) -> Results:
 @body_of("QLinearAdd", "QLinearMul")
 def of_two(body: OperatorBody) -> Results:
     """Write a sum or a product of two quantized tensors."""
-    result = body.op(body.node.op_type.removeprefix("QLinear"), _real(body, 0), _real(body, 3))
-    return (_stored(body, result, 6),)
+    result = body.op(body.node.op_type.removeprefix("QLinear"), real(body, 0), real(body, 3))
+    return (stored(body, result, 6),)
 
 
 @body_of("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
@@ -31,39 +31,56 @@ def of_one(body: OperatorBody) -> Results:
         attributes = {"alpha": body.attribute("alpha", 0.01)}
     elif kind == "Softmax":
         attributes = {"axis": _softmax_axis(body)}
-    return (_stored(body, body.op(kind, _real(body, 0), **attributes), 3),)
+    return (stored(body, body.op(kind, real(body, 0), **attributes), 3),)
 
 
 @body_of("QLinearGlobalAveragePool", "QLinearAveragePool")
 def of_pool(body: OperatorBody) -> Results:
-    """Write an average over windows; channels in the last place are refused."""
-    refuse_if(bool(body.attribute("channels_last", 0)))
+    """Write an average over windows of an image, whose channels may be last."""
     kind = body.node.op_type.removeprefix("QLinear")
     names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
-    return (_stored(body, body.op(kind, _real(body, 0), **body.given(*names)), 3),)
+    x, last = real(body, 0), bool(body.attribute("channels_last", 0))
+    rank = body.rank(needed(body.input(0)), 4)
+    y = body.op(
+        kind, body.op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]) if last else x, **body.given(*names)
+    )
+    return (stored(body, body.op("Transpose", y, perm=[0, *range(2, rank), 1]) if last else y, 3),)
 
 
 @body_of("QLinearConcat")
 def of_many(body: OperatorBody) -> Results:
     """Write quantized tensors one after the other, in one scale."""
     starts = range(2, len(body.node.inputs), 3)
-    whole = body.op("Concat", *(_real(body, start) for start in starts), axis=body.attribute("axis", 0))
-    return (_stored(body, whole, 0),)
+    whole = body.op("Concat", *(real(body, start) for start in starts), axis=body.attribute("axis", 0))
+    return (stored(body, whole, 0),)
 
 
 @body_of("QGemm")
 def of_gemm(body: OperatorBody) -> Results:
-    """Write Gemm of quantized tensors, its bias in the scale of the products; scales for each column are refused."""
+    """Write Gemm of quantized tensors, its bias in the scale of the products; scales may be one for each column."""
     scale = needed(body.input(4))
-    refuse_if(any(size != 1 for size in body.shape_of(scale)))
-    first, other = _real(body, 0), _real(body, 3)
+    first, other = real(body, 0), _columns(body)
     inputs = [first, other]
     if (bias := body.input(6)) is not None:
         step = body.op("Mul", needed(body.input(1)), scale)
         inputs.append(body.op("Mul", body.op("Cast", bias, to=int(ir.DataType.FLOAT)), step))
     given = {name: body.attribute(name, 0) for name in ("transA", "transB")}
     result = body.op("Gemm", *inputs, **given, alpha=body.attribute("alpha", 1.0))
-    return (result if body.input(7) is None else _stored(body, result, 7),)
+    return (result if body.input(7) is None else stored(body, result, 7),)
+
+
+def _columns(body: OperatorBody) -> ir.Value:
+    """Return the real numbers of the weight of QGemm; before opset 13 no standard operator has several scales."""
+    numbers, scale, zero = needed(body.input(3)), needed(body.input(4)), body.input(5)
+    if all(size == 1 for size in body.shape_of(scale)):
+        return real(body, 3)
+    wide, places = int(ir.DataType.FLOAT), (1,) if body.attribute("transB", 0) else ()
+    found = body.op("Cast", numbers, to=wide)
+    if zero is not None:
+        offset = body.op("Cast", zero, to=wide)
+        several = any(size != 1 for size in body.shape_of(zero))
+        found = body.op("Sub", found, body.unsqueeze(offset, *places) if places and several else offset)
+    return body.op("Mul", found, body.unsqueeze(scale, *places) if places else scale)
 
 
 @body_of("DynamicQuantizeMatMul")
@@ -96,12 +113,12 @@ def _integer_product(
     return body.op("Mul", whole, body.op("Mul", step, scale))
 
 
-def _real(body: OperatorBody, start: int) -> ir.Value:
+def real(body: OperatorBody, start: int) -> ir.Value:
     """Return the real numbers of the quantized tensor at an input, whose scale and zero point follow it."""
     return body.op("DequantizeLinear", *_triple(body, needed(body.input(start)), start + 1))
 
 
-def _stored(body: OperatorBody, result: ir.Value, start: int) -> ir.Value:
+def stored(body: OperatorBody, result: ir.Value, start: int) -> ir.Value:
     """Return a result in the scale and zero point that are at two inputs."""
     return body.op("QuantizeLinear", *_triple(body, result, start))
 

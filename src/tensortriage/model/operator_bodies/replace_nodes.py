@@ -9,7 +9,19 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies import attention, fused_layers, grouped_attention, products, quantized
+from tensortriage.model.operator_bodies import (
+    attention,
+    convolutions,
+    fused_layers,
+    fused_products,
+    grouped_attention,
+    image_layers,
+    packed_attention,
+    products,
+    quantized,
+    quantized_layers,
+    standard_names,
+)
 from tensortriage.model.operator_bodies.operator_body import (
     WRITERS,
     OperatorBody,
@@ -20,12 +32,17 @@ from tensortriage.model.operator_bodies.operator_body import (
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
-SOURCES = (attention, fused_layers, grouped_attention, products, quantized)
+SOURCES = (
+    attention, convolutions, fused_layers, fused_products, grouped_attention, image_layers, packed_attention, products,
+    quantized, quantized_layers, standard_names,
+)  # fmt: skip
 """The modules that fill the table of writers."""
 COMPOSITE = ("Attention", "SoftmaxCrossEntropyLoss")
 """Operators of several steps that round, which the engine ``float64`` computes in one."""
 
 RUNTIME_DOMAIN = "com.microsoft"
+LAYOUT_DOMAINS = {"com.microsoft.nchwc": "nchwc", "com.ms.internal.nhwc": "nhwc"}
+"""Domains of ONNX Runtime for operators on another layout, and how the table of writers begins their names."""
 _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
 """Operators of ONNX Runtime that it keeps in the standard domain."""
 
@@ -60,7 +77,7 @@ def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collec
     def writer(node: ir.Node) -> Writer | None:
         if node.domain in STANDARD_DOMAINS:
             return writers.get(node.op_type)
-        return WRITERS.get(node.op_type) if _is_runtime(node) and node.op_type in runtime else None
+        return WRITERS.get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None
 
     made = _once(model, writer, coarse=False).ir
     RemoveUnusedNodesPass()(made)
@@ -68,9 +85,14 @@ def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collec
 
 
 def _is_runtime(node: ir.Node) -> bool:
-    if node.domain == RUNTIME_DOMAIN:
-        return node.op_type in WRITERS
+    if node.domain == RUNTIME_DOMAIN or node.domain in LAYOUT_DOMAINS:
+        return _key(node) in WRITERS
     return node.op_type in _RUNTIME_IN_STANDARD and node.domain in STANDARD_DOMAINS
+
+
+def _key(node: ir.Node) -> str:
+    layout = LAYOUT_DOMAINS.get(node.domain)
+    return node.op_type if layout is None else f"{layout}.{node.op_type}"
 
 
 def _with_bodies(model: Model, wanted: Collection[ir.Node], *, coarse: bool) -> Model:
@@ -88,7 +110,7 @@ def _with_bodies(model: Model, wanted: Collection[ir.Node], *, coarse: bool) -> 
 def _writer(node: ir.Node, kinds: Collection[ir.OperatorIdentifier]) -> Writer | None:
     if node.op_identifier() not in kinds:
         return None
-    return WRITERS[node.op_type] if _is_runtime(node) else write_standard
+    return WRITERS[_key(node)] if _is_runtime(node) else write_standard
 
 
 def _once(model: Model, writer: Callable[[ir.Node], Writer | None], *, coarse: bool) -> Model:

@@ -15,6 +15,7 @@ from onnx_ir.schemas import OpSignature, Parameter
 from tensortriage.model.ir.attributes import bodies, constant_tensor
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
+from tensortriage.model.shape_inference.runtime_types import runtime_results
 from tensortriage.values.spec import ValueSpec
 
 _FLOAT = ir.TensorType(ir.DataType.FLOAT)
@@ -30,21 +31,6 @@ DEFAULT_TYPES = {
 """Output types where the attribute that names them is absent."""
 
 _LIKE_INPUT = frozenset({"Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"})
-
-_LIKE_FIRST_INPUT = frozenset(
-    {
-        "BiasAdd", "BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention",
-        "MatMulNBits", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding", "SimplifiedLayerNormalization",
-        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
-    }
-)  # fmt: skip
-"""Operators of ONNX Runtime (domain com.microsoft) whose results have the type of their first input."""
-
-_LIKE_OPERAND = {"DequantizeLinear": 1, "QuantizeLinear": 2}
-"""The operand that has the type of the result: scale, and zero point, of quantizers in that domain."""
-
-_IN_STANDARD = "SimplifiedLayerNormalization"
-"""One of them, which ONNX Runtime keeps in the standard domain."""
 
 Types = dict[ir.Value, ir.TypeProtocol]
 
@@ -140,11 +126,8 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
 def _by_schema(
     node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
 ) -> list[ir.TypeProtocol | None]:
-    if node.domain == "com.microsoft" and node.op_type in _LIKE_OPERAND:
-        operand = _LIKE_OPERAND[node.op_type]
-        return [fed[operand] if operand < len(fed) else None]
-    if node.op_type in _LIKE_FIRST_INPUT and (node.domain == "com.microsoft" or node.op_type == _IN_STANDARD):
-        return [fed[0] if fed else None] * len(node.outputs)
+    if (made := runtime_results(node, fed)) is not None:
+        return made
     schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))
     if schema is None:
         return []

@@ -65,6 +65,9 @@ def _infer(model: Model) -> tuple[ValueSpec, ...]:
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param.startswith(_INVENTED):
                 dim.ClearField("dim_param")
+    imported = {opset.domain for opset in proto.opset_import}
+    for domain in {node.domain for node in proto.graph.node} - imported - {"", "ai.onnx"}:
+        proto.opset_import.add(domain=domain, version=1)  # ONNX Runtime runs such files, inference refuses all of them
     result = infer_shapes(to_bytes(proto))
     if result is None:
         return ()

@@ -1,0 +1,214 @@
+"""Bodies of operators that ONNX Runtime has no CPU kernel for, against their formulas or other operators of it."""
+
+import math
+
+import numpy as np
+import onnx
+import pytest
+
+from runtime_operators import fed, written
+from tensortriage.engines.float64.engine import Float64Engine
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+
+
+def own(text, path, opset=17, **feed):
+    model = written(text, opset)
+    onnx.save(model, path)
+    given = {**fed(model), **feed}
+    return given, Float64Engine().compile(path, {}).run(given)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def fast_gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def normalized_groups(x, groups, scale, offset, epsilon):
+    apart = np.moveaxis(x, -1, 1).reshape(len(x), groups, -1)
+    normal = (apart - apart.mean(-1, keepdims=True)) / np.sqrt(apart.var(-1, keepdims=True) + epsilon)
+    whole = np.moveaxis(normal.reshape(len(x), x.shape[-1], *x.shape[1:-1]), 1, -1)
+    return whole * scale + offset
+
+
+def test_sums_and_gates(tmp_path):
+    text = "(float[2,5,8] x, float[8] b, float[2,5,8] s) => (float[?] y) { y = com.microsoft.BiasAdd(x, b, s) }"
+    feed, made = own(text, tmp_path / "a.onnx")
+    close(made["y"], feed["x"] + feed["b"] + feed["s"])
+    text = "(float[2,5,8] x, float[8] b) => (float[?] y) { y = com.microsoft.BiasSplitGelu(x, b) }"
+    feed, made = own(text, tmp_path / "b.onnx")
+    whole = feed["x"] + feed["b"]
+    close(made["y"], whole[..., :4] * gelu(whole[..., 4:]))
+    text = "(float[2,5,8] x, float[8] b) => (float[?] y) { y = com.microsoft.BiasSoftmax <axis = 2> (x, b) }"
+    feed, made = own(text, tmp_path / "c.onnx")
+    powers = np.exp(feed["x"] + feed["b"])
+    close(made["y"], powers / powers.sum(-1, keepdims=True))
+    text = "(float[2,5] x, float[5] b, float[2,5] s) => (float[?] y) { y = com.microsoft.BiasDropout(x, b, s) }"
+    feed, made = own(text, tmp_path / "d.onnx")
+    close(made["y"], feed["x"] + feed["b"] + feed["s"])
+
+
+@pytest.mark.parametrize("opset", [11, 21])
+def test_groups(tmp_path, opset):
+    text = (
+        "(float[2,3,4,8] x, float[8] g, float[8] o) => (float[?] y) "
+        "{ y = com.microsoft.GroupNorm <groups = 2, activation = 1, epsilon = 0.001> (x, g, o) }"
+    )
+    feed, made = own(text, tmp_path / "a.onnx", opset)
+    y = normalized_groups(feed["x"].astype(float), 2, feed["g"], feed["o"], 0.001)
+    close(made["y"], y / (1 + np.exp(-y)))
+    text = (
+        "(float[2,3,4,8] x, float[8] g, float[8] o, float[2,8] s, float[8] b) => (float[?] y, float[?] z) "
+        "{ y, z = com.microsoft.SkipGroupNorm <groups = 4, activation = 0> (x, g, o, s, b) }"
+    )
+    feed, made = own(text, tmp_path / "b.onnx", opset)
+    total = feed["x"].astype(float) + feed["s"][:, None, None] + feed["b"]
+    close(made["z"], total)
+    close(made["y"], normalized_groups(total, 4, feed["g"], feed["o"], 1e-5))
+
+
+def test_products(tmp_path):
+    text = "(float[2,5] x, float[5,4] w, float[4] b) => (float[?] y) { y = com.microsoft.GemmFastGelu(x, w, b) }"
+    feed, made = own(text, tmp_path / "a.onnx")
+    close(made["y"], fast_gelu(feed["x"].astype(float) @ feed["w"] + feed["b"]))
+    text = (
+        "(float[2,5] x, float[4,5] w) => (float[?] y) { y = com.microsoft.FusedMatMulActivation "
+        '<transB = 1, alpha = 0.5, activation = "LeakyRelu", activation_alpha = 0.3> (x, w) }'
+    )
+    feed, made = own(text, tmp_path / "b.onnx")
+    product = 0.5 * feed["x"].astype(float) @ feed["w"].T
+    close(made["y"], np.where(product > 0, product, 0.3 * product))
+
+
+def test_channels_last(tmp_path):
+    header = "float[1,6,5,3] x) => (float[?] y)"
+    text = f"(float[4,3,3,3] w, float[4] b, {header} {{ y = com.microsoft.NhwcConv <pads = [1, 1, 0, 0]> (x, w, b) }}"
+    feed, made = own(text, tmp_path / "a.onnx")
+    plain = (
+        "(float[1,3,6,5] x, float[4,3,3,3] w, float[4] b) => (float[?] y) { y = Conv <pads = [1, 1, 0, 0]> (x, w, b) }"
+    )
+    onnx.save(written(plain, 17), tmp_path / "plain.onnx")
+    given = {"x": feed["x"].transpose(0, 3, 1, 2), "w": feed["w"].transpose(0, 3, 1, 2), "b": feed["b"]}
+    truth = OnnxRuntimeEngine().compile(tmp_path / "plain.onnx", {}).run(given)["y"].transpose(0, 2, 3, 1)
+    close(made["y"], truth)
+    text = text.replace("NhwcConv <", 'NhwcFusedConv <activation = "Relu", ')
+    feed, made = own(text, tmp_path / "b.onnx", w=given["w"])
+    close(made["y"], np.maximum(truth, 0))
+
+
+def test_integers(tmp_path):
+    text = (
+        "(uint8[2,3] x, uint8 xz, uint8[2,3] t, uint8 tz) => (int32[?] y) "
+        "{ y = com.microsoft.MulInteger(x, xz, t, tz) }"
+    )
+    feed, made = own(text, tmp_path / "a.onnx")
+    np.testing.assert_array_equal(made["y"], (feed["x"].astype(int) - 120) * (feed["t"].astype(int) - 120))
+    text = "(uint8[2,3] x) => (int32[?] y) { y = com.microsoft.ReduceSumInteger <axes = [1], keepdims = 0> (x) }"
+    feed, made = own(text, tmp_path / "b.onnx")
+    np.testing.assert_array_equal(made["y"], feed["x"].sum(1, dtype=int))
+    text = (
+        "(uint8[2,3,8] x, float xs, uint8 xz, float ys, uint8 yz) => (uint8[?] y) "
+        "{ y = com.microsoft.QLinearReduceMean <axes = [2], keepdims = 1> (x, xs, xz, ys, yz) }"
+    )
+    feed, made = own(text, tmp_path / "c.onnx")
+    mean = (feed["x"].astype(float) - 120).mean(-1, keepdims=True) * feed["xs"]
+    np.testing.assert_array_equal(made["y"], np.clip(np.rint(mean / feed["ys"] + 120), 0, 255))
+
+
+PACKED = "float[5,8] x, int32[2,3] at, int32[3] ends) => (float[?] y)"
+
+
+def test_packed_rows_are_rows_apart(tmp_path):
+    weights = "<float[8,24] w = {@w}, float[24] b = {@b}>"
+    text = f"({PACKED} {weights} {{ y = com.microsoft.PackedAttention <num_heads = 2> (x, w, b, at, ends) }}"
+    bounds = np.array([0, 2, 5], np.int32)
+    feed, made = own(text, tmp_path / "a.onnx", ends=bounds)
+    apart = f"(float[1,N,8] x) => (float[?] y) {weights} {{ y = com.microsoft.Attention <num_heads = 2> (x, w, b) }}"
+    onnx.save(written(apart, 17), tmp_path / "apart.onnx")
+    session = OnnxRuntimeEngine().compile(tmp_path / "apart.onnx", {})
+    rows = [session.run({"x": feed["x"][None, start:end]})["y"][0] for start, end in ((0, 2), (2, 5))]
+    close(made["y"], np.concatenate(rows))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_packed_heads(tmp_path, packed):
+    random = np.random.default_rng(0)
+    query, key, value = random.standard_normal((3, 5, 8)).astype(np.float32)
+    given = {"q": query, "k": key, "v": value, "ends": np.array([0, 2, 5], np.int32)}
+    inputs, names = "float[5,8] q, float[5,8] k, float[5,8] v", "q, k, v"
+    if packed:
+        inputs, names = "float[5,2,3,4] q", "q, , "
+        given["q"] = np.stack([query, key, value], 1).reshape(5, 3, 2, 4).transpose(0, 2, 1, 3).copy()
+        del given["k"], given["v"]
+    text = (
+        f"({inputs}, int32[2,3] at, int32[3] ends) => (float[?] y) "
+        f"{{ y = com.microsoft.PackedMultiHeadAttention <num_heads = 2> ({names}, , at, ends) }}"
+    )
+    _, made = own(text, tmp_path / "a.onnx", **given)
+    rows = []
+    for start, end in ((0, 2), (2, 5)):
+        parts = (part[start:end].reshape(-1, 2, 4).transpose(1, 0, 2) for part in (query, key, value))
+        q, k, v = (part.astype(float) for part in parts)
+        powers = np.exp(q @ k.transpose(0, 2, 1) / 2)
+        mixed = powers / powers.sum(-1, keepdims=True) @ v
+        rows.append(mixed.transpose(1, 0, 2).reshape(-1, 8))
+    close(made["y"], np.concatenate(rows))
+
+
+def test_packed_query_key_and_value(tmp_path):
+    random = np.random.default_rng(0)
+    parts = random.standard_normal((3, 2, 3, 8)).astype(np.float32)
+    attention = "(float[?] y) { y = com.microsoft.MultiHeadAttention <num_heads = 2>"
+    plain = f"(float[2,3,8] q, float[2,3,8] k, float[2,3,8] v) => {attention} (q, k, v) }}"
+    onnx.save(written(plain, 17), tmp_path / "plain.onnx")
+    truth = OnnxRuntimeEngine().compile(tmp_path / "plain.onnx", {}).run(dict(zip("qkv", parts, strict=True)))["y"]
+    together = parts.reshape(3, 2, 3, 2, 4).transpose(1, 2, 3, 0, 4)
+    text = f"(float[2,3,2,3,4] q) => {attention} (q) }}"
+    close(own(text, tmp_path / "a.onnx", q=together.copy())[1]["y"], truth)
+    text = f"(float[2,3,8] q, float[2,3,2,2,4] k) => {attention} (q, k) }}"
+    close(own(text, tmp_path / "b.onnx", q=parts[0], k=together[..., 1:, :].copy())[1]["y"], truth)
+
+
+def test_padding_off_and_on(tmp_path):
+    text = (
+        "(float[2,3,4] x, int32[2] count) => (float[?] y, int32[?] at, int32[?] ends, int32[?] most, float[?] z) { "
+        "y, at, ends, most = com.microsoft.RemovePadding (x, count) z = com.microsoft.RestorePadding (y, at) }"
+    )
+    feed, made = own(text, tmp_path / "a.onnx", count=np.array([3, 1], np.int32))
+    rows = feed["x"].reshape(6, 4)
+    close(made["y"], rows[[0, 1, 2, 3]])
+    np.testing.assert_array_equal(made["at"], [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(made["ends"], [0, 3, 4])
+    assert made["most"] == 3
+    close(made["z"].reshape(6, 4), np.where(np.arange(6)[:, None] < 4, rows, 0))
+
+
+@pytest.mark.parametrize("both", [0, 1])
+def test_positions_of_t5(tmp_path, both):
+    text = (
+        "(float[16,3] t) => (float[?] y) <int64[1] q = {9}, int64[1] k = {40}> "
+        f"{{ y = com.microsoft.RelativePositionBias <max_distance = 32, is_bidirectional = {both}> (t, q, k) }}"
+    )
+    feed, made = own(text, tmp_path / "a.onnx")
+
+    def bucket(distance):  # Raffel et al., 2020, section 2.1, as T5's code has it
+        buckets, start = 16, 0
+        if both:
+            buckets //= 2
+            start, distance = buckets * (distance > 0), abs(distance)
+        else:
+            distance = -min(distance, 0)
+        near = buckets // 2
+        if distance < near:
+            return start + distance
+        far = near + int(math.log(distance / near) / math.log(32 / near) * (buckets - near))
+        return start + min(far, buckets - 1)
+
+    expected = [[feed["t"][bucket(key - query)] for key in range(40)] for query in range(9)]
+    close(made["y"][0], np.moveaxis(np.array(expected), 2, 0))
