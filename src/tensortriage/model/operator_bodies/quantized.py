@@ -7,6 +7,9 @@ import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
+_PER_AXIS = 13
+"""Operator set from which DequantizeLinear has a scale for each slice of an axis."""
+
 
 @body_of("QuantizeLinear", "DequantizeLinear")
 def of_standard(body: OperatorBody) -> Results:
@@ -63,7 +66,7 @@ def of_gemm(body: OperatorBody) -> Results:
     inputs = [first, other]
     if (bias := body.input(6)) is not None:
         step = body.op("Mul", needed(body.input(1)), scale)
-        inputs.append(body.op("Mul", body.op("Cast", bias, to=int(ir.DataType.FLOAT)), step))
+        inputs.append(body.op("Mul", body.op("DequantizeLinear", bias, body.constant(1)), step))
     given = {name: body.attribute(name, 0) for name in ("transA", "transB")}
     result = body.op("Gemm", *inputs, **given, alpha=body.attribute("alpha", 1.0))
     return (result if body.input(7) is None else stored(body, result, 7),)
@@ -74,8 +77,11 @@ def _columns(body: OperatorBody) -> ir.Value:
     numbers, scale, zero = needed(body.input(3)), needed(body.input(4)), body.input(5)
     if all(size == 1 for size in body.shape_of(scale)):
         return real(body, 3)
+    if body.opset >= _PER_AXIS:
+        zeros = [zero] if zero is not None else []
+        return body.op("DequantizeLinear", numbers, scale, *zeros, axis=0 if body.attribute("transB", 0) else 1)
     wide, places = int(ir.DataType.FLOAT), (1,) if body.attribute("transB", 0) else ()
-    found = body.op("Cast", numbers, to=wide)
+    found = body.op("DequantizeLinear", numbers, body.constant(1))
     if zero is not None:
         offset = body.op("Cast", zero, to=wide)
         several = any(size != 1 for size in body.shape_of(zero))

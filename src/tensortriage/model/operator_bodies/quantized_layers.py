@@ -29,7 +29,7 @@ def real_numbers(
         zero: Likewise, or none.
         axes: Where axes of size 1 are put into scales, so that they stand at that axis.
     """
-    wide = body.op("Cast", numbers, to=_FLOAT)
+    wide = body.op("DequantizeLinear", numbers, body.constant(1))
     if zero is not None:
         offset = body.op("Cast", zero, to=_FLOAT)
         wide = body.op("Sub", wide, _placed(body, offset, zero, axes))
