@@ -192,6 +192,7 @@ def _culprits(home: Path, changed: onnx.ModelProto, place: Place) -> tuple[str, 
         constants.add(stem)
     found += [node.name for node in original.node if constants & {*node.input}]
     nodes = [node for node in changed.graph.node if node.name in place.nodes]
+    found += _behind(changed.graph, nodes)
     known = {value for node in changed.graph.node for value in node.output}
     known |= {word.removesuffix(end) for word in known for end in ("_DequantizeLinear_Output", "_quantized")}
     makers = {value: node for node in original.node for value in node.output}
@@ -207,6 +208,17 @@ def _culprits(home: Path, changed: onnx.ModelProto, place: Place) -> tuple[str, 
         if len(between) <= BETWEEN:
             found += between
     return tuple(dict.fromkeys(word for word in (*found, *sorted(constants)) if word))
+
+
+def _behind(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> list[str]:
+    """Return what makes real numbers of products of integers: together they are one node of the original."""
+    found: list[str] = []
+    made = {value for node in nodes if node.op_type.endswith("Integer") for value in node.output}
+    for node in graph.node:
+        if made & {*node.input} and node.op_type in ("Cast", "Mul", "Add"):
+            made |= {*node.output} if node.op_type != "Add" else set()
+            found.append(node.name)
+    return found
 
 
 def _outputs(home: Path, path: Path) -> Sequence[np.ndarray]:

@@ -79,7 +79,7 @@ class File:
 
     def put(self, name: str, array: np.ndarray) -> None:
         """Replace a constant by one of any type and shape."""
-        self.tensors[name].CopyFrom(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.tensors[name].CopyFrom(numpy_helper.from_array(np.asarray(array, order="C"), name))
 
     def change(self, name: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change the numbers of a constant, whose type stays: integers are rounded and saturate."""

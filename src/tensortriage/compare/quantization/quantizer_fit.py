@@ -81,7 +81,7 @@ def calibrate(
     Args:
         numbers: Floating-point tensor before quantization; finite.
         scale: One number, or one per index of ``axis``.
-        zero_point: Of the same shape, of the quantized type; None for 0.
+        zero_point: Of the same shape, or one number whatever its axes; of the quantized type; None for 0.
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
         symmetric: Whether a zero point of 0 is known to be meant, whatever the numbers.
@@ -89,9 +89,9 @@ def calibrate(
     """
     x = numbers.astype(np.float64)
     scales = np.asarray(scale, np.float64)
-    zeros = (
-        np.zeros(scales.shape) if zero_point is None else np.broadcast_to(zero_point, scales.shape).astype(np.float64)
-    )
+    zeros = np.zeros(scales.shape)
+    if zero_point is not None:  # engines take a vector of one where the scale is a scalar, and the other way round
+        zeros += zero_point.reshape(()) if zero_point.size == 1 else zero_point
     axis = axis % x.ndim if x.ndim else 0
     limits = _SEVEN_BITS[dtype] if seven_bits and dtype in _SEVEN_BITS else integer_range(dtype)
     centred = dtype.name.startswith("INT") and not zeros.any()

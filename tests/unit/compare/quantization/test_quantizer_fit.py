@@ -62,6 +62,13 @@ def test_a_zero_point_that_is_off():
     assert (none.kind, int(none.zero_point)) == ("fits", 0)
 
 
+def test_a_zero_point_with_an_axis_of_its_own():
+    scale, zero = minmax(ASYMMETRIC, DType.UINT8)
+    for shape, other in (((), (1,)), ((1,), ())):
+        step, point = np.reshape(scale, shape), np.reshape(zero, other)
+        assert calibrate(ASYMMETRIC, step, point, axis=1, dtype=DType.UINT8).kind == "fits"
+
+
 def test_a_symmetric_range_that_is_too_narrow_lacks_scale_and_not_a_zero_point():
     """Numbers in 0..4 in a range of +-1: shifted it would hold 0..2, which is half of them."""
     x = np.linspace(0.0, 4.0, 1000, dtype=np.float32)
