@@ -97,8 +97,9 @@ def is_exempt_operand(node: ir.Node, index: int) -> bool:
 def _check_types(node: ir.Node, types: Types) -> None:
     for value in (*node.inputs, *node.outputs):
         if value is not None and value.name and value not in types:
+            op = node.op_type if node.domain in STANDARD_DOMAINS else f"{node.domain}.{node.op_type}"
             raise ModelError(
-                f"the element type of value {value.name!r} at {node.op_type} node {node.name!r} is not known, so it "
+                f"the element type of value {value.name!r} at {op} node {node.name!r} is not known, so it "
                 "cannot be told whether it has to be rounded",
                 slug="value-type-unknown",
                 cure="save the model with shape inference done, or keep that node as it is",

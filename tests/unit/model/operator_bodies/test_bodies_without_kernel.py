@@ -212,3 +212,21 @@ def test_positions_of_t5(tmp_path, both):
 
     expected = [[feed["t"][bucket(key - query)] for key in range(40)] for query in range(9)]
     close(made["y"][0], np.moveaxis(np.array(expected), 2, 0))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "QLinearConv <pads=[1,1,0,0]> (x, s, z, w, s, z, s, z)",
+        "MaxPool <kernel_shape=[2,2]> (x)",
+        "DepthToSpace <blocksize=2> (x)",
+    ],
+)
+def test_operators_of_the_layout_transformer(tmp_path, op):
+    kind = "float" if "Depth" in op else "uint8"
+    constants = "<float s = {0.02}, uint8 z = {120}, uint8[4,4,3,3] w = {@w}>"
+    plain = f"({kind}[1,4,6,5] x) => ({kind}[?] y) {constants} {{ y = {op} }}"
+    feed, expected = own(plain, tmp_path / "plain.onnx")
+    last = plain.replace("[1,4,6,5]", "[1,6,5,4]").replace(f"y = {op}", f"y = com.ms.internal.nhwc.{op}")
+    _, made = own(last, tmp_path / "last.onnx", x=feed["x"].transpose(0, 2, 3, 1).copy())
+    np.testing.assert_array_equal(made["y"], expected["y"].transpose(0, 2, 3, 1))
