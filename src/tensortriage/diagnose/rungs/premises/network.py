@@ -31,6 +31,7 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.reference import Dispute, disputes
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -152,8 +153,14 @@ def _verdict(
         OBSERVED if culprit else CHANGED_UNNAMED,
         summary,
         culprits=[culprit] if culprit else [],
-        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(inv.question.reference))],
+        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(_runs_the_file(inv)))],
     )
+
+
+def _runs_the_file(inv: Investigation) -> EngineSpec:
+    """Return an engine that runs the file: the reference, or the target where the network is the reference."""
+    both = (inv.question.reference, inv.question.target)
+    return next((spec for spec in both if inv.question.network and spec.name != inv.question.network.name), PLAIN)
 
 
 def _place(graph: Graph, culprit: Culprit) -> str:

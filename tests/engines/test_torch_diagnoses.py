@@ -1,0 +1,91 @@
+"""Exporter, engine, network, or how they are compared: who is to blame? Asked of PyTorch, by both exporters."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from running_cli import triage
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.diagnosis.export_network import export_network
+from tensortriage.workflows.requests import DiagnoseRequest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+NETWORKS = f"torch:{Path(__file__).resolve().parents[1] / 'data' / 'torch' / 'mistaken_networks.py'}"
+PLAIN = "onnxruntime:optimization=none"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Export each network once; return model and inputs."""
+    known = {}
+
+    def export(function, exporter):
+        if (function, exporter) not in known:
+            folder = tmp_path_factory.mktemp("exported") / "case"
+            spec = EngineSpec.parse(f"{NETWORKS}:{function}")
+            known[function, exporter] = export_network(spec, folder, exporter=exporter, limits=Limits())
+        return known[function, exporter]
+
+    return export
+
+
+def edited(folder, model, change):
+    proto = onnx.load(model)
+    change(proto.graph)
+    onnx.save(proto, folder / "edited.onnx")
+    return folder / "edited.onnx"
+
+
+def attribute(op_type, name, value):
+    def change(graph):
+        node = next(node for node in graph.node if node.op_type == op_type)
+        kept = [each for each in node.attribute if each.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, onnx.helper.make_attribute(name, value)])
+
+    return change
+
+
+def scaled(name, factor):
+    def change(graph):
+        tensor = next(tensor for tensor in graph.initializer if tensor.name == name)
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(factor), name))
+
+    return change
+
+
+def judged(folder, model, inputs, **given):
+    request = DiagnoseRequest(
+        model=model, target=PLAIN, case=folder / "case", feeding=FeedRequest(paths=(str(inputs),)), random_too=False,
+        repro=False, **given,
+    )  # fmt: skip
+    return diagnose(request)
+
+
+@pytest.mark.parametrize("option", ["network", "reference"])
+def test_a_network_is_asked_about_the_export_whatever_option_named_it(tmp_path, exported, option):
+    model, inputs = exported("larger", "dynamo")
+    wrong = edited(tmp_path, model, attribute("Resize", "cubic_coeff_a", -0.5))
+    verdict = judged(tmp_path, wrong, inputs, **{option: f"{NETWORKS}:larger"})
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("model-changed", "Resize"), verdict.summary
+    assert "cubic_coeff_a=-0.5" in verdict.culprits[0].reason
+    assert f"--reference {NETWORKS}:larger --target {PLAIN}" in verdict.next[0]
+
+
+def test_a_comparison_with_a_network_that_fails_tells_who_else_may_be_wrong(tmp_path, exported):
+    model, inputs = exported("larger", "dynamo")
+    wrong = edited(tmp_path, model, attribute("Resize", "cubic_coeff_a", -0.5))
+    done = triage(
+        "run", wrong, "--reference", f"{NETWORKS}:larger", "--target", PLAIN, "--inputs", inputs, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    command = f"triage diagnose {wrong} --torch {NETWORKS.removeprefix('torch:')}:larger --target {PLAIN} --inputs"
+    assert command in done.stdout
