@@ -89,3 +89,36 @@ def test_a_comparison_with_a_network_that_fails_tells_who_else_may_be_wrong(tmp_
     assert done.returncode == 1
     command = f"triage diagnose {wrong} --torch {NETWORKS.removeprefix('torch:')}:larger --target {PLAIN} --inputs"
     assert command in done.stdout
+
+
+def of_node(name, place, factor):
+    """Return a change of an operand of a node, as in a file whose exporter renamed what it multiplied into it."""
+
+    def change(graph):
+        node = next(node for node in graph.node if node.name == name)
+        scaled(node.input[place], factor)(graph)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "module", "printed"),
+    [
+        (scaled("head.weight", 1.2), "head", "Linear("),
+        (of_node("/conv2/Conv", 1, 1.2), "conv2", "BatchNorm2d(8"),
+        (of_node("/conv1/Conv", 2, 1.5), "conv1", "bias=False), then BatchNorm2d(8"),
+    ],
+    ids=["behind", "folded-weight", "folded-bias"],
+)
+def test_a_norm_that_was_folded_into_a_convolution_makes_no_convolution_wrong(
+    tmp_path, exported, change, module, printed
+):
+    model, inputs = exported("pictures", "legacy")
+    verdict = judged(tmp_path, edited(tmp_path, model, change), inputs, network=f"{NETWORKS}:pictures")
+    assert (verdict.verdict, verdict.culprits[0].origin.module) == ("model-changed", module), verdict.summary
+    assert printed in verdict.culprits[0].reason
+
+
+def test_a_norm_that_was_folded_is_right(tmp_path, exported):
+    model, inputs = exported("pictures", "legacy")
+    assert judged(tmp_path, model, inputs, network=f"{NETWORKS}:pictures").verdict == "match"

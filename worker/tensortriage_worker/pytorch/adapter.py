@@ -20,6 +20,7 @@ from tensortriage_worker.pytorch.export import export, taken_program, versions
 from tensortriage_worker.pytorch.intermediates import (
     agree,
     exported,
+    module_calls,
     operations,
     run_with_hooks,
     values_by_node,
@@ -105,7 +106,7 @@ class NetworkSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Answer ``modules``: what modules print; ``program``: its operations; or ``values``: inner ones by ONNX name.
+        """Answer ``modules``: what modules print; ``calls``: theirs; ``program``: operations; ``values``: by ONNX name.
 
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
         asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`. ``float64`` asks for the
@@ -117,6 +118,9 @@ class NetworkSession:
             return self._in_float64(feed)
         if question == "modules":
             return {"modules": _printed(self._network.module), "training": self.info["training"]}, []
+        if question == "calls":
+            positional, keywords = self._caller.arguments(feed)
+            return {"calls": module_calls(self._torch, self._network.module, positional, keywords)}, []
         if question == "program":
             try:
                 return {"operations": operations(self._program(feed))}, []

@@ -3,13 +3,13 @@
 Who is asked is either the session that has the network, or a lab, which remembers what was said.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensortriage.engines.torch.cut_module import CutModule, read_cut
-from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
+from tensortriage.engines.torch.traced_values import Trace, TracedValue, folded_modules, trace
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.operations import Operation, read_operation
 
@@ -73,6 +73,16 @@ class TorchNetwork:
         if made not in self._traces:
             self._traces[made] = trace(self._model, made)
         return self._traces[made]
+
+    def returned(self, modules: Collection[str]) -> Mapping[str, np.ndarray]:
+        """Return what modules return, by path; nothing of those that are called several times, or never."""
+        wanted = {path: {"fx_node": "", "module": path, "place": 0} for path in modules}
+        return self._ask("values", wanted=wanted)[1] if wanted else {}
+
+    def folded(self) -> Mapping[str, tuple[str, ...]]:
+        """Return modules of the file with what was folded into their nodes; see `folded_modules`."""
+        told, _ = self._ask("calls")
+        return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in told["calls"]])
 
     def cut(self, part: Mapping[str, Any]) -> CutModule | str:
         """Return a part of the network as a module, with the values that it has on the feed; why not, if it cannot be.

@@ -7,7 +7,7 @@ leave, nothing is said. A constant that was folded has the name of the node whos
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.model.ir.graph import Graph
@@ -135,6 +135,31 @@ def trace(model: Model, network: Collection[Operation]) -> Trace:
     }
     folded = {name: TracedValue(same[name].name) for name in model.graph.initializers if name in same}
     return Trace({name: place for name, place in values.items() if place != TracedValue()}, folded, same, known, inputs)
+
+
+def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[str, tuple[str, ...]]:
+    """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
+
+    An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
+    make is what the norm returns. So it goes on, module for module, as long as the file has none of the next one.
+
+    Args:
+        graph: The exported model.
+        calls: Innermost modules of the network as they are called, each with the module whose result it was given.
+    """
+    own = {module for node in graph.nodes for module in around(graph.origin(node.name).module)}
+    paths = [path for path, _ in calls]
+    followers: dict[str, list[str]] = defaultdict(list)
+    for path, source in calls:
+        followers[source].append(path)
+    found: dict[str, tuple[str, ...]] = {}
+    for module in own.intersection(paths):
+        chain = [module]
+        while len(after := followers[chain[-1]]) == 1 and after[0] not in own and paths.count(after[0]) == 1:
+            chain.append(after[0])
+        if len(chain) > 1:
+            found[module] = tuple(chain[1:])
+    return found
 
 
 def around(module: str) -> Iterable[str]:

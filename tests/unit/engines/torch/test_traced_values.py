@@ -3,7 +3,11 @@
 import dataclasses
 from pathlib import Path
 
-from tensortriage.engines.torch.traced_values import trace, traced_values
+import pytest
+from onnx import helper
+
+from models import of_nodes
+from tensortriage.engines.torch.traced_values import folded_modules, trace, traced_values
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_outputs, note_part, noted_outputs
 from tensortriage.model.provenance.operations import Operation, operations
@@ -88,3 +92,20 @@ def test_what_the_file_leaves_out_of_the_network():
     assert [each.name for each in traced.made_of(user.name)] == [user.name, "viewed", "lost"]
     assert [each.name for each in traced.left_out(user.name)] == ["lost"]  # a view may have been joined with it
     assert traced.left_out(own[-1].name) == ()
+
+
+@pytest.mark.parametrize(
+    ("calls", "folded"),
+    [
+        ([("conv", ""), ("norm", "conv"), ("act", "norm")], {"conv": ("norm",)}),
+        ([("conv", ""), ("norm", "conv"), ("drop", "norm"), ("act", "drop")], {"conv": ("norm", "drop")}),
+        ([("conv", ""), ("norm", ""), ("act", "norm")], {}),  # something else lies between the two
+        ([("conv", ""), ("norm", "conv"), ("other", "conv"), ("act", "norm")], {}),  # what it returns is used as it is
+        ([("conv", ""), ("norm", "conv"), ("norm", ""), ("act", "norm")], {}),  # a norm that is called twice
+    ],
+)
+def test_what_follows_a_module_and_is_not_in_the_file_was_folded_into_it(calls, folded):
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="/conv/Conv"), helper.make_node("Relu", ["a"], ["y"])]
+    nodes[1].name = "/act/Relu"
+    made = of_nodes(nodes, inputs={"x": (1, 2, 4, 4), "w": (2, 2, 1, 1)}, outputs={"y": (1, 2, 4, 4)})
+    assert folded_modules(made.graph, calls) == folded

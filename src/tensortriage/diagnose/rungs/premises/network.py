@@ -69,11 +69,10 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
             if first is None and not values.covers_most:
                 values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
             first = first or values
-            found = _disputed(inv, feed, values)
+            values, found = _disputed(inv, feed, values)
             differs = any(spec.name in found for spec in inv.model.outputs)
             if (differs or suspected) and values.inner is not Inner.OPERATIONS:
-                values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
-                found = _disputed(inv, feed, values)
+                values, found = _disputed(inv, feed, network_values(inv, network, feed, inner=Inner.OPERATIONS))
             if suspected and values.trace.network and not differs:
                 whole = inexact_integers(inv, feed, values)
                 found = dict(whole) or found
@@ -107,9 +106,24 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     return Answer(_verdict(inv, values, found, outputs, culprit), findings)
 
 
-def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str, Dispute]:
-    store = MemoryStore(values.arrays)
-    return {each.value: each for each in disputes(inv.lab, inv.model, feed, values.names, store)}
+def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
+    """Return values that are not the model's, and all values as what the model's numbers say that they stand for.
+
+    A value of which the file names no more than a module stands for what the last of the modules joined there returns,
+    unless it is what an earlier one does.
+    """
+
+    def judged(arrays: Mapping[str, np.ndarray]) -> dict[str, Dispute]:
+        names = [name for name in values.names if name in arrays]
+        return {each.value: each for each in disputes(inv.lab, inv.model, feed, names, MemoryStore(arrays))}
+
+    found, arrays = judged(values.arrays), dict(values.arrays)
+    for place in range(1, max(map(len, values.otherwise.values()), default=0)):
+        others = {name: each[place] for name, each in values.otherwise.items() if name in found and len(each) > place}
+        wrong = judged(others) if others else {}
+        arrays |= {name: array for name, array in others.items() if name not in wrong}
+        found = {name: dispute for name, dispute in found.items() if name not in others or name in wrong}
+    return dataclasses.replace(values, arrays=arrays), found
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
