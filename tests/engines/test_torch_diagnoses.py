@@ -122,3 +122,32 @@ def test_a_norm_that_was_folded_into_a_convolution_makes_no_convolution_wrong(
 def test_a_norm_that_was_folded_is_right(tmp_path, exported):
     model, inputs = exported("pictures", "legacy")
     assert judged(tmp_path, model, inputs, network=f"{NETWORKS}:pictures").verdict == "match"
+
+
+MISTAKES = {
+    "other-weights-each-time": (
+        "words", "words_without_a_seed", "gives other weights at every call", "call torch.manual_seed"),
+    "another-checkpoint": (
+        "words", "words_of_another_checkpoint", "weights differ in 11 of 11 modules", "load the checkpoint"),
+    "trained-on": ("words", "words_trained_on", "is of another checkpoint", "load the checkpoint"),
+    "training-mode": ("words", "words_in_training", "the network is in training mode", "call .eval()"),
+    "exchanged-inputs": ("words", "words_exchanged", "fed with 'kinds' as 'ids', 'ids' as 'kinds'", "the order of"),
+    "prepared-in-forward": ("pictures", "prepared", "forward prepares 'x' before 'conv1'", "leave it out of forward"),
+    "prepared-in-the-file": ("prepared", "pictures", "the file prepares 'x' (Sub", "export the network without it"),
+    "ends-in-forward": ("pictures", "shares", "is what 'head' returns", "export the network with what follows"),
+    "ends-in-the-file": ("shares", "pictures", "Softmax 'node_softmax' follows", "export the network without it"),
+    "state": ("remembers", "remembers_more", "keeps state between calls: calls change 'seen'", "reset it there"),
+    "noise-in-the-file": ("noisy", "noisy", "the model draws random numbers: RandomNormalLike", "an input of forward"),
+    "noise-in-the-network": ("quiet", "drawing", "the network draws random numbers in 2", "an input of forward"),
+    "another-network": ("words", "pictures", "0 of its 17 modules", "name the function that makes the network"),
+}  # fmt: skip
+"""What was exported, what it is compared with, and words of the verdict: what is the case, and its cure."""
+
+
+@pytest.mark.parametrize(("file", "network", "what", "cure"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_of_the_users_is_said_with_its_cure(tmp_path, exported, file, network, what, cure):
+    model, inputs = exported(file, "dynamo")
+    verdict = judged(tmp_path, model, inputs, network=f"{NETWORKS}:{network}")
+    assert (verdict.verdict, verdict.culprits) == ("comparison-unsound", ()), verdict.summary
+    assert what in verdict.summary, verdict.summary
+    assert cure in verdict.summary.partition("To cure it: ")[2], verdict.summary

@@ -54,3 +54,142 @@ def pictures() -> Made:
 
 def larger() -> Made:
     return made(Larger), (picture(),)
+
+
+class Words(nn.Module):
+    """Two tables, layers of a transformer, and scores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word, self.kind, self.norm = nn.Embedding(50, 16), nn.Embedding(50, 16), nn.LayerNorm(16)
+        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(16, 2, 32, 0.2, batch_first=True) for _ in range(2))
+        self.head = nn.Linear(16, 7)
+
+    def forward(self, ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.word(ids) + self.kind(kinds))
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def words() -> Made:
+    return made(Words), (torch.arange(8)[None] * 3, torch.arange(8)[None] // 4)
+
+
+def words_without_a_seed() -> Made:
+    torch.seed()
+    return Words().eval(), words()[1]
+
+
+def words_of_another_checkpoint() -> Made:
+    return made(Words, seed=1), words()[1]
+
+
+def words_trained_on() -> Made:
+    network, inputs = words()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(torch.randn(weight.shape, generator=generator), alpha=1e-3)
+    return network, inputs
+
+
+def words_in_training() -> Made:
+    network, inputs = words()
+    return network.train(), inputs
+
+
+class Exchanged(Words):
+    """The same, with its inputs the other way round."""
+
+    def forward(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        return super().forward(second, first)
+
+
+def words_exchanged() -> Made:
+    return made(Exchanged), words()[1][::-1]
+
+
+class Prepared(Pictures):
+    """Pictures in the range of photographs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+        return super().forward((x - mean[:, None, None]) / spread[:, None, None])
+
+
+def prepared() -> Made:
+    return made(Prepared), (picture(),)
+
+
+class Shares(Pictures):
+    """The scores as shares."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(super().forward(x), -1)
+
+
+def shares() -> Made:
+    return made(Shares), (picture(),)
+
+
+class Remembers(nn.Module):
+    """Adds up what it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
+        self.register_buffer("seen", torch.zeros(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(self.first(x))
+        self.seen = self.seen + y.mean(0)
+        return self.last(y + self.seen)
+
+
+def remembers() -> Made:
+    network = made(Remembers)
+    inputs = (torch.linspace(-1, 1, 12).reshape(2, 6),)
+    network(*inputs)  # as where it was warmed up before
+    return network, inputs
+
+
+def remembers_more() -> Made:
+    network, inputs = remembers()
+    network(*inputs)
+    return network, inputs
+
+
+class Noisy(nn.Module):
+    """Adds noise to what it computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(self.first(x))
+        return self.last(y + 0.3 * torch.randn_like(y))
+
+
+def noisy() -> Made:
+    return made(Noisy), (torch.linspace(-1, 1, 12).reshape(2, 6),)
+
+
+def quiet() -> Made:
+    """Return a network like the noisy one without its noise."""
+    network, inputs = noisy()
+    return nn.Sequential(network.first, nn.Tanh(), network.last).eval(), inputs
+
+
+def drawing() -> Made:
+    """Return the same as drawn otherwise each time: the noise is its own, and no operator of the file."""
+    network, inputs = quiet()
+    return nn.Sequential(*network[:2], Shaken(), network[2]).eval(), inputs
+
+
+class Shaken(nn.Module):
+    """Noise in evaluation mode too."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return fn.dropout(x, 0.5, training=True)

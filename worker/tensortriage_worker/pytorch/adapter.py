@@ -26,6 +26,7 @@ from tensortriage_worker.pytorch.intermediates import (
     values_by_node,
 )
 from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
+from tensortriage_worker.pytorch.premises import told_of
 
 _LONGEST_PRINTED = 200
 _ANOTHER_PROGRAM = "torch.export's program does not compute what the network does"
@@ -65,7 +66,7 @@ class NetworkSession:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._torch = torch = torch_module()
-        names = json.loads(options["names"])
+        names, self._options = json.loads(options["names"]), options
         self._outputs = list(names["outputs"])
         network = load_network(Path(options["file"]), options.get("attribute", ""))
         dtype, device = options.get("dtype", ""), options.get("device", "")
@@ -108,6 +109,8 @@ class NetworkSession:
     ) -> Tuple[Dict[str, Any], List[Item]]:
         """Answer ``modules``: what modules print; ``calls``: theirs; ``program``: operations; ``values``: by ONNX name.
 
+        ``premises`` asks for what would make any comparison void; see `tensortriage_worker.pytorch.premises`.
+
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
         asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`. ``float64`` asks for the
         outputs of the same network in that format, or the ``reason`` why there are none.
@@ -121,6 +124,8 @@ class NetworkSession:
         if question == "calls":
             positional, keywords = self._caller.arguments(feed)
             return {"calls": module_calls(self._torch, self._network.module, positional, keywords)}, []
+        if question == "premises":
+            return told_of(self._torch, self._network.module, self._made_again, lambda: self._caller.arguments(feed))
         if question == "program":
             try:
                 return {"operations": operations(self._program(feed))}, []
@@ -142,6 +147,12 @@ class NetworkSession:
                 told[name] = "module"
                 spill.add(as_item(self._torch, name, calls[0][place["place"]]))
         return {"told": told, "reason": reason, "modules": sorted(by_module)}, []
+
+    def _made_again(self) -> Any:
+        """Return the module once more, made by the user's function as the first one was."""
+        options = self._options
+        network = load_network(Path(options["file"]), options.get("attribute", ""))
+        return in_dtype(self._torch, network, options.get("dtype", ""), self._device).module
 
     def _cut(self, feed: Mapping[str, Item], wanted: Mapping[str, Any], spill: Spill) -> Dict[str, Any]:
         """Return a part of the network as code, with its weights, inputs and results; only a ``reason`` for none."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.torch.cut_module import CutModule, read_cut
+from tensortriage.engines.torch.premises import NetworkPremises, read_premises
 from tensortriage.engines.torch.traced_values import Trace, TracedValue, folded_modules, trace
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.operations import Operation, read_operation
@@ -83,6 +84,10 @@ class TorchNetwork:
         """Return modules of the file with what was folded into their nodes; see `folded_modules`."""
         told, _ = self._ask("calls")
         return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in told["calls"]])
+
+    def premises(self) -> NetworkPremises:
+        """Return what would make any comparison with the network void: made again, called again, its weights."""
+        return read_premises(*self._ask("premises"))
 
     def cut(self, part: Mapping[str, Any]) -> CutModule | str:
         """Return a part of the network as a module, with the values that it has on the feed; why not, if it cannot be.

@@ -15,6 +15,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
+from tensortriage.diagnose.rungs.premises.network_mistakes import Mistake, Subject, mistake
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
     NetworkValues,
@@ -33,7 +34,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.reference import Dispute, disputes
-from tensortriage.errors import EngineError
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.lint.finding import LintFinding
@@ -79,7 +80,11 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         except EngineError as failure:
             if evidence.in_training and first is not None and not first.training:
                 return _left_on(inv, evidence.in_training[0], first)
-            return _unanswered(inv, failure)
+            return _unanswered(inv, failure, mistake(Subject(inv, network, feed))[0])
+        except UsageError as failure:
+            if wrong := mistake(Subject(inv, network, feed))[0]:  # as where another network takes other inputs
+                return _mistaken(inv, wrong, failure.message)
+            raise
         if any(spec.name in found for spec in inv.model.outputs):
             break
     else:
@@ -87,6 +92,12 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         inv.answered(QUESTION, f"yes: {first.share}", **first.evidence)
         return None
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
+    made = {name: values.arrays[name] for name in (spec.name for spec in inv.model.outputs) if name in values.arrays}
+    at_fault, weights = mistake(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
+    if at_fault is not None:
+        return _mistaken(
+            inv, at_fault, f"output '{outputs[0]}' differs by {say(found[outputs[0]].error)} from PyTorch's"
+        )
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
     findings = Findings()
     if culprit:
@@ -103,7 +114,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         disputed=list(found)[:_MOST_NODES],
         **values.evidence,
     )
-    return Answer(_verdict(inv, values, found, outputs, culprit), findings)
+    return Answer(_verdict(inv, values, found, outputs, culprit, weights), findings)
 
 
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
@@ -126,7 +137,15 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
     return dataclasses.replace(values, arrays=arrays), found
 
 
-def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
+def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
+    """Return the verdict on a network and a file that cannot be compared as they are."""
+    inv.answered(QUESTION, f"not to be said: {wrong.what}", cure=wrong.cure)
+    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
+
+
+def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Verdict:
+    if wrong is not None:
+        return _mistaken(inv, wrong, failure.message)
     inv.answered(QUESTION, f"unknown: {failure.message}")
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
@@ -155,11 +174,14 @@ def _verdict(
     found: Mapping[str, Dispute],
     outputs: Sequence[str],
     culprit: Culprit | None,
+    weights: str,
 ) -> Verdict:
     error = say(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
         summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
+    if weights:
+        summary += f"; {weights}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
     return inv.verdict(
