@@ -151,3 +151,50 @@ def test_a_mistake_of_the_users_is_said_with_its_cure(tmp_path, exported, file, 
     assert (verdict.verdict, verdict.culprits) == ("comparison-unsound", ()), verdict.summary
     assert what in verdict.summary, verdict.summary
     assert cure in verdict.summary.partition("To cure it: ")[2], verdict.summary
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "legacy"])
+def test_a_recurrent_layer_is_named_as_such(tmp_path, exported, exporter):
+    model, inputs = exported("recurrent", exporter)
+    node = next(node for node in onnx.load(model).graph.node if node.op_type == "LSTM")
+    wrong = edited(tmp_path, model, of_node(node.name, 2, 1.5))
+    verdict = judged(tmp_path, wrong, inputs, network=f"{NETWORKS}:recurrent")
+    culprit = verdict.culprits[0]
+    assert (verdict.verdict, culprit.op_type, culprit.origin.module) == ("model-changed", "LSTM", "lstm")
+    assert f"LSTM '{node.name}'" in culprit.reason
+    assert "weights differ in 1 of 3 modules, 'lstm'" in verdict.summary
+
+
+def test_what_the_network_itself_raises_is_no_fault_of_its_exporter(tmp_path):
+    words = ["--torch", f"{NETWORKS.removeprefix('torch:')}:not_square", "--target", PLAIN]
+    done = triage("diagnose", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error[torch-network]: forward of mistaken_networks.py:not_square raises RuntimeError: " in done.stderr
+    assert "(2x3 and 2x3) (mistaken_networks.py:" in done.stderr
+
+
+def test_on_inputs_that_the_network_cannot_take_the_feed_is_what_is_wrong(tmp_path, exported):
+    model, _ = exported("product", "dynamo")
+    proto = onnx.load(model)
+    for name in (proto.graph.input[0], proto.graph.output[0]):
+        for place, size in enumerate((2, 3)):
+            name.type.tensor_type.shape.dim[place].dim_value = size
+    onnx.save(proto, tmp_path / "not_square.onnx")
+    np.savez(tmp_path / "feed.npz", **{proto.graph.input[0].name: np.ones((2, 3), np.float32)})
+    verdict = judged(tmp_path, tmp_path / "not_square.onnx", tmp_path / "feed.npz", network=f"{NETWORKS}:product")
+    assert verdict.verdict == "comparison-unsound"
+    assert "PyTorch failed to run: RuntimeError: " in verdict.summary
+
+
+def test_pytorch_s_reason_is_what_is_quoted_of_a_failed_export(tmp_path):
+    words = ["--torch", f"{NETWORKS.removeprefix('torch:')}:branches", "--target", PLAIN]
+    done = triage("diagnose", *words, cwd=tmp_path)
+    assert "error[torch-export]: torch.onnx.export refuses mistaken_networks.py:branches: Guard" in done.stderr
+    assert "in forward if x.sum() > 0" in done.stderr
+
+
+def test_a_network_in_bfloat16_is_compared_as_what_it_is(tmp_path, exported):
+    model, inputs = exported("in_bfloat16", "dynamo")
+    verdict = judged(tmp_path, model, inputs, network=f"{NETWORKS}:in_bfloat16")
+    answers = {step.question: step.answer for step in verdict.steps}
+    assert answers["does the exported model compute what the network does?"].startswith("yes: ")

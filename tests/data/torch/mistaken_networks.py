@@ -193,3 +193,50 @@ class Shaken(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return fn.dropout(x, 0.5, training=True)
+
+
+class Recurrent(nn.Module):
+    """An LSTM between two products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.lstm, self.last = nn.Linear(6, 6), nn.LSTM(6, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.lstm(self.first(x))[0])
+
+
+def recurrent() -> Made:
+    return made(Recurrent), (torch.linspace(-1, 1, 60).reshape(2, 5, 6),)
+
+
+class Product(nn.Module):
+    """A product of a matrix with itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+
+def product() -> Made:
+    return Product(), (torch.ones(3, 3),)
+
+
+def not_square() -> Made:
+    return Product(), (torch.ones(2, 3),)
+
+
+def in_bfloat16() -> Made:
+    return made(Product).bfloat16(), (torch.linspace(-1, 1, 9).reshape(3, 3).bfloat16(),)
+
+
+class Branches(nn.Module):
+    """Control flow on the value of a tensor, which no exporter can write down."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return x * 2
+        return x * 3
+
+
+def branches() -> Made:
+    return Branches(), (torch.ones(2, 3),)

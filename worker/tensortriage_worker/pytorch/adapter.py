@@ -25,7 +25,15 @@ from tensortriage_worker.pytorch.intermediates import (
     run_with_hooks,
     values_by_node,
 )
-from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
+from tensortriage_worker.pytorch.network import (
+    Caller,
+    as_item,
+    check_forward,
+    in_dtype,
+    load_network,
+    tensors_in,
+    torch_module,
+)
 from tensortriage_worker.pytorch.premises import told_of
 
 _LONGEST_PRINTED = 200
@@ -67,7 +75,7 @@ class NetworkSession:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._torch = torch = torch_module()
         names, self._options = json.loads(options["names"]), options
-        self._outputs = list(names["outputs"])
+        self._outputs, self._narrow = list(names["outputs"]), names.get("bfloat16", ())
         network = load_network(Path(options["file"]), options.get("attribute", ""))
         dtype, device = options.get("dtype", ""), options.get("device", "")
         self._names, self._device = list(names["inputs"]), device
@@ -88,8 +96,12 @@ class NetworkSession:
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
         arguments, keywords = self._caller.arguments(feed)
-        with self._torch.no_grad():
-            found = tensors_in(self._torch, self._run(*arguments, **keywords))
+        try:
+            with self._torch.no_grad():
+                found = tensors_in(self._torch, self._run(*arguments, **keywords))
+        except Exception as error:
+            check_forward(self._torch, self._network, error)
+            raise
         return self._named(found)
 
     def _named(self, found: List[Any]) -> List[Item]:
@@ -102,7 +114,8 @@ class NetworkSession:
                 "torch-outputs",
                 "compare with the file that was exported from this network, whole and unchanged",
             )
-        return [as_item(self._torch, name, tensor) for name, tensor in zip(self._outputs, found)]  # noqa: B905 - Python 3.9
+        pairs = zip(self._outputs, found)  # noqa: B905 - Python 3.9
+        return [as_item(self._torch, name, tensor, keep=name in self._narrow) for name, tensor in pairs]
 
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill

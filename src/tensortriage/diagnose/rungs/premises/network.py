@@ -43,7 +43,22 @@ from tensortriage.values.store import MemoryStore
 
 QUESTION = "does the exported model compute what the network does?"
 _MOST_NODES = 8
-_MOVES = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "Expand"})
+_MOVES = frozenset(
+    {
+        "Transpose",
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Flatten",
+        "Identity",
+        "Cast",
+        "Expand",
+        "Concat",
+        "Slice",
+        "Split",
+    }
+)
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
 
 @rung(
@@ -225,7 +240,8 @@ def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: 
     origin = graph.origin(blamed.name)
     made_of = [each.origin for each in values.trace.made_of(origin.fx_node)] or [origin]
     left_out = [each.origin for each in values.trace.left_out(origin.fx_node)]
-    reason = _reason(nodes, dispute, made_of[::-1], values.described(origin.module))
+    listed = nodes if blamed in nodes[:_MOST_NODES] else [blamed, *(node for node in nodes if node is not blamed)]
+    reason = _reason(listed, dispute, made_of[::-1], values.described(origin.module))
     if called := kind_of(blamed, made_of):
         origin = called
     elif left_out:
@@ -258,8 +274,9 @@ def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collecti
         if name and name not in operations:
             return node
     last = graph.origin(nodes[-1].name).fx_node
-    made = [node for node in nodes if last and graph.origin(node.name).fx_node == last]
-    return next((node for node in reversed(made) if node.op_type not in _MOVES), nodes[-1])
+    made = [node for node in nodes if graph.origin(node.name).fx_node == last] if last else nodes
+    whole = next((node for node in reversed(made) if node.op_type in _RECURRENT), None)
+    return whole or next((node for node in reversed(made) if last and node.op_type not in _MOVES), nodes[-1])
 
 
 def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit | None:
