@@ -6,6 +6,7 @@ A model that was cut or changed is therefore refused: the network cannot follow.
 
 from __future__ import annotations
 
+import collections
 import copy
 import json
 from pathlib import Path
@@ -147,12 +148,20 @@ class NetworkSession:
         wanted = arguments["wanted"]
         positional, keywords = self._caller.arguments(feed)
         modules = {place["module"] for place in wanted.values() if place["module"]}
-        result, by_module = run_with_hooks(self._torch, self._network.module, positional, keywords, modules)
+        own = dict(self._network.module.named_modules()) if _has_modules(self._network.module) else {}
+        places = [place for place in wanted.values() if place.get("given")]
+        order = module_calls(self._torch, self._network.module, positional, keywords) if places else []
+        counts = collections.Counter([path for path, _ in order])
+        once = {path for path in own if path and counts[path] < 2}
+        given = {place["given"] for place in places if place["module"] not in once}
+        positional, keywords = self._caller.arguments(feed)
+        result, by_module, fed = run_with_hooks(self._torch, self._network.module, positional, keywords, modules, given)
         positional, keywords = self._caller.arguments(feed)  # the network may have written into its inputs
         by_node, reason = self._by_node(feed, positional, keywords, wanted, tensors_in(self._torch, result))
         told = {}  # type: Dict[str, str]
         for name, place in wanted.items():
             calls = by_module.get(place["module"], [])
+            calls = calls if len(calls) == 1 else fed.get(place.get("given", ""), [])
             if place["fx_node"] in by_node:
                 told[name] = "node"
                 spill.add(as_item(self._torch, name, by_node[place["fx_node"]]))

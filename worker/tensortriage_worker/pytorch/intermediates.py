@@ -23,10 +23,10 @@ ModuleResults = Dict[str, List[List[Any]]]
 
 
 def run_with_hooks(
-    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any
-) -> Tuple[Any, ModuleResults]:
-    """Run a network; return what it returns, and copies of what the wanted modules return."""
-    found = {}  # type: ModuleResults
+    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any, given: Any = ()
+) -> Tuple[Any, ModuleResults, ModuleResults]:
+    """Run a network; return what it returns, copies of what the wanted modules return, and of what others are given."""
+    found, fed = {}, {}  # type: ModuleResults, ModuleResults
 
     def keep(name: str) -> Any:
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
@@ -35,14 +35,21 @@ def run_with_hooks(
 
         return hook
 
+    def take(name: str) -> Any:
+        def hook(_module: Any, inputs: Any) -> None:
+            fed.setdefault(name, []).append([tensor.detach().clone() for tensor in tensors_in(torch, inputs)[:1]])
+
+        return hook
+
     handles = [inner.register_forward_hook(keep(name)) for name, inner in module.named_modules() if name in wanted]
+    handles += [inner.register_forward_pre_hook(take(name)) for name, inner in module.named_modules() if name in given]
     try:
         with torch.no_grad():
             result = module(*arguments, **keywords)
     finally:
         for handle in handles:
             handle.remove()
-    return result, found
+    return result, found, fed
 
 
 def module_calls(

@@ -127,7 +127,7 @@ def quantiles(array: np.ndarray) -> np.ndarray:
 
 
 def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, Any]], List[Tuple[str, Any]]]:
-    """Return what the first innermost modules are given, and what the last ones return, by path."""
+    """Return what the first modules are given, and what the last ones return, by path; the network itself is none."""
     given, returned = [], []  # type: List[Tuple[str, Any]], List[Tuple[str, Any]]
 
     def before(name: str) -> Any:
@@ -145,8 +145,9 @@ def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, An
 
         return hook
 
-    handles = [inner.register_forward_pre_hook(before(name)) for name, inner in _innermost(module)]
-    handles += [inner.register_forward_hook(after(name)) for name, inner in _innermost(module)]
+    named = [(name, inner) for name, inner in module.named_modules() if name]
+    handles = [inner.register_forward_pre_hook(before(name)) for name, inner in named]
+    handles += [inner.register_forward_hook(after(name)) for name, inner in named]
     try:
         with torch.no_grad():
             positional, keywords = call()

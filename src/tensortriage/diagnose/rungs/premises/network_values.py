@@ -14,7 +14,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.network import TorchNetwork
-from tensortriage.engines.torch.traced_values import Trace, around, leaving
+from tensortriage.engines.torch.traced_values import Trace, around, leaving, several
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
@@ -129,7 +129,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         arrays |= dict(asked.captured(wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
         joined = asked.folded()
-        otherwise = _otherwise(asked, trace, joined, arrays)
+        otherwise = {**_otherwise(asked, trace, joined, arrays), **_apart(asked, model, arrays)}
         arrays |= {name: returned[0] for name, returned in otherwise.items()}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
         descriptions, training = asked.modules()
@@ -167,6 +167,26 @@ def _otherwise(
     returned = asked.returned(sorted({path for paths in places.values() for path in paths}))
     found = {name: tuple(returned[path] for path in paths if path in returned) for name, paths in places.items()}
     return {name: arrays for name, arrays in found.items() if arrays}
+
+
+def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return what values may stand for of modules that several leave: the tensors that those return, of their shape.
+
+    Where the file does not tell it, and as many values leave as tensors are returned, the one at the same place first.
+    """
+    declared = value_specs(model)
+    modules = {module: values for module, values in several(model).items() if set(values) - set(known)}
+    returned = asked.returned_each(list(modules))
+    found: dict[str, tuple[np.ndarray, ...]] = {}
+    for module, arrays in returned.items():
+        for place, value in enumerate(modules[module]):
+            shape = declared[value].shape if value in declared else None
+            alike = tuple(array for array in arrays if array.shape == shape)
+            if shape is None and len(arrays) == len(modules[module]):
+                alike = (arrays[place], *arrays[:place], *arrays[place + 1 :])
+            if alike and value not in known:
+                found.setdefault(value, alike)
+    return found
 
 
 def _in_declared_shapes(

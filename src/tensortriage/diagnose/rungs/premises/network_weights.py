@@ -55,9 +55,10 @@ def held_weights(graph: Graph, network: NetworkPremises) -> HeldWeights:
         module = name.rpartition(".")[0]
         alike = by_size.get(math.prod(shape), [])
         candidates = [each for each in map(weight, [name] if name in alike else alike) if each.rounding]
-        if candidates:
-            numbers = shape, network.samples[name], network.quantiles[name]
-            errors[module] = max(errors.get(module, 0.0), min(each.distance(*numbers) for each in candidates))
+        numbers = shape, network.samples[name], network.quantiles[name]
+        distances = [each.distance(*numbers) for each in candidates if each.fits(shape)]
+        if distances:
+            errors[module] = max(errors.get(module, 0.0), min(distances))
         elif not alike:
             missing.add(module)
     other = {module: error for module, error in errors.items() if error > 0.0}
@@ -79,6 +80,11 @@ class _Weight:
         floats = array.dtype.kind == "f"
         self.rounding = _NARROW.get(array.dtype.name) or (float(np.finfo(array.dtype).eps) if floats else 0.0)
         self._array = array
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether it may be a weight of a shape: as it is, transposed, or with dimensions of size 1 more or less."""
+        own, other = (tuple(size for size in each if size != 1) for each in (self._array.shape, shape))
+        return own in (other, other[::-1])
 
     def distance(self, shape: tuple[int, ...], network: np.ndarray, ordered: np.ndarray) -> float:
         """Return the relative difference from a network's weight of a shape and its numbers; 0 within rounding."""

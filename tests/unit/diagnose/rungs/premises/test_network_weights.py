@@ -33,7 +33,7 @@ def held(weights, **file):
         (LINEAR, LINEAR),
         (LINEAR, np.ascontiguousarray(LINEAR.T)),
         (LINEAR, LINEAR.astype(np.float16)),
-        (LINEAR, LINEAR.reshape(4, 10, 24)[[0, 3, 1, 2]].reshape(1, 40, 24)),  # gates in another order
+        (LINEAR, LINEAR.reshape(4, 10, 24)[[0, 3, 1, 2]].reshape(1, 40, 24)),  # gates in another order, as of an LSTM
         (FILTERS, FILTERS * np.linspace(0.5, 2, 12, dtype=np.float32)[:, None, None, None]),
         (FILTERS, FILTERS * np.linspace(0.5, 2, 6, dtype=np.float32)[:, None, None]),
     ],
@@ -52,6 +52,11 @@ def test_other_numbers_are_told_by_how_far_they_are():
 def test_a_name_counts_more_than_what_is_nearest():
     found = held({"part": LINEAR}, **{"part.weight": -LINEAR, "other": LINEAR})
     assert found.other == {"part": pytest.approx(2.0)}
+
+
+def test_a_constant_that_happens_to_be_of_the_size_tells_nothing():
+    found = held({"part": LINEAR}, other=RNG.normal(size=(10, 96)).astype(np.float32))
+    assert (found.same, dict(found.other), found.missing) == (frozenset(), {}, frozenset())
 
 
 def test_what_the_file_has_nothing_for_is_missing_and_of_whole_numbers_nothing_is_said():
