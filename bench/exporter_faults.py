@@ -1,12 +1,12 @@
 """Whose fault is it, the exporter's or the engine's? Planted faults of both kinds on networks of PyTorch.
 
-    python bench/exporter_faults.py [--engine] [--exporter legacy] [WORD...]
+    python bench/exporter_faults.py [--engine | --mistakes] [--exporter legacy] [WORD...]
 
 Needs PyTorch and onnxscript, and with --engine transformers. An exporter's fault is a network of `exporter_networks`
 that is exported as a wrong translation of one line would be (a word), or an edit of the right file. ``diagnose
 --torch`` is to end in ``model-changed`` with the module of that line first, and the line. An engine's fault (--engine)
 is a node of the right file, of one of `ENGINE_NETWORKS`, that `FaultyEngine` computes wrong; it is to end in a verdict
-of the engine with the module of that node first.
+of the engine with the module of that node first. With --mistakes a user's mistake is to be said in words, with no node.
 """
 
 import argparse
@@ -51,6 +51,7 @@ class Planted:
         module: Path of the module whose line is translated wrong; empty for the network itself.
         code: Text of that line; several lines when the exporter may blame any.
         edit: Change of the right file, instead of a wrong export.
+        legacy: Module in the older exporter's file, where the dynamo exporter joins the operation with the next one.
     """
 
     network: str
@@ -58,6 +59,7 @@ class Planted:
     module: str
     code: tuple[str, ...]
     edit: Edit | None = None
+    legacy: str | None = None
 
 
 def attribute(op_type: str, number: int, name: str, value: object) -> Edit:
@@ -100,7 +102,7 @@ FAULTS = (
     Planted("decoder", "mask-value", "", ("mask-value", "masked.triu")),
     Planted("decoder", "untied", "lm_head", ("self.lm_head(self.norm(x))",), untie),
     Planted("unet", "base", "time", ('pick("base"', "angle = t[")),
-    Planted("unet", "reflect", "down", ("fn.pad(high", "self.down(padded)")),
+    Planted("unet", "reflect", "down", ("fn.pad(high", "self.down(padded)"), legacy=""),
     Planted("unet", "corners", "", ("fn.interpolate(low",)),
     Planted("unet", "group-epsilon", "low.norm2", ("self.conv2(self.act(self.norm2(inner)))",)),
     Planted("unet", "instance-epsilon", "last.0", ("self.last(self.up(",)),
@@ -115,7 +117,7 @@ FAULTS = (
     Planted("encoder", "layer-epsilon", "layers.1.norm1", ("layer(x, src_key_padding_mask",)),
     Planted("encoder", "first-weight", "layers.1.linear1", ("layer(x, src_key_padding_mask",)),
     Planted("encoder", "activation", "layers.0.activation", ("layer(x, src_key_padding_mask",)),
-    Planted("audio", "causal", "causal.conv", ("fn.pad(x", "self.conv(padded)")),
+    Planted("audio", "causal", "causal.conv", ("fn.pad(x", "self.conv(padded)"), legacy="causal"),
     Planted("audio", "slope", "causal", ("fn.leaky_relu",)),
     Planted("audio", "quantizer-scale", "quantized", ("torch.fake_quantize",)),
     Planted("audio", "zero-point", "quantized", ("torch.fake_quantize",)),
@@ -126,12 +128,49 @@ FAULTS = (
 )  # fmt: skip
 
 
+def folded(node: str, place: int) -> Edit:
+    """Return an edit of an operand of a node, into which the older exporter has multiplied a norm."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        names = next(each.input for each in graph.node if each.name == node)
+        tensor = next(tensor for tensor in graph.initializer if tensor.name == names[place])
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.2), tensor.name))
+
+    return change
+
+
+FOLDED = (
+    Planted("detector", "stem-weight", "stem.conv", ("self.act(self.bn(self.conv(x)))",), folded("/stem/conv/Conv", 1)),
+    Planted("detector", "fine-bias", "fine.conv", ("self.act(self.bn(self.conv(x)))",), folded("/fine/conv/Conv", 2)),
+    Planted("detector", "head-weight", "heads.1.box", ("self.box(",), folded("/heads.1/box/Conv", 1)),
+)  # fmt: skip
+"""Faults in the older exporter's files, where norms are in the convolutions before them."""
+
+MISTAKEN = (
+    ("right_used_encoder", "unseeded_used_encoder", "other weights at every call"),
+    ("right_used_encoder", "checkpoint_used_encoder", "another checkpoint"),
+    ("right_used_unet", "trained_used_unet", "another checkpoint"),
+    ("right_used_encoder", "training_used_encoder", "training mode"),
+    ("right_used_encoder", "exchanged_used_encoder", "inputs are exchanged"),
+    ("right_used_unet", "prepared_used_unet", "forward prepares"),
+    ("prepared_used_unet", "right_used_unet", "the file prepares"),
+    ("right_used_encoder", "ended_used_encoder", "forward goes on where the file ends"),
+    ("ended_used_encoder", "right_used_encoder", "the file goes on where forward ends"),
+    ("noisy_used_unet", "noisy_used_unet", "draws random numbers"),
+    ("right_used_unet", "noisy_used_unet", "draws random numbers"),
+    ("remembering_used_unet", "remembered_used_unet", "keeps state between calls"),
+    ("right_used_encoder", "right_unet", "another network"),
+)
+"""Users' mistakes: what was exported, what it is compared with, and words of the verdict."""
+
 ENGINE_NETWORKS = ("minilm", "gpt2_cached", "vit", "resnet", "unet", "decoder", "detector")
 """Networks in which faults of the engine are planted: of `pytorch_networks`, and of `exporter_networks` those there."""
 
 
 def source_of(network: str) -> tuple[ModuleType, str]:
     """Return the file in which a network is, and the name of the function that makes it without a fault."""
+    if network in networks.USED or network.startswith("right_"):
+        return networks, network
     if hasattr(networks, network):
         return networks, f"right_{network}"
     return importlib.import_module("pytorch_networks"), network
@@ -148,13 +187,14 @@ class Files:
         path = self.folder / ("-".join((network, *words)) + ".onnx")
         if not path.exists():
             source, right = source_of(network)
-            module, inputs = networks.made(getattr(source, network if source is networks else right), *words)
+            made = getattr(source, network if source is networks else right)
+            module, inputs = made() if network in networks.USED else networks.made(made, *words)
             inputs = inputs if isinstance(inputs, tuple) else (inputs,)
             dynamo = self.exporter == "dynamo"
             printed = io.StringIO()
             with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 warnings.simplefilter("ignore")
-                torch.onnx.export(module, inputs, path, dynamo=dynamo, verbose=not dynamo, external_data=False)
+                torch.onnx.export(module, inputs, path, dynamo=dynamo, verbose=False, external_data=False)
             names = [each.name for each in onnx.load(path).graph.input]
             tensors = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
             np.savez(path.with_suffix(".npz"), **{n: t.numpy() for n, t in zip(names, tensors, strict=True)})
@@ -172,8 +212,8 @@ class Files:
         return path
 
 
-def ask(files: Files, network: str, model: Path, target: str) -> Verdict:
-    """Diagnose a file by its network."""
+def ask(files: Files, network: str, model: Path, target: str, *, feed: Path | None = None) -> Verdict:
+    """Diagnose a file by its network, on the inputs of that network, or others."""
     source, right = source_of(network)
     with tempfile.TemporaryDirectory() as case:
         return diagnose(
@@ -182,7 +222,7 @@ def ask(files: Files, network: str, model: Path, target: str) -> Verdict:
                 target=target,
                 network=f"torch:{source.__file__}:{right}",
                 case=Path(case) / "case",
-                feeding=FeedRequest(paths=(str(files.export(network).with_suffix(".npz")),)),
+                feeding=FeedRequest(paths=(str(feed or files.export(network).with_suffix(".npz")),)),
                 random_too=False,
                 repro=False,
             )
@@ -197,17 +237,36 @@ def lines_of(fault: Planted) -> set[int]:
 
 def exporter_faults(files: Files, words: Sequence[str]) -> Iterator[tuple[bool, str]]:
     """Yield whether each fault of the exporter was found, and a line about it."""
-    for fault in FAULTS:
-        if words and fault.word not in words:
-            continue
+    for fault in (*FAULTS, *FOLDED) if files.exporter == "legacy" else FAULTS:
+        if (words and fault.word not in words) or (fault.word == "dropout" and files.exporter == "legacy"):
+            continue  # the older exporter takes dropout out, whatever the network says
         started = time.perf_counter()
-        verdict = ask(files, fault.network, files.faulty(fault), "onnxruntime:optimization=none")
+        model = files.faulty(fault)
+        names = [each.name for each in onnx.load(model).graph.input]
+        with np.load(files.export(fault.network).with_suffix(".npz")) as fed:  # the older exporter's names change
+            np.savez(model.with_suffix(".fed.npz"), **dict(zip(names, fed.values(), strict=True)))
+        verdict = ask(files, fault.network, model, "onnxruntime:optimization=none", feed=model.with_suffix(".fed.npz"))
         origin = verdict.culprits[0].origin if verdict.culprits else None
         module, line = (origin.module, origin.line) if origin else ("-", 0)
-        right = verdict.verdict == "model-changed" and module == fault.module and line in lines_of(fault)
+        lines = lines_of(fault) if files.exporter == "dynamo" else {line}  # the older one tells no lines of some nodes
+        wanted = fault.module if files.exporter == "dynamo" or fault.legacy is None else fault.legacy
+        right = verdict.verdict == "model-changed" and module == wanted and line in lines
         seconds = time.perf_counter() - started
-        wanted = "" if right else f"; wanted '{fault.module}' at {sorted(lines_of(fault))}; {verdict.summary}"
-        yield right, f"{fault.network} {fault.word}: {verdict.verdict}, '{module}' line {line}, {seconds:.0f} s{wanted}"
+        rest = "" if right else f"; wanted '{wanted}' at {sorted(lines_of(fault))}; {verdict.summary}"
+        yield right, f"{fault.network} {fault.word}: {verdict.verdict}, '{module}' line {line}, {seconds:.0f} s{rest}"
+
+
+def mistakes(files: Files, words: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    """Yield whether each mistake of a user is said in words and blames no node, and a line about it."""
+    for file, network, said in MISTAKEN:
+        if words and not set(words).intersection((file, network)):
+            continue
+        started = time.perf_counter()
+        model = files.export(file)
+        verdict = ask(files, network, model, "onnxruntime:optimization=none", feed=model.with_suffix(".npz"))
+        right = verdict.verdict == "comparison-unsound" and said in verdict.summary and not verdict.culprits
+        rest = "" if right else f"; wanted '{said}'; {verdict.summary}"
+        yield right, f"{file} as {network}: {verdict.verdict}, {time.perf_counter() - started:.0f} s{rest}"
 
 
 def engine_faults(files: Files, words: Sequence[str], each: int = 8) -> Iterator[tuple[bool, str]]:
@@ -256,13 +315,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="faults of the exporter, or with --engine networks (default: all)")
     parser.add_argument("--engine", action="store_true", help="plant faults of the engine")
+    parser.add_argument(
+        "--mistakes", action="store_true", help="users' mistakes, none of which is the exporter's fault"
+    )
     parser.add_argument("--exporter", choices=("dynamo", "legacy"), default="dynamo")
     given = parser.parse_args()
     os.environ["TORCH_LOGS"] = "-all"
     with tempfile.TemporaryDirectory() as folder:
         files = Files(Path(folder), given.exporter)
         results = []
-        for right, line in (engine_faults if given.engine else exporter_faults)(files, given.words):
+        asked = mistakes if given.mistakes else engine_faults if given.engine else exporter_faults
+        for right, line in asked(files, given.words):
             results.append(right)
             print("right" if right else "WRONG", line, flush=True)
     print(f"{sum(results)} of {len(results)} right ({sum(results) / max(len(results), 1):.0%})")

@@ -6,6 +6,7 @@ that exporting it writes the file that a faulty exporter would have written of t
 
 # ruff: noqa: D102 - what a forward does is said at its class
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -350,3 +351,48 @@ def truth_of(network: Callable[[], Made]) -> Callable[[], Made]:
 right_detector, right_decoder, right_unet, right_encoder, right_audio = map(
     truth_of, (detector, decoder, unet, encoder, audio)
 )
+
+
+class Used(nn.Module):
+    """A network as its user calls it: with a step before or after it, with inputs exchanged, noise or a memory."""
+
+    def __init__(self, inner: nn.Module, word: str) -> None:
+        super().__init__()
+        self.inner, self.word = inner, word
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        if self.word == "prepared":
+            x = (x - 0.45) / 0.225
+        found = self.inner(y, x) if self.word == "exchanged" else self.inner(x, y)
+        if self.word == "ended":
+            return found.softmax(-1)
+        if self.word == "noisy":
+            return found + 0.1 * torch.randn_like(found)
+        if self.word in ("remembering", "remembered"):
+            self.calls = self.calls + 1
+            return found * (1 + self.calls)
+        return found
+
+
+def used(network: Callable[[], Made], word: str) -> Made:
+    """Return a network as a user makes it, with a mistake that is called so; with none for ``right``."""
+    torch.seed()
+    module, inputs = network() if word == "unseeded" else made(network)
+    if word in ("checkpoint", "trained"):
+        generator = drawn(11)
+        for weight in module.parameters():
+            noise = torch.randn(weight.shape, generator=generator)
+            weight.data.add_(noise, alpha=1.0 if word == "checkpoint" else 1e-3)
+    module = Used(module, word).train(word == "training")
+    if word == "remembered":
+        module(*inputs)
+    return module, inputs[::-1] if word == "exchanged" else inputs
+
+
+MISTAKES = (
+    "unseeded", "checkpoint", "trained", "training", "exchanged", "prepared", "ended", "noisy", "remembering",
+    "remembered",
+)  # fmt: skip
+USED = {f"{word}_used_{each.__name__}": (each, word) for each in (unet, encoder) for word in ("right", *MISTAKES)}
+globals().update({name: functools.partial(used, *given) for name, given in USED.items()})

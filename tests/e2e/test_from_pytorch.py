@@ -240,8 +240,9 @@ def test_a_network_in_training_mode(tmp_path, exported):
     graph = Model.load(model).graph
     assert {graph.origin(node.name).source.partition(":")[0] for node in graph.nodes} >= {"small_networks.py"}
     verdict = judged(tmp_path, network, model, inputs)
-    assert verdict.verdict == "model-changed"
-    assert "in training mode: call .eval()" in verdict.summary
+    assert verdict.verdict == "comparison-unsound"
+    assert "the network is in training mode" in verdict.summary
+    assert "To cure it: call .eval()" in verdict.summary
 
 
 def test_from_the_network_alone(tmp_path):

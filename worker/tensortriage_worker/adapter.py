@@ -11,6 +11,9 @@ They speak plain types only, so that everything can be told to a host running an
 from __future__ import annotations
 
 import enum
+import os
+import sys
+import traceback
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Protocol
 
@@ -48,6 +51,15 @@ class AdapterError(Exception):
         self.message = message
         self.slug = slug
         self.cure = cure
+
+
+def place_of(error: BaseException) -> str:
+    """Return `` (FILE:LINE)`` of the innermost frame outside what came from the host and what is installed."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith((here, "<")) and "site-packages" not in f.filename]
+    own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
+    return " ({}:{})".format(os.path.basename(own[-1].filename), own[-1].lineno) if own else ""
 
 
 class AdapterSession(Protocol):

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, place_of
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -145,22 +145,13 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
     else:
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
     kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")
-    return {"kind": kind, "message": message + _place(error), "slug": "", "cure": ""}
+    return {"kind": kind, "message": message + place_of(error), "slug": "", "cure": ""}
 
 
 def _raised_by_hand(error: BaseException) -> bool:
     """Whether a ``raise`` statement of Python code made an error; the allocator's own come from any other line."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and (frames[-1].line or "").lstrip().startswith("raise")
-
-
-def _place(error: BaseException) -> str:
-    """Return `` (FILE:LINE)`` of the innermost frame outside what came from the host and what is installed."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith((here, "<")) and "site-packages" not in f.filename]
-    own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
-    return " ({}:{})".format(os.path.basename(own[-1].filename), own[-1].lineno) if own else ""
 
 
 def _adapter(request: Dict[str, Any]) -> Any:

@@ -27,6 +27,11 @@ FILE_ENGINES = frozenset({"script", "torch"})
 """Engines whose spec begins with a file of the user's, and a name in it."""
 
 
+def network_text(text: str) -> str:
+    """Return the spec of a network that was written as ``FILE.py:FUNCTION``, or as the engine that it is."""
+    return text if text.startswith("torch:") else f"torch:{text}"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class EngineSpec:
     """An engine's name and its options as written.

@@ -163,5 +163,7 @@ def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.
             continue
         direction = rng.integers(-1, 2, array.shape)
         towards = np.where(direction > 0, np.inf, -np.inf).astype(array.dtype)
-        moved[name] = np.where(direction == 0, array, np.nextafter(array, towards)).astype(array.dtype)
+        with np.errstate(over="ignore"):
+            nearest = np.nextafter(array, towards)
+        moved[name] = np.where((direction == 0) | np.isinf(nearest), array, nearest).astype(array.dtype)
     return moved

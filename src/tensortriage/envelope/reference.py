@@ -3,12 +3,15 @@
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import fp32_limit, within_fp32
 from tensortriage.envelope.distances import EXTERNAL, distances
 from tensortriage.envelope.floors import Floors, envelope_floors
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
@@ -58,8 +61,16 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
         EngineError: When the model cannot be evaluated.
         UsageError: Likewise.
     """
+    told = digest(*(feed_digest({name: np.asarray(reference[name])}) for name in values if name in reference))
     floors = envelope_floors(
-        lab, model, feed, values, precision=Precision.FP32, reference=reference, what="the reference's values"
+        lab,
+        model,
+        feed,
+        values,
+        precision=Precision.FP32,
+        reference=reference,
+        reference_name=told,
+        what="the reference's values",
     )
     found = outside_envelope(floors, values)
     for name in values:
@@ -67,7 +78,10 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
             found[name] = Dispute(name, float("inf"), 0.0, _shape(reference, name))
     double = [name for name in found if reference.spec(name).dtype is DType.DOUBLE]
     if double:
-        exact = distances(lab, model, feed, double, {}, centre=FLOAT64, external=reference, what="float64 throughout")
+        exact = distances(
+            lab, model, feed, double, {}, centre=FLOAT64, external=reference, external_name=told,
+            what="float64 throughout",
+        )  # fmt: skip
         for name, figure in exact[EXTERNAL].items():
             if within_fp32(error_of(figure), floors.fp32.get(name, 0.0)):
                 found.pop(name)

@@ -232,7 +232,7 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
 def versions() -> dict[str, str]:
     """Return the versions that a result may depend on, of what is installed here."""
     found = {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine()}
-    for package in ("tensortriage", "numpy", "onnx", "onnx_ir", "onnxruntime", "openvino", "tensorrt"):
+    for package in ("tensortriage", "numpy", "onnx", "onnx_ir", "onnxruntime", "openvino", "tensorrt", "torch"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

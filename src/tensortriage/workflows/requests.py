@@ -53,7 +53,8 @@ class DiagnoseRequest:
         "--target-model", "FILE", "ONNX file that the target runs, if it is not MODEL.", default=None)
     network: str = option(
         "--torch", "FILE.py:FUNCTION", "PyTorch network that MODEL was exported from, to tell a fault of the export "
-        "from one of the engine. Without MODEL, the network is exported first.", default="", read="torch:{}".format)
+        "from one of the engine. Without MODEL, the network is exported first.", default="",
+        read="tensortriage.engines.spec:network_text")
     external_data_dir: Path | None = external_data_field()
     feeding: FeedRequest = part(factory=FeedRequest, most=samples_field(8))
     sweep: Mapping[str, tuple[int, ...]] = option(

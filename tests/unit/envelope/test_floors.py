@@ -10,7 +10,7 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import format_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.floors import envelope_floors, jitter
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.mixed_precision.convert_precision import convert
@@ -207,3 +207,11 @@ def test_a_whole_number_on_the_edge_may_fall_to_either_side_in_a_narrow_format(l
     error = error_of(measure(right, rounded.astype(np.float32)))
     assert 1e-2 < error <= format_limit(found.target["y"], right.size)
     assert error_of(found.emulated["y"]) < 0.1 * error  # rounding every result alone does not move it
+
+
+def test_the_largest_number_of_a_mask_stays_finite_when_it_is_jittered(recwarn):
+    most = np.finfo(np.float32).max
+    moved = jitter({"mask": np.array([most, -most, 1.0] * 16, np.float32)})["mask"]
+    assert np.isfinite(moved).all()
+    assert len(np.unique(moved[2::3])) == 3  # one unit in the last place up, down, or none
+    assert not recwarn.list

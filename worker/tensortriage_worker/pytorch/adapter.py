@@ -6,6 +6,7 @@ A model that was cut or changed is therefore refused: the network cannot follow.
 
 from __future__ import annotations
 
+import collections
 import copy
 import json
 from pathlib import Path
@@ -20,11 +21,21 @@ from tensortriage_worker.pytorch.export import export, taken_program, versions
 from tensortriage_worker.pytorch.intermediates import (
     agree,
     exported,
+    module_calls,
     operations,
     run_with_hooks,
     values_by_node,
 )
-from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
+from tensortriage_worker.pytorch.network import (
+    Caller,
+    as_item,
+    check_forward,
+    in_dtype,
+    load_network,
+    tensors_in,
+    torch_module,
+)
+from tensortriage_worker.pytorch.premises import told_of
 
 _LONGEST_PRINTED = 200
 _ANOTHER_PROGRAM = "torch.export's program does not compute what the network does"
@@ -64,8 +75,8 @@ class NetworkSession:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._torch = torch = torch_module()
-        names = json.loads(options["names"])
-        self._outputs = list(names["outputs"])
+        names, self._options = json.loads(options["names"]), options
+        self._outputs, self._narrow = list(names["outputs"]), names.get("bfloat16", ())
         network = load_network(Path(options["file"]), options.get("attribute", ""))
         dtype, device = options.get("dtype", ""), options.get("device", "")
         self._names, self._device = list(names["inputs"]), device
@@ -86,8 +97,12 @@ class NetworkSession:
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
         arguments, keywords = self._caller.arguments(feed)
-        with self._torch.no_grad():
-            found = tensors_in(self._torch, self._run(*arguments, **keywords))
+        try:
+            with self._torch.no_grad():
+                found = tensors_in(self._torch, self._run(*arguments, **keywords))
+        except Exception as error:
+            check_forward(self._torch, self._network, error)
+            raise
         return self._named(found)
 
     def _named(self, found: List[Any]) -> List[Item]:
@@ -100,12 +115,15 @@ class NetworkSession:
                 "torch-outputs",
                 "compare with the file that was exported from this network, whole and unchanged",
             )
-        return [as_item(self._torch, name, tensor) for name, tensor in zip(self._outputs, found)]  # noqa: B905 - Python 3.9
+        pairs = zip(self._outputs, found)  # noqa: B905 - Python 3.9
+        return [as_item(self._torch, name, tensor, keep=name in self._narrow) for name, tensor in pairs]
 
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Answer ``modules``: what modules print; ``program``: its operations; or ``values``: inner ones by ONNX name.
+        """Answer ``modules``: what modules print; ``calls``: theirs; ``program``: operations; ``values``: by ONNX name.
+
+        ``premises`` asks for what would make any comparison void; see `tensortriage_worker.pytorch.premises`.
 
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
         asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`. ``float64`` asks for the
@@ -117,6 +135,11 @@ class NetworkSession:
             return self._in_float64(feed)
         if question == "modules":
             return {"modules": _printed(self._network.module), "training": self.info["training"]}, []
+        if question == "calls":
+            positional, keywords = self._caller.arguments(feed)
+            return {"calls": module_calls(self._torch, self._network.module, positional, keywords)}, []
+        if question == "premises":
+            return told_of(self._torch, self._network.module, self._made_again, lambda: self._caller.arguments(feed))
         if question == "program":
             try:
                 return {"operations": operations(self._program(feed))}, []
@@ -125,12 +148,20 @@ class NetworkSession:
         wanted = arguments["wanted"]
         positional, keywords = self._caller.arguments(feed)
         modules = {place["module"] for place in wanted.values() if place["module"]}
-        result, by_module = run_with_hooks(self._torch, self._network.module, positional, keywords, modules)
+        own = dict(self._network.module.named_modules()) if _has_modules(self._network.module) else {}
+        places = [place for place in wanted.values() if place.get("given")]
+        order = module_calls(self._torch, self._network.module, positional, keywords) if places else []
+        counts = collections.Counter([path for path, _ in order])
+        once = {path for path in own if path and counts[path] < 2}
+        given = {place["given"] for place in places if place["module"] not in once}
+        positional, keywords = self._caller.arguments(feed)
+        result, by_module, fed = run_with_hooks(self._torch, self._network.module, positional, keywords, modules, given)
         positional, keywords = self._caller.arguments(feed)  # the network may have written into its inputs
         by_node, reason = self._by_node(feed, positional, keywords, wanted, tensors_in(self._torch, result))
         told = {}  # type: Dict[str, str]
         for name, place in wanted.items():
             calls = by_module.get(place["module"], [])
+            calls = calls if len(calls) == 1 else fed.get(place.get("given", ""), [])
             if place["fx_node"] in by_node:
                 told[name] = "node"
                 spill.add(as_item(self._torch, name, by_node[place["fx_node"]]))
@@ -138,6 +169,12 @@ class NetworkSession:
                 told[name] = "module"
                 spill.add(as_item(self._torch, name, calls[0][place["place"]]))
         return {"told": told, "reason": reason, "modules": sorted(by_module)}, []
+
+    def _made_again(self) -> Any:
+        """Return the module once more, made by the user's function as the first one was."""
+        options = self._options
+        network = load_network(Path(options["file"]), options.get("attribute", ""))
+        return in_dtype(self._torch, network, options.get("dtype", ""), self._device).module
 
     def _cut(self, feed: Mapping[str, Item], wanted: Mapping[str, Any], spill: Spill) -> Dict[str, Any]:
         """Return a part of the network as code, with its weights, inputs and results; only a ``reason`` for none."""

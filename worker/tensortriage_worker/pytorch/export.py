@@ -11,9 +11,12 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.pytorch.intermediates import quietly
-from tensortriage_worker.pytorch.network import as_item, load_network, tensors_in, torch_module
+from tensortriage_worker.pytorch.network import as_item, check_forward, load_network, tensors_in, torch_module
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # the exporter's messages are meant for a terminal
+_CLASS = re.compile(r"^<class '(?:[^']*\.)?([^'.]+)'>")
+_ADVICE = ("(Refer to the full stack trace", "The error above occurred when calling torch.export")
+_HALF_REASON = 240
 _kept = {}  # type: Dict[Tuple[Any, ...], ExportedProgram]
 
 ExportedProgram = Tuple[List[Tuple[int, ...]], Any]
@@ -49,10 +52,10 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
                 **extra,
             )
     except Exception as error:  # the exporter runs the user's code
-        text = " ".join(_COLOURS.sub("", str(error)).split())
+        check_forward(torch, network, error)
         raise AdapterError(
             AdapterFailure.BUILD,
-            "torch.onnx.export refuses {}: {}: {}".format(network.place, type(error).__name__, text[:600]),
+            "torch.onnx.export refuses {}: {}".format(network.place, reason_of(error)),
             "torch-export",
             "try the other exporter (--exporter {}), or export it yourself and give the ONNX file".format(
                 "legacy" if dynamo else "dynamo"
@@ -64,6 +67,20 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
     if dynamo and not extra:
         _kept[_identity(options)] = [tuple(tensor.shape) for tensor in examples], made.exported_program
     return {"version": str(torch.__version__), "exporter": options["exporter"]}, items
+
+
+def reason_of(error: BaseException) -> str:
+    """Return PyTorch's reason for refusing an export: what its summary says, without the advice around it.
+
+    The middle of a long one is left out: the class of error is in front, the line of the network at the end.
+    """
+    text = " ".join(_COLOURS.sub("", str(error)).split())
+    _, summary, said = text.partition("## Exception summary")
+    for advice in _ADVICE if summary else ():
+        said = said.partition(advice)[0].strip()
+    text = said if summary else text
+    text = _CLASS.sub(r"\1", text) if summary else "{}: {}".format(type(error).__name__, text)
+    return text if len(text) <= 2 * _HALF_REASON else text[:_HALF_REASON] + " ... " + text[-_HALF_REASON:]
 
 
 def taken_program(options: Mapping[str, str]) -> Optional[ExportedProgram]:

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import warnings
+import weakref
 from typing import Any, Dict, List, Mapping, Tuple
 
 from tensortriage_worker.pytorch.network import tensors_in
@@ -22,10 +23,10 @@ ModuleResults = Dict[str, List[List[Any]]]
 
 
 def run_with_hooks(
-    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any
-) -> Tuple[Any, ModuleResults]:
-    """Run a network; return what it returns, and copies of what the wanted modules return."""
-    found = {}  # type: ModuleResults
+    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any, given: Any = ()
+) -> Tuple[Any, ModuleResults, ModuleResults]:
+    """Run a network; return what it returns, copies of what the wanted modules return, and of what others are given."""
+    found, fed = {}, {}  # type: ModuleResults, ModuleResults
 
     def keep(name: str) -> Any:
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
@@ -34,14 +35,57 @@ def run_with_hooks(
 
         return hook
 
+    def take(name: str) -> Any:
+        def hook(_module: Any, inputs: Any) -> None:
+            fed.setdefault(name, []).append([tensor.detach().clone() for tensor in tensors_in(torch, inputs)[:1]])
+
+        return hook
+
     handles = [inner.register_forward_hook(keep(name)) for name, inner in module.named_modules() if name in wanted]
+    handles += [inner.register_forward_pre_hook(take(name)) for name, inner in module.named_modules() if name in given]
     try:
         with torch.no_grad():
             result = module(*arguments, **keywords)
     finally:
         for handle in handles:
             handle.remove()
-    return result, found
+    return result, found, fed
+
+
+def module_calls(
+    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any]
+) -> List[Tuple[str, str]]:
+    """Run a network; return the calls of its innermost modules in order, each with the one whose result it was given.
+
+    That is empty where the first tensor it was given is no module's result as it was returned.
+    """
+    found = []  # type: List[Tuple[str, str]]
+    made = {}  # type: Dict[int, Tuple[str, Any]]
+
+    def note(name: str) -> Any:
+        def before(_module: Any, given: Any) -> None:
+            first = next(iter(tensors_in(torch, given)), None)
+            source, still = made.get(id(first), ("", lambda: None))
+            found.append((name, source if first is not None and still() is first else ""))
+
+        def after(_module: Any, _inputs: Any, output: Any) -> None:
+            for tensor in tensors_in(torch, output):
+                made[id(tensor)] = name, weakref.ref(tensor)
+
+        return before, after
+
+    handles = []
+    for name, inner in module.named_modules():
+        if not any(True for _ in inner.children()):
+            before, after = note(name)
+            handles += [inner.register_forward_pre_hook(before), inner.register_forward_hook(after)]
+    try:
+        with torch.no_grad():
+            module(*arguments, **keywords)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
 
 
 def exported(torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:

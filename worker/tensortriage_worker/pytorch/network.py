@@ -14,13 +14,14 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, place_of
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.script_adapter import load_script
 
 OLDEST = (2, 6)
 """Oldest PyTorch whose exported programs name their nodes as its ONNX exporter does."""
 
+_LONGEST_REASON = 600
 _DTYPES = {"fp32": "float32", "fp64": "float64", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -92,8 +93,43 @@ def load_network(file: Path, function: str) -> Network:
     return Network(module, arguments, keywords, "{}:{}".format(file.name, function))
 
 
+def own_fault(place: str, error: Exception) -> AdapterError:
+    """Return what says that an exception is of the user's own code, and where; no engine or exporter has part in it."""
+    text = " ".join(str(error).split())[:_LONGEST_REASON]
+    return AdapterError(
+        AdapterFailure.USAGE,
+        "{} raises {}: {}{}".format(place, type(error).__name__, text, place_of(error)),
+        "torch-network",
+        "correct it there: it fails in PyTorch alone, on its own example inputs",
+    )
+
+
+def check_forward(torch: Any, network: Network, error: Exception) -> None:
+    """Do nothing where a network runs on its example inputs, or has none.
+
+    Raises:
+        AdapterError: When it does not, so that an error seen elsewhere is none of who called it.
+    """
+    if network.arguments is None:
+        return
+    pytree = importlib.import_module("torch.utils._pytree")
+
+    def copied(leaf: Any) -> Any:
+        return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+    arguments, keywords = pytree.tree_map(copied, (network.arguments, network.keywords))
+    try:
+        with torch.no_grad():
+            network.module(*arguments, **keywords)
+    except Exception as own:
+        raise own_fault("forward of {}".format(network.place), own) from error
+
+
 def _called(file: Path, function: str) -> Any:
-    namespace = load_script(file)
+    try:
+        namespace = load_script(file)
+    except Exception as error:
+        raise own_fault(file.name, error) from error
     found = getattr(namespace, function, None)
     if not callable(found):
         names = [name for name, value in vars(namespace).items() if inspect.isfunction(value)]
@@ -103,7 +139,10 @@ def _called(file: Path, function: str) -> Any:
             "script-attribute-missing",
             "it has: " + (", ".join(names) or "none"),
         )
-    return found()
+    try:
+        return found()
+    except Exception as error:
+        raise own_fault("{}() of {}".format(function, file.name), error) from error
 
 
 def _examples(examples: Any) -> Tuple[Optional[Tuple[Any, ...]], Dict[str, Any]]:
@@ -227,9 +266,18 @@ def tensors_in(torch: Any, value: Any) -> List[Any]:
     return leaves
 
 
-def as_item(torch: Any, name: str, tensor: Any) -> Item:
-    """Return a tensor as numbers; formats that numpy lacks become float32, which holds all of theirs."""
+def as_item(torch: Any, name: str, tensor: Any, *, keep: bool = False) -> Item:
+    """Return a tensor as numbers; formats that numpy lacks become float32, which holds all of theirs.
+
+    Args:
+        torch: PyTorch.
+        name: Its name.
+        tensor: Of any format.
+        keep: Whether bfloat16 stays what it is.
+    """
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg()
+    if keep and tensor.dtype == torch.bfloat16:
+        return Item(name, np.ascontiguousarray(tensor.view(torch.int16).numpy().view(np.uint16)), "bfloat16")
     if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
         tensor = tensor.to(torch.float32)
     return Item(name, np.ascontiguousarray(tensor.numpy()))

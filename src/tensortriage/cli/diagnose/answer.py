@@ -38,13 +38,19 @@ def breakers_line(verdict: Verdict, path: Path) -> str:
     return f"breakers: {path} has {len(verdict.breakers)} more {outputs}, and gives right answers on every feed"
 
 
-def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
-    """Run a diagnosis, tell it as it goes, show the verdict and exit with its code."""
+def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool, began: float | None = None) -> NoReturn:
+    """Run a diagnosis, tell it as it goes, show the verdict and exit with its code.
+
+    Args:
+        request: What is asked.
+        as_json: Whether a document is printed instead of text.
+        began: As for `diagnosed`.
+    """
     teller = StepTeller(err=as_json)
     headline = f"reference {request.reference}, target {request.target}, model {request.model}"
     click.echo(printable(headline), err=as_json)
     with contextlib.closing(teller):
-        report = diagnosed(request, listener=teller)
+        report = diagnosed(request, listener=teller, began=began)
     verdict = report.verdict
     if as_json:
         print_document(json_.render(report))

@@ -1,5 +1,6 @@
 """``triage diagnose``: walk the whole guide and end with one verdict."""
 
+import time
 from pathlib import Path
 
 import click
@@ -57,4 +58,6 @@ def diagnose(
         from tensortriage.cli.cluster.elsewhere import go_elsewhere
 
         go_elsewhere(cluster, request.target, as_json=as_json)
-    diagnose_and_show(exported_first(request, exporter) if request.model == Path() else request, as_json=as_json)
+    began = time.perf_counter()
+    asked = exported_first(request, exporter) if request.model == Path() else request
+    diagnose_and_show(asked, as_json=as_json, began=began)

@@ -31,6 +31,7 @@ from tensortriage.values.files import write_text
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
+from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.comparison.compare import build_engines, compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved, numbered
@@ -79,6 +80,9 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         show(run_text.comparison_lines(result, width()))
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
+            click.echo(printable(line), err=as_json)
+    if model is not None and not as_there and not result.passed:
+        for line in tell_network(request, model):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
 
@@ -240,6 +244,18 @@ def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> 
         if request.reference is not None and str(request.reference) != DEFAULT_REFERENCE:
             words += ["--reference", str(request.reference)]
         yield f"  next: {shlex.join(words)}"
+
+
+def tell_network(request: CompareRequest, model: Path) -> Iterator[str]:
+    """Yield the command that tells the fault of an export from an engine's, where the reference is a network."""
+    network = network_behind(request.reference)
+    if network is None:
+        return
+    yield "the reference is the network itself: the exporter may be wrong, or the engine, or how the two are compared"
+    for target in request.targets:
+        words = ["triage", "diagnose", str(model), "--torch", str(network).removeprefix("torch:")]
+        inputs = ["--inputs", *map(str, request.feeding.paths)] if request.feeding.paths else []
+        yield f"  next: {shlex.join([*words, '--target', str(target), *inputs])}"
 
 
 def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:

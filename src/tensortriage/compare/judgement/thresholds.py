@@ -79,6 +79,14 @@ CONVERSION_EXACT, CONVERSION_FEW = 4.0, 2.0
 """Integers that a converted model may decide otherwise: so many times the share that the emulated format does, and so
 many more elements: few decisions come in whole numbers."""
 
+WEIGHTS_ALIKE = 8.0
+"""Roundings of its format by which a weight of a file may differ from the network's: a norm that an exporter multiplies
+into it rounds four times, and training once more moves every weight by far more."""
+
+MODULES_OTHER = 0.5
+"""Share of a network's modules whose weights differ, beyond which the file is of another checkpoint, and not one weight
+of it wrong; likewise of a file's modules that a network lacks, beyond which it is another network."""
+
 MODULES_SEEN = 0.9
 """Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
 

@@ -61,7 +61,7 @@ class Investigation:
         self.lab = lab or Lab(
             case,
             limits=question.limits,
-            budget=Budget(question.budget_seconds),
+            budget=Budget(question.budget_seconds, question.began),
             batch_bytes=question.batch_bytes,
             progress=listener.progress,
         )

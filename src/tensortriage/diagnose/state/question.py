@@ -1,6 +1,7 @@
 """What is asked of a diagnosis: the user's question, or one that came of it."""
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -38,6 +39,7 @@ class Question:
         against: Another target that the target is held against; None for none.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
+        began: When the user's command began to work on it, by `time.perf_counter`.
     """
 
     model: Model
@@ -57,6 +59,7 @@ class Question:
     network: EngineSpec | None = None
     against: EngineSpec | None = None
     trusts_float64: bool = True
+    began: float = dataclasses.field(default_factory=time.perf_counter, compare=False)
 
     @cached_property
     def precision(self) -> Precision:

@@ -31,7 +31,7 @@ from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import noted_outputs
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
 DOUBLE = "fp64"
@@ -130,10 +130,12 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, ChecksOptions, OffersLadder,
                 slug="torch-model-changed",
                 cure="use it on the whole model only",
             )
-        names = json.dumps({"inputs": [spec.name for spec in loaded.inputs], "outputs": network})
+        names = {"inputs": [spec.name for spec in loaded.inputs], "outputs": network}
+        if narrow := [spec.name for spec in loaded.outputs if spec.dtype is DType.BFLOAT16]:
+            names["bfloat16"] = narrow
         session = self._isolated.compile(
             model,
-            {**settings, "names": names},
+            {**settings, "names": json.dumps(names)},
             affinity=_affinity(settings),
             files=("file",),
             declared=lambda _: (loaded.inputs, _outputs(loaded, network)),

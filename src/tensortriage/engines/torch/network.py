@@ -3,13 +3,14 @@
 Who is asked is either the session that has the network, or a lab, which remembers what was said.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensortriage.engines.torch.cut_module import CutModule, read_cut
-from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
+from tensortriage.engines.torch.premises import NetworkPremises, read_premises
+from tensortriage.engines.torch.traced_values import MOST_RETURNED, Trace, TracedValue, folded_modules, trace
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.operations import Operation, read_operation
 
@@ -49,7 +50,7 @@ class TorchNetwork:
         traced = self.trace(operations=operations)
         places = {name: traced.values.get(name, traced.folded.get(name, TracedValue())) for name in values}
         wanted = {
-            name: {"fx_node": place.fx_node, "module": place.module, "place": 0}
+            name: {"fx_node": place.fx_node, "module": place.module, "given": place.given, "place": 0}
             for name, place in places.items()
             if place != TracedValue()
         }
@@ -73,6 +74,30 @@ class TorchNetwork:
         if made not in self._traces:
             self._traces[made] = trace(self._model, made)
         return self._traces[made]
+
+    def returned(self, modules: Collection[str]) -> Mapping[str, np.ndarray]:
+        """Return what modules return, by path; nothing of those that are called several times, or never."""
+        wanted = {path: {"fx_node": "", "module": path, "place": 0} for path in modules}
+        return self._ask("values", wanted=wanted)[1] if wanted else {}
+
+    def returned_each(self, modules: Collection[str]) -> Mapping[str, tuple[np.ndarray, ...]]:
+        """Return the first tensors that modules return, by path; likewise."""
+        places = {f"{place}:{path}": (path, place) for path in modules for place in range(MOST_RETURNED)}
+        wanted = {name: {"fx_node": "", "module": path, "place": place} for name, (path, place) in places.items()}
+        found = self._ask("values", wanted=wanted)[1] if wanted else {}
+        return {
+            path: tuple(found[name] for name, (own, _) in places.items() if own == path and name in found)
+            for path in modules
+        }
+
+    def folded(self) -> Mapping[str, tuple[str, ...]]:
+        """Return modules of the file with what was folded into their nodes; see `folded_modules`."""
+        told, _ = self._ask("calls")
+        return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in told["calls"]])
+
+    def premises(self) -> NetworkPremises:
+        """Return what would make any comparison with the network void: made again, called again, its weights."""
+        return read_premises(*self._ask("premises"))
 
     def cut(self, part: Mapping[str, Any]) -> CutModule | str:
         """Return a part of the network as a module, with the values that it has on the feed; why not, if it cannot be.

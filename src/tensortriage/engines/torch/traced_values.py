@@ -1,13 +1,14 @@
 """Which value of a PyTorch network each value of its ONNX model stands for, according to the exporter's metadata.
 
 A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
-module becomes the ONNX nodes inside it, and the one value that leaves those is what it returns. Where several values
-leave, nothing is said. A constant that was folded has the name of the node whose value it is.
+module becomes the ONNX nodes inside it; the one value that leaves those is what it returns, the one that enters them is
+what it is given. Where several values leave, their numbers tell which is which. A constant that was folded has the name
+of the node whose value it is.
 """
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.model.ir.graph import Graph
@@ -22,6 +23,10 @@ JOINED = (
 """Parts of the names of operators that onnxscript's optimizer joins with others or leaves out: layouts, pads, norms."""
 
 
+MOST_RETURNED = 4
+"""Tensors that a module may return for its values to be told apart by their numbers."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class TracedValue:
     """Where a value is in the network.
@@ -29,10 +34,13 @@ class TracedValue:
     Attributes:
         fx_node: Name of the node of ``torch.export``'s graph; empty when unknown.
         module: Path of the module that returns it; empty for none.
+        given: Path of a module that is called with it, which tells where the network does not have the other; empty for
+            none.
     """
 
     fx_node: str = ""
     module: str = ""
+    given: str = ""
 
 
 def traced_values(model: Model) -> Mapping[str, TracedValue]:
@@ -58,6 +66,10 @@ def traced_values(model: Model) -> Mapping[str, TracedValue]:
         if len(values := leaving(graph, by_module[module], outputs)) == 1:
             known = found.get(values[0], TracedValue())
             found[values[0]] = dataclasses.replace(known, module=module)
+    constant = _constant(graph)
+    for module, nodes in by_module.items():
+        if len(values := entering(graph, nodes, constant)) == 1:
+            found[values[0]] = dataclasses.replace(found.get(values[0], TracedValue()), given=module)
     return found
 
 
@@ -137,11 +149,69 @@ def trace(model: Model, network: Collection[Operation]) -> Trace:
     return Trace({name: place for name, place in values.items() if place != TracedValue()}, folded, same, known, inputs)
 
 
+def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[str, tuple[str, ...]]:
+    """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
+
+    An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
+    make is what the norm returns. So it goes on, module for module, as long as the file has none of the next one.
+
+    Args:
+        graph: The exported model.
+        calls: Innermost modules of the network as they are called, each with the module whose result it was given.
+    """
+    own = {module for node in graph.nodes for module in around(graph.origin(node.name).module)}
+    paths = [path for path, _ in calls]
+    followers: dict[str, list[str]] = defaultdict(list)
+    for path, source in calls:
+        followers[source].append(path)
+    found: dict[str, tuple[str, ...]] = {}
+    for module in own.intersection(paths):
+        chain = [module]
+        while len(after := followers[chain[-1]]) == 1 and after[0] not in own and paths.count(after[0]) == 1:
+            chain.append(after[0])
+        if len(chain) > 1:
+            found[module] = tuple(chain[1:])
+    return found
+
+
 def around(module: str) -> Iterable[str]:
     """Yield a module and those around it, without the network itself."""
     while module:
         yield module
         module = module.rpartition(".")[0]
+
+
+def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) -> list[str]:
+    """Return the values that nodes take of others, without those that are ``constant`` and what is fed."""
+    inside = set(nodes)
+    taken = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
+    makers = ((value, graph.producer(value)) for value in taken)
+    return [value for value, maker in makers if maker is not None and maker.name not in inside]
+
+
+def several(model: Model) -> Mapping[str, tuple[str, ...]]:
+    """Return modules that a few values leave, innermost ones first, and those values."""
+    graph = model.graph
+    outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        for module in around(graph.origin(node.name).module):
+            by_module[module].append(node.name)
+    constant = _constant(graph)
+    left = {
+        module: tuple(value for value in leaving(graph, by_module[module], outputs) if value not in constant)
+        for module in sorted(by_module, key=lambda path: -path.count("."))
+    }
+    return {module: values for module, values in left.items() if 1 < len(values) <= MOST_RETURNED}
+
+
+def _constant(graph: Graph) -> frozenset[str]:
+    """Return the values that depend on no input."""
+    found = set(graph.constants)
+    for node in graph.nodes:
+        if node.uses and found.issuperset(node.uses):
+            found.update(node.outputs)
+    return frozenset(found)
 
 
 def leaving(graph: Graph, nodes: Collection[str], outputs: Collection[str]) -> list[str]:

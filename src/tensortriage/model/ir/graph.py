@@ -105,7 +105,7 @@ class Graph:
         """Return where a node comes from; nothing but empty texts for a name that the model does not have.
 
         A node that the exporter's optimizer put in without saying so belongs to the innermost module in which all lie
-        that use it, as far as those say.
+        that use it, as far as those say; one without a path among nodes with paths to the module of all around it.
         """
         if name not in self._origins:
             made = self._own_origin(name)
@@ -123,8 +123,14 @@ class Graph:
 
     def _origin_of_users(self, name: str, made: NodeOrigin) -> NodeOrigin:
         users = (user for value in self.node(name).outputs if value for user in self.consumers(value))
-        told = [origin for user in users if (origin := self._own_origin(user.name)).operator]
-        return dataclasses.replace(made, module=common_module([origin.module for origin in told])) if told else made
+        origins = [self._own_origin(user.name) for user in users]
+        if told := [origin for origin in origins if origin.operator]:
+            return dataclasses.replace(made, module=common_module([origin.module for origin in told]))
+        makers = [maker for value in self.node(name).uses if (maker := self.producer(value)) is not None]
+        before = [self._own_origin(maker.name).module for maker in makers if maker.op_type != "Constant"]
+        around = {origin.module for origin in origins}.union(before)
+        inside = origins and before and len(around) == 1 and "/" not in name
+        return dataclasses.replace(made, module=around.pop()) if inside else made
 
     def __contains__(self, node_name: object) -> bool:
         return node_name in self._by_name

@@ -1,6 +1,7 @@
 """Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.diagnosis.culprit_origins import with_origins
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
@@ -46,12 +48,18 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     return diagnosed(request, listener=listener or Silent()).verdict
 
 
-def diagnosed(request: DiagnoseRequest, *, listener: Listener) -> Report:
+def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | None = None) -> Report:
     """Walk the guide and return what the case then holds.
+
+    Args:
+        request: What is asked.
+        listener: Who is told of the progress.
+        began: When the work began, by `time.perf_counter`, if it was before this call, as with an export.
 
     Raises:
         TriageError: As `diagnose` does.
     """
+    began = time.perf_counter() if began is None else began
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(_usable_engines, request)
         try:
@@ -76,8 +84,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener) -> Report:
         sweep=swept(samples[0], model.inputs, request.sweep) if request.sweep else (),
         random_too=request.random_too,
         builds=request.builds,
-        network=usable(request.network, limits=request.limits) if request.network else None,
+        network=usable(request.network, limits=request.limits) if request.network else network_behind(reference),
         against=usable(request.against, limits=request.limits) if request.against else None,
+        began=began,
     )
     with Case(request.case) as case:
         asked_of = facts(request, model, changed, samples, reference, target)

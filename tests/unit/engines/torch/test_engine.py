@@ -158,7 +158,7 @@ def test_outputs_of_the_network_are_run_and_inner_values_looked_up(asked):
     session = opened(asked, "b")
     found = session.run(FEED)
     assert {name: array.tolist() for name, array in found.items()} == {"y": [2, 4], "b": [1, 1]}
-    assert asked.wanted == {"b": {"fx_node": "", "module": "inner", "place": 0}}
+    assert asked.wanted == {"b": {"fx_node": "", "module": "inner", "given": "", "place": 0}}
     assert asked.log == ["run", "program", "values"]
     assert session.reason == "later"
 

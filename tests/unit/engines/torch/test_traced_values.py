@@ -3,7 +3,11 @@
 import dataclasses
 from pathlib import Path
 
-from tensortriage.engines.torch.traced_values import trace, traced_values
+import pytest
+from onnx import helper
+
+from models import of_message, of_nodes
+from tensortriage.engines.torch.traced_values import TracedValue, folded_modules, several, trace, traced_values
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_outputs, note_part, noted_outputs
 from tensortriage.model.provenance.operations import Operation, operations
@@ -73,7 +77,7 @@ def test_without_the_network_s_operations_only_modules_are_traced():
     model = Model.load(FOLDER / "small_transformer.onnx")
     values = trace(model, ()).values
     assert values
-    assert all(place.module and not place.fx_node for place in values.values())
+    assert all((place.module or place.given) and not place.fx_node for place in values.values())
 
 
 def test_what_the_file_leaves_out_of_the_network():
@@ -88,3 +92,44 @@ def test_what_the_file_leaves_out_of_the_network():
     assert [each.name for each in traced.made_of(user.name)] == [user.name, "viewed", "lost"]
     assert [each.name for each in traced.left_out(user.name)] == ["lost"]  # a view may have been joined with it
     assert traced.left_out(own[-1].name) == ()
+
+
+@pytest.mark.parametrize(
+    ("calls", "folded"),
+    [
+        ([("conv", ""), ("norm", "conv"), ("act", "norm")], {"conv": ("norm",)}),
+        ([("conv", ""), ("norm", "conv"), ("drop", "norm"), ("act", "drop")], {"conv": ("norm", "drop")}),
+        ([("conv", ""), ("norm", ""), ("act", "norm")], {}),  # something else lies between the two
+        ([("conv", ""), ("norm", "conv"), ("other", "conv"), ("act", "norm")], {}),  # what it returns is used as it is
+        ([("conv", ""), ("norm", "conv"), ("norm", ""), ("act", "norm")], {}),  # a norm that is called twice
+    ],
+)
+def test_what_follows_a_module_and_is_not_in_the_file_was_folded_into_it(calls, folded):
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="/conv/Conv"), helper.make_node("Relu", ["a"], ["y"])]
+    nodes[1].name = "/act/Relu"
+    made = of_nodes(nodes, inputs={"x": (1, 2, 4, 4), "w": (2, 2, 1, 1)}, outputs={"y": (1, 2, 4, 4)})
+    assert folded_modules(made.graph, calls) == folded
+
+
+def test_what_a_module_is_given_tells_what_no_module_returns():
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"], name="/Neg"),
+        helper.make_node("Identity", ["w"], ["v"], name="Identity_3"),
+        helper.make_node("MatMul", ["a", "v"], ["y"], name="/head/MatMul"),
+    ]
+    message = helper.make_model(
+        helper.make_graph(
+            nodes, "g",
+            [helper.make_tensor_value_info("x", 1, (2, 2))], [helper.make_tensor_value_info("y", 1, (2, 2))],
+            [helper.make_tensor("w", 1, (2, 2), [1.0, 2.0, 3.0, 4.0])],
+        ),
+        opset_imports=[helper.make_opsetid("", 18)], ir_version=10,
+    )  # fmt: skip
+    places = traced_values(of_message(message))
+    assert places == {"a": TracedValue(given="head"), "y": TracedValue(module="head")}
+
+
+def test_modules_that_several_values_leave_are_told_with_them():
+    nodes = [helper.make_node(kind, ["x"], [name], name=f"/pair/{kind}") for kind, name in (("Neg", "a"), ("Abs", "b"))]
+    nodes.append(helper.make_node("Add", ["a", "b"], ["y"], name="/Add"))
+    assert several(of_nodes(nodes, inputs={"x": (2,)}, outputs={"y": (2,)})) == {"pair": ("a", "b")}

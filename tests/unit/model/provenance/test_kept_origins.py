@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from onnx import helper
 
+from models import of_nodes
 from tensortriage.model.cutting.explode import explode
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.mixed_precision.convert_precision import convert
@@ -77,3 +79,18 @@ def test_a_node_without_metadata_belongs_to_the_module_of_its_users():
     assert graph.origin(inner.name).module == "head"
     assert graph.origin(end.name).module == "layers.0.attention"
     assert graph.origin(end.name).module_class == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "module"),
+    [
+        (("/lstm/Gather", "Unsqueeze_18", "/lstm/Concat"), "lstm"),
+        (("/lstm/Gather", "/Unsqueeze", "/lstm/Concat"), ""),  # a call of the network itself
+        (("/lstm/Gather", "Unsqueeze_18", "/other/Concat"), ""),
+        (("start", "Unsqueeze_18", "/lstm/Concat"), ""),
+    ],
+)
+def test_a_node_without_a_path_is_of_the_module_of_all_around_it(names, module):
+    nodes = [helper.make_node("Neg", [a], [b], name=name) for a, b, name in zip("xab", "aby", names, strict=True)]
+    graph = of_nodes(nodes, inputs={"x": (2,)}, outputs={"y": (2,)}).graph
+    assert graph.origin(names[1]).module == module

@@ -15,6 +15,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
+from tensortriage.diagnose.rungs.premises.network_mistakes import Mistake, Subject, mistake
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
     NetworkValues,
@@ -31,8 +32,9 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.reference import Dispute, disputes
-from tensortriage.errors import EngineError
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.lint.finding import LintFinding
@@ -41,7 +43,22 @@ from tensortriage.values.store import MemoryStore
 
 QUESTION = "does the exported model compute what the network does?"
 _MOST_NODES = 8
-_MOVES = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "Expand"})
+_MOVES = frozenset(
+    {
+        "Transpose",
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Flatten",
+        "Identity",
+        "Cast",
+        "Expand",
+        "Concat",
+        "Slice",
+        "Split",
+    }
+)
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
 
 @rung(
@@ -68,18 +85,21 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
             if first is None and not values.covers_most:
                 values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
             first = first or values
-            found = _disputed(inv, feed, values)
+            values, found = _disputed(inv, feed, values)
             differs = any(spec.name in found for spec in inv.model.outputs)
             if (differs or suspected) and values.inner is not Inner.OPERATIONS:
-                values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
-                found = _disputed(inv, feed, values)
+                values, found = _disputed(inv, feed, network_values(inv, network, feed, inner=Inner.OPERATIONS))
             if suspected and values.trace.network and not differs:
                 whole = inexact_integers(inv, feed, values)
                 found = dict(whole) or found
         except EngineError as failure:
             if evidence.in_training and first is not None and not first.training:
                 return _left_on(inv, evidence.in_training[0], first)
-            return _unanswered(inv, failure)
+            return _unanswered(inv, failure, mistake(Subject(inv, network, feed))[0])
+        except UsageError as failure:
+            if wrong := mistake(Subject(inv, network, feed))[0]:  # as where another network takes other inputs
+                return _mistaken(inv, wrong, failure.message)
+            raise
         if any(spec.name in found for spec in inv.model.outputs):
             break
     else:
@@ -87,6 +107,12 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         inv.answered(QUESTION, f"yes: {first.share}", **first.evidence)
         return None
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
+    made = {name: values.arrays[name] for name in (spec.name for spec in inv.model.outputs) if name in values.arrays}
+    at_fault, weights = mistake(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
+    if at_fault is not None:
+        return _mistaken(
+            inv, at_fault, f"output '{outputs[0]}' differs by {say(found[outputs[0]].error)} from PyTorch's"
+        )
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
     findings = Findings()
     if culprit:
@@ -103,15 +129,38 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         disputed=list(found)[:_MOST_NODES],
         **values.evidence,
     )
-    return Answer(_verdict(inv, values, found, outputs, culprit), findings)
+    return Answer(_verdict(inv, values, found, outputs, culprit, weights), findings)
 
 
-def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str, Dispute]:
-    store = MemoryStore(values.arrays)
-    return {each.value: each for each in disputes(inv.lab, inv.model, feed, values.names, store)}
+def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
+    """Return values that are not the model's, and all values as what the model's numbers say that they stand for.
+
+    A value of which the file names no more than a module stands for what the last of the modules joined there returns,
+    unless it is what an earlier one does.
+    """
+
+    def judged(arrays: Mapping[str, np.ndarray]) -> dict[str, Dispute]:
+        names = [name for name in values.names if name in arrays]
+        return {each.value: each for each in disputes(inv.lab, inv.model, feed, names, MemoryStore(arrays))}
+
+    found, arrays = judged(values.arrays), dict(values.arrays)
+    for place in range(1, max(map(len, values.otherwise.values()), default=0)):
+        others = {name: each[place] for name, each in values.otherwise.items() if name in found and len(each) > place}
+        wrong = judged(others) if others else {}
+        arrays |= {name: array for name, array in others.items() if name not in wrong}
+        found = {name: dispute for name, dispute in found.items() if name not in others or name in wrong}
+    return dataclasses.replace(values, arrays=arrays), found
 
 
-def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
+def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
+    """Return the verdict on a network and a file that cannot be compared as they are."""
+    inv.answered(QUESTION, f"not to be said: {wrong.what}", cure=wrong.cure)
+    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
+
+
+def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Verdict:
+    if wrong is not None:
+        return _mistaken(inv, wrong, failure.message)
     inv.answered(QUESTION, f"unknown: {failure.message}")
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
@@ -140,11 +189,14 @@ def _verdict(
     found: Mapping[str, Dispute],
     outputs: Sequence[str],
     culprit: Culprit | None,
+    weights: str,
 ) -> Verdict:
     error = say(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
         summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
+    if weights:
+        summary += f"; {weights}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
     return inv.verdict(
@@ -152,8 +204,14 @@ def _verdict(
         OBSERVED if culprit else CHANGED_UNNAMED,
         summary,
         culprits=[culprit] if culprit else [],
-        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(inv.question.reference))],
+        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(_runs_the_file(inv)))],
     )
+
+
+def _runs_the_file(inv: Investigation) -> EngineSpec:
+    """Return an engine that runs the file: the reference, or the target where the network is the reference."""
+    both = (inv.question.reference, inv.question.target)
+    return next((spec for spec in both if inv.question.network and spec.name != inv.question.network.name), PLAIN)
 
 
 def _place(graph: Graph, culprit: Culprit) -> str:
@@ -182,7 +240,8 @@ def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: 
     origin = graph.origin(blamed.name)
     made_of = [each.origin for each in values.trace.made_of(origin.fx_node)] or [origin]
     left_out = [each.origin for each in values.trace.left_out(origin.fx_node)]
-    reason = _reason(nodes, dispute, made_of[::-1], values.described(origin.module))
+    listed = nodes if blamed in nodes[:_MOST_NODES] else [blamed, *(node for node in nodes if node is not blamed)]
+    reason = _reason(listed, dispute, made_of[::-1], values.described(origin.module))
     if called := kind_of(blamed, made_of):
         origin = called
     elif left_out:
@@ -215,8 +274,9 @@ def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collecti
         if name and name not in operations:
             return node
     last = graph.origin(nodes[-1].name).fx_node
-    made = [node for node in nodes if last and graph.origin(node.name).fx_node == last]
-    return next((node for node in reversed(made) if node.op_type not in _MOVES), nodes[-1])
+    made = [node for node in nodes if graph.origin(node.name).fx_node == last] if last else nodes
+    whole = next((node for node in reversed(made) if node.op_type in _RECURRENT), None)
+    return whole or next((node for node in reversed(made) if last and node.op_type not in _MOVES), nodes[-1])
 
 
 def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit | None:

@@ -14,7 +14,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.network import TorchNetwork
-from tensortriage.engines.torch.traced_values import Trace, around, leaving
+from tensortriage.engines.torch.traced_values import Trace, around, leaving, several
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
@@ -47,6 +47,9 @@ class NetworkValues:
         reason: Why values of single operations are missing; empty when they are not.
         own_error: Relative RMS error of the worst output against the same network in float64; None when not measured.
         descriptions: How PyTorch prints modules, by path.
+        joined: Modules whose nodes in the file may do the work of others too, and those, in the order of their calls.
+        otherwise: What values may stand for instead, as the file names no more than a module: by ONNX name, what that
+            module returns, and those joined with it.
     """
 
     inner: Inner
@@ -60,6 +63,8 @@ class NetworkValues:
     reason: str
     own_error: float | None
     descriptions: Mapping[str, str]
+    joined: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    otherwise: Mapping[str, tuple[np.ndarray, ...]] = dataclasses.field(default_factory=dict)
 
     @property
     def covers_most(self) -> bool:
@@ -87,8 +92,9 @@ class NetworkValues:
         }
 
     def described(self, module: str) -> str:
-        """Return how PyTorch prints a module; empty when that is not known."""
-        return self.descriptions.get(module, "")
+        """Return how PyTorch prints a module, and those joined with it; empty when that is not known."""
+        paths = (module, *self.joined.get(module, ()))
+        return ", then ".join(text for path in paths if (text := self.descriptions.get(path, "")))
 
 
 def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> TorchNetwork:
@@ -114,12 +120,17 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     training, own_error = False, None
     folded: dict[str, np.ndarray] = {}
     trace = Trace({}, {}, {})
+    joined: Mapping[str, tuple[str, ...]] = {}
+    otherwise: Mapping[str, tuple[np.ndarray, ...]] = {}
     if inner is not Inner.NONE:
         single = inner is Inner.OPERATIONS
         trace = asked.trace(operations=single)
         wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
         arrays |= dict(asked.captured(wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
+        joined = asked.folded()
+        otherwise = {**_otherwise(asked, trace, joined, arrays), **_apart(asked, model, arrays)}
+        arrays |= {name: returned[0] for name, returned in otherwise.items()}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
         descriptions, training = asked.modules()
         own_error = _own_error(asked.in_float64(), arrays)
@@ -139,7 +150,43 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         reason=asked.reason,
         own_error=own_error,
         descriptions=descriptions,
+        joined=joined,
+        otherwise=otherwise,
     )
+
+
+def _otherwise(
+    asked: TorchNetwork, trace: Trace, joined: Mapping[str, tuple[str, ...]], known: Collection[str]
+) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return what values of a file that names modules alone may stand for, what the last one joined returns first."""
+    places = {
+        name: (place.module, *joined[place.module])[::-1]
+        for name, place in trace.values.items()
+        if name in known and not place.fx_node and place.module in joined
+    }
+    returned = asked.returned(sorted({path for paths in places.values() for path in paths}))
+    found = {name: tuple(returned[path] for path in paths if path in returned) for name, paths in places.items()}
+    return {name: arrays for name, arrays in found.items() if arrays}
+
+
+def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return what values may stand for of modules that several leave: the tensors that those return, of their shape.
+
+    Where the file does not tell it, and as many values leave as tensors are returned, the one at the same place first.
+    """
+    declared = value_specs(model)
+    modules = {module: values for module, values in several(model).items() if set(values) - set(known)}
+    returned = asked.returned_each(list(modules))
+    found: dict[str, tuple[np.ndarray, ...]] = {}
+    for module, arrays in returned.items():
+        for place, value in enumerate(modules[module]):
+            shape = declared[value].shape if value in declared else None
+            alike = tuple(array for array in arrays if array.shape == shape)
+            if shape is None and len(arrays) == len(modules[module]):
+                alike = (arrays[place], *arrays[:place], *arrays[place + 1 :])
+            if alike and value not in known:
+                found.setdefault(value, alike)
+    return found
 
 
 def _in_declared_shapes(
