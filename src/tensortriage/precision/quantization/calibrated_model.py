@@ -17,10 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.quantization.qdq_pairs import quantized_only_for, with_own_weights
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -112,9 +114,13 @@ class OnnxRuntimeQuantizer:
         feeds: Calibration samples, at least one.
         options: How.
         folder: An existing folder for the files this needs; quantized models read their weights from there.
+        lab: Keeps the ranges, so that they are measured once in a case.
     """
 
-    def __init__(self, model: Model, feeds: Sequence[Feed], options: QuantizeOptions, *, folder: Path) -> None:
+    def __init__(
+        self, model: Model, feeds: Sequence[Feed], options: QuantizeOptions, *, folder: Path, lab: Lab
+    ) -> None:
+        self._lab = lab
         self._feeds = feeds
         self._folder = folder
         self._options = options
@@ -167,23 +173,36 @@ class OnnxRuntimeQuantizer:
 
     def _calibrated(self) -> dict[str, tuple[float, float]]:
         """Calibrate, or read what an earlier calibration found."""
-        from onnxruntime.quantization import create_calibrator, load_tensors_data, save_tensors_data
+        from onnxruntime.quantization import load_tensors_data
 
         if not self._cache.exists():
-            calibrator = create_calibrator(
-                str(self._source),
-                list(self._options.op_types),
-                str(self._folder / "calibrating.onnx"),
-                calibrate_method=_method(self._options.calibration),
-                use_external_data_format=self._large,
-                extra_options=self._calibration_words(),
+            options = self._options
+            words = (self._calibration_words(), options.op_types, [feed.digest for feed in self._feeds])
+            question = f"ranges by {options.calibration.value}"
+            self._cache.write_text(
+                self._lab.remember(str, PLAIN, self._model, None, question, self._measured_ranges, *words)
             )
-            calibrator.collect_data(_Reader(self._feeds))
-            save_tensors_data(calibrator.compute_data(), self._cache)
         return {
             name: (float(np.min(data.range_value[0])), float(np.max(data.range_value[1])))
             for name, data in load_tensors_data(self._cache).items()
         }
+
+    def _measured_ranges(self) -> str:
+        """Return what ONNX Runtime's calibrator finds, as it writes it."""
+        from onnxruntime.quantization import create_calibrator, save_tensors_data
+
+        calibrator = create_calibrator(
+            str(self._source),
+            list(self._options.op_types),
+            str(self._folder / "calibrating.onnx"),
+            calibrate_method=_method(self._options.calibration),
+            use_external_data_format=self._large,
+            extra_options=self._calibration_words(),
+        )
+        calibrator.collect_data(_Reader(self._feeds))
+        made = self._folder / "measured.json"
+        save_tensors_data(calibrator.compute_data(), made)
+        return made.read_text()
 
     def _calibration_words(self) -> dict[str, Any]:
         options = self._options

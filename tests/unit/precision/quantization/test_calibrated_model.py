@@ -7,6 +7,7 @@ import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.quantization.calibrated_model import ALWAYS, OnnxRuntimeQuantizer, QuantizeOptions
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 
@@ -28,7 +29,7 @@ FEEDS = [
 
 
 def quantizer(tmp_path, text=NET, feeds=FEEDS, **options):
-    return OnnxRuntimeQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path)
+    return OnnxRuntimeQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path, lab=Lab())
 
 
 def scales(model):
