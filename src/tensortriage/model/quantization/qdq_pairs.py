@@ -140,43 +140,6 @@ class _Switching:
         return QuantizerSwitches(Model.from_ir(self._whole), self._choice.name or "", tuple(self.nodes))
 
 
-def with_own_weights(model: Model, nodes: Collection[str]) -> Model:
-    """Return the model with copies of the weights that some nodes share with others, for those others to read.
-
-    A quantizer replaces a weight for all who read it, an embedding's Gather say, and one that is stored in 8 bits has
-    no float to go back to.
-
-    Args:
-        model: The model; it is not changed, and returned as it is when nothing is shared.
-        nodes: Names of the nodes whose weights will be quantized.
-    """
-    if not any(_shared(value, nodes) for value in model.ir.graph.initializers.values()):
-        return model
-    whole = model.clone().ir
-    names = Names(whole.graph)
-    for value in tuple(whole.graph.initializers.values()):
-        if others := _shared(value, nodes):
-            own = ir.Value(
-                name=names.fresh(f"float::{value.name}"),
-                type=value.type,
-                shape=value.shape,
-                const_value=value.const_value,
-            )
-            whole.graph.register_initializer(own)
-            for node, index in others:
-                node.replace_input_with(index, own)
-    return Model.from_ir(whole)
-
-
-def _shared(value: ir.Value, nodes: Collection[str]) -> list[tuple[ir.Node, int]]:
-    """Return who else reads a weight, and as which operand, if some nodes read it as well."""
-    if value.const_value is None or len(value.const_value.shape) < 2:
-        return []
-    uses = [(use.node, use.idx) for use in value.uses()]
-    others = [(node, index) for node, index in uses if node.name not in nodes]
-    return others if len(others) < len(uses) else []
-
-
 def quantized_only_for(model: Model, nodes: Collection[str]) -> Model:
     """Return the model with every other node of the main graph reading what goes into a pair.
 
@@ -232,7 +195,7 @@ def with_stored_weights(model: Model) -> Model:
         given = node.attributes.get("axis")
         stored = initializer(
             names.fresh(f"stored::{node.inputs[0].name if node.inputs[0] else ''}"),
-            _stored(weight, scale, zero, axis=given.as_int() if given is not None else 1),
+            stored_numbers(weight, scale, zero, axis=given.as_int() if given is not None else 1),
         )
         whole.graph.register_initializer(stored)
         node.outputs[0].replace_all_uses_with(stored)
@@ -241,8 +204,8 @@ def with_stored_weights(model: Model) -> Model:
     return Model.from_ir(whole)
 
 
-def _stored(weight: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, axis: int) -> np.ndarray:
-    """Return a weight as numbers of its zero point's type."""
+def stored_numbers(weight: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, axis: int) -> np.ndarray:
+    """Return a weight as numbers of its zero point's type, as QuantizeLinear defines it; ``axis`` is that of scales."""
     shape = [1] * weight.ndim
     if scale.size > 1:
         shape[axis] = -1
