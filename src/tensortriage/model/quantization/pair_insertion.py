@@ -1,4 +1,7 @@
-"""Writes pairs of quantizers into a float model, where a plan wants them, with scales from calibrated ranges."""
+"""Writes pairs of quantizers into a float model, where a plan wants them, with scales from calibrated ranges.
+
+Names are those that ONNX Runtime's quantizer gives, which people know.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -123,9 +126,9 @@ class _Inserting:
     ) -> ir.Value:
         """Insert a pair behind a value, and return what it makes."""
         name = value.name or ""
-        numbers = [self._constant(f"{name}::scale", scale), self._constant(f"{name}::zero_point", zero)]
-        there = self._node("QuantizeLinear", f"{name}::quantized", [value, *numbers], axis)
-        back = self._node("DequantizeLinear", f"{name}::dequantized", [there.outputs[0], *numbers], axis)
+        numbers = [self._constant(f"{name}_scale", scale), self._constant(f"{name}_zero_point", zero)]
+        there = self._node("QuantizeLinear", f"{name}_QuantizeLinear", [value, *numbers], axis)
+        back = self._node("DequantizeLinear", f"{name}_DequantizeLinear", [there.outputs[0], *numbers], axis)
         back.outputs[0].type, back.outputs[0].shape = value.type, value.shape
         if after is None:
             first = next(iter(self._graph))
@@ -176,18 +179,16 @@ class _Inserting:
         reader: ir.Node,
     ) -> ir.Value:
         name = value.name or ""
-        kept = self._constant(f"{name}::stored", stored)
-        numbers = [self._constant(f"{name}::scale", scale), self._constant(f"{name}::zero_point", zero)]
-        back = self._node("DequantizeLinear", f"{name}::dequantized", [kept, *numbers], axis)
+        kept = self._constant(f"{name}_quantized", stored)
+        numbers = [self._constant(f"{name}_scale", scale), self._constant(f"{name}_zero_point", zero)]
+        back = self._node("DequantizeLinear", f"{name}_DequantizeLinear", [kept, *numbers], axis)
         back.outputs[0].type, back.outputs[0].shape = value.type, value.shape
         self._graph.insert_before(reader, [back])
         return back.outputs[0]
 
     def _node(self, op_type: str, name: str, inputs: list[ir.Value], axis: int | None) -> ir.Node:
-        made = ir.node(
-            op_type, inputs, attributes={} if axis is None else {"axis": axis}, name=self._names.fresh(f"{name}::node")
-        )
-        made.outputs[0].name = self._names.fresh(name)
+        made = ir.node(op_type, inputs, attributes={} if axis is None else {"axis": axis}, name=self._names.fresh(name))
+        made.outputs[0].name = self._names.fresh(f"{name}_Output")
         return made
 
     def _constant(self, name: str, array: np.ndarray) -> ir.Value:

@@ -68,13 +68,17 @@ def switch_quantizers(model: Model) -> QuantizerSwitches:
     return edit.finished()
 
 
-def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSwitches:
+def switch_pairs(
+    model: Model, weights: Mapping[str, np.ndarray], *, tops: Mapping[str, float] | None = None
+) -> QuantizerSwitches:
     """Return a model in which every pair can be told to hand on what went into it.
 
     Args:
         model: A model with Q/DQ pairs; it is not changed.
         weights: Float originals of weights that are stored quantized, by the result of their DequantizeLinear; without
             one such a pair stays as it is.
+        tops: Quantized values whose pair is an activation as well, with where that ends (infinity for a ReLU): what
+            went into it is cut off there still when the pair is told to hand it on.
 
     Returns:
         The model; its ``nodes`` are the DequantizeLinear nodes of the pairs.
@@ -95,13 +99,17 @@ def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSw
         if source is None:
             source = initializer(names.fresh(f"float::{pair.stored}"), weights[pair.result])
             graph.register_initializer(source)
+        before = []
+        if tops and pair.value in tops:
+            before = [edit.activation(source, tops[pair.value])]
+            source = before[0].outputs[0]
         switch = edit.switch(back)
         gate = edit.gate(switch, result, source, pair.result)
         gate.outputs[0].type, gate.outputs[0].shape = result.type, result.shape
         for use in tuple(result.uses()):
             if use.node is not gate:
                 use.node.replace_input_with(use.idx, gate.outputs[0])
-        graph.insert_after(back, [switch, gate])
+        graph.insert_after(back, [*before, switch, gate])
         if result.is_graph_output():
             name, result.name = result.name, names.fresh(f"pair::{pair.result}")
             gate.outputs[0].name = name
@@ -131,6 +139,15 @@ class _Switching:
         """Return what hands on one of two values as a switch says."""
         made = ir.node("Where", [switch.outputs[0], quantized, plain], name=self.names.fresh("quantizer_gate"))
         made.outputs[0].name = self.names.fresh(f"operand::{name}")
+        return made
+
+    def activation(self, value: ir.Value, top: float) -> ir.Node:
+        """Return what cuts a value off below 0 and above a number."""
+        ends = [initializer(self.names.fresh("activation_end"), np.array(end, np.float32)) for end in (0.0, top)]
+        for end in ends:
+            self.graph.register_initializer(end)
+        made = ir.node("Clip", [value, *ends], name=self.names.fresh("activation"))
+        made.outputs[0].name = self.names.fresh(f"activation::{value.name}")
         return made
 
     def finished(self) -> QuantizerSwitches:

@@ -88,18 +88,18 @@ def test_every_engine_s_file_is_valid_and_right(tmp_path, engine):
 
 def test_the_bias_is_stored_in_steps_of_the_products():
     graph = made().graph
-    (back,) = [node for node in graph.nodes if node.op_type == "DequantizeLinear" and node.inputs[0] == "b::stored"]
-    stored, steps = graph.weight("b::stored"), graph.weight(back.inputs[1])
+    (back,) = [node for node in graph.nodes if node.op_type == "DequantizeLinear" and node.inputs[0] == "b_quantized"]
+    stored, steps = graph.weight("b_quantized"), graph.weight(back.inputs[1])
     assert (stored.dtype, back.attributes["axis"]) == (np.int32, 0)
     np.testing.assert_allclose(stored * steps, [1.0, 2.0], rtol=1e-3)
-    weights, activation = graph.weight("v::scale"), graph.weight("x::scale")
+    weights, activation = graph.weight("v_scale"), graph.weight("x_scale")
     np.testing.assert_allclose(steps, weights * activation, rtol=1e-6)
 
 
 def test_a_bias_that_int32_cannot_hold_widens_the_scale_of_its_channel():
     text = RESIDUAL.replace("float[2] b = {1, 2}", "float[2] b = {1, 1e7}")
     graph = made(text).graph
-    stored = graph.weight("b::stored")
+    stored = graph.weight("b_quantized")
     assert abs(int(stored[1])) <= 2**30
     assert error(text, made(text), {"x": X}) < 0.05
 
@@ -107,13 +107,13 @@ def test_a_bias_that_int32_cannot_hold_widens_the_scale_of_its_channel():
 def test_weights_stay_float_behind_a_pair_or_use_7_bits():
     graph = made(float_weights=True).graph
     assert {"v", "w", "b"} <= set(graph.constants)
-    assert np.abs(made(seven_bits=True).graph.weight("v::stored").astype(int)).max() == 64
-    assert np.abs(made().graph.weight("v::stored").astype(int)).max() == 127
+    assert np.abs(made(seven_bits=True).graph.weight("v_quantized").astype(int)).max() == 64
+    assert np.abs(made().graph.weight("v_quantized").astype(int)).max() == 127
 
 
 def test_one_scale_for_a_weight_has_no_axis():
     graph = made(per_channel=False).graph
-    assert graph.weight("v::scale").shape == ()
+    assert graph.weight("v_scale").shape == ()
 
 
 def test_biases_follow_when_weights_are_narrowed_afterwards():
