@@ -122,3 +122,16 @@ def test_biases_follow_when_weights_are_narrowed_afterwards():
     reference = running.run(models.parse(RESIDUAL), {"x": X})["y"]
     found = running.run(narrow, {"x": X}, optimization="ENABLE_ALL")["y"]
     assert np.sqrt(np.mean((found - reference) ** 2) / np.mean(reference**2)) < 0.05
+
+
+def test_a_channel_s_scale_is_the_one_that_loses_least():
+    """Never more than the scale that holds its largest weight loses, computed here, and less where cutting off pays."""
+    weight = np.random.default_rng(4).standard_normal((128, 8)).astype(np.float32)
+    numbers = ", ".join(map(str, weight.reshape(-1)))
+    text = f"g (float[2, 128] x) => (float[2, 8] y) <float[128, 8] w = {{{numbers}}}> {{ y = MatMul(x, w) }}"
+    graph = made(text, feed={"x": weight.T[:2].copy()}).graph
+    usual = np.abs(weight).max(axis=0) / 127.0
+    lost = np.square(graph.weight("w_quantized") * graph.weight("w_scale") - weight).sum(axis=0)
+    before = np.square(np.rint(weight / usual) * usual - weight).sum(axis=0)
+    assert (lost <= before * 1.0001).all()
+    assert lost.sum() < 0.99 * before.sum()
