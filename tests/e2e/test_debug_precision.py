@@ -86,7 +86,8 @@ def test_a_real_engine_confirms_and_a_second_run_asks_nothing(tmp_path, loud):
     assert plans[0]["minimality"] == "one-minimal"
     assert {node["without"] for node in plans[0]["nodes"]} == {"fails"}
     assert plans[1]["kept"] == loud
-    assert (plans[1]["builds"], plans[1]["emulated"]) == (plans[0]["builds"], 0)
+    assert (plans[1]["builds"], plans[1]["checks"], plans[1]["emulated"]) == (0, 0, 0)
+    assert plans[1]["known"] == plans[0]["builds"]
     words = ["m.onnx", "--target", "onnxruntime", "--target-model", "mixed.onnx", "--inputs", "m.npz"]
     mixed = triage("run", *words, "--snr-threshold", "40", cwd=tmp_path)
     assert mixed.returncode == 0, mixed.stdout + mixed.stderr

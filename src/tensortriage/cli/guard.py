@@ -25,13 +25,16 @@ GRACE_SECONDS = 1.5
 """How long a child may take to end by itself once it is told to."""
 CLUSTER_GRACE_SECONDS = 10.0
 """The same with a cluster: Ray, on its way out, waits a second for each of seven kinds of processes."""
+WRITING_GRACE_SECONDS = 30.0
+"""The same where what was found so far is yet to be written, after a call of native code that must end first."""
 LOOK_SECONDS = 0.1
 STALE_SECONDS = 60.0
 """A folder without a lock is somebody's who is just making it, for so long."""
 SCRATCH = "triage-run-"
 _shared: list[mmap.mmap] = []  # in the child: what its parent sees of how far it is
-_TELLING, _ANSWERING, _CODE, _CLUSTER = range(4)
-"""Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used."""
+_TELLING, _ANSWERING, _CODE, _CLUSTER, _WRITES = range(5)
+"""Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used, an
+interruption leaves a file."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset(getattr(signal, name, -1) for name in ("SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGABRT"))
@@ -124,6 +127,11 @@ def about_to_use_cluster() -> None:
     _share(_CLUSTER, 1)
 
 
+def about_to_leave_work() -> None:
+    """Let the parent know that an interruption makes this process write what it has found."""
+    _share(_WRITES, 1)
+
+
 def settle(code: int) -> None:
     """Let the parent know the exit code: all is said and done but the end of the process."""
     _share(_CODE, code + 1)
@@ -148,6 +156,7 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shar
             return Ending(None, -code, cause or ("interrupted" if -code == asked else ""))
         if info is not None and info.si_signo != signal.SIGCHLD:
             grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
+            grace = WRITING_GRACE_SECONDS if shared[_WRITES] else grace
             asked, deadline = info.si_signo, deadline or time.monotonic() + grace
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)

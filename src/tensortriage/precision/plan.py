@@ -130,6 +130,8 @@ class PrecisionPlan:
             that only pass values on. Casts are not counted.
         builds: Models built on the target.
         checks: Runs on the target, or runs of the check command.
+        known: Choices that were answered from the case, which cost neither.
+        confirmed: Whether the judge has seen that these nodes are enough; only an interrupted search ends without.
         error: What the outputs are like.
         precision: The lower format.
         higher: The format of the kept nodes.
@@ -180,6 +182,8 @@ class PrecisionPlan:
     remedies: tuple[PrecisionAlternative, ...] = ()
     next: tuple[str, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    known: int = 0
+    confirmed: bool = True
     emulated: int = 0
     seconds: float = 0.0
     interrupted: bool = False

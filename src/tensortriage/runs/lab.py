@@ -349,6 +349,12 @@ class Lab:
             return ask()
         return self._case.checks.remember(self.key(engine, model, feed, question, *words), question, kind, ask)
 
+    def recall(self, kind: type[T], engine: EngineSpec, model: Model, question: str, *words: object) -> T | None:
+        """Return what `remember` keeps under the same words, without a feed; None when that was never asked."""
+        if self._case is None:
+            return None
+        return self._case.checks.get(self.key(engine, model, None, question, *words), kind)
+
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def opened(self, engine: EngineSpec, model: Model) -> Session:

@@ -6,6 +6,7 @@ pairs), and the emulation of the format says which to try first.
 
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
 from tensortriage.cluster.ray_cluster import open_cluster
@@ -17,27 +18,31 @@ from tensortriage.diagnose.state.record import Silent
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
+from tensortriage.errors import StoreError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.precision.plan import PrecisionPlan
+from tensortriage.model.model import Model
+from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
 from tensortriage.precision.search.by_command import Command, CommandSearch
 from tensortriage.precision.search.by_engine import EngineSearch
 from tensortriage.precision.search.command_candidates import shown
+from tensortriage.precision.search.outcome import minimality, mode_words, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
-from tensortriage.runs.case import Case
+from tensortriage.precision.search.shared_parts import untried
+from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.cluster_commands import ClusterCommands
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
-from tensortriage.values.serial import dump
+from tensortriage.values.serial import dump, load
 
 
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
     """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` beside it.
 
-    Ctrl-C ends the search; what was asked so far is kept in the case, and a set that was seen to be enough is written.
+    Ctrl-C ends the search; what was asked so far is kept in the case, and the best choice that is known is written:
+    the smallest set that was seen to be enough, else the one that the emulation found, else the model as it is.
 
     Raises:
         TriageError: For bad input, an engine that is missing, a goal that nothing reaches, or a target that fails with
@@ -53,11 +58,62 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
     check_output(request.output, request.model)
     _check_formats(request)
     with Case(request.case) as case:
-        plan = _by_engine(request, case, listener) if request.target else _by_command(request, case, listener)
+        model = load_model(request)
+        earlier = _earlier(case, model)
+        kept = [node.node for node in earlier.nodes] if earlier is not None else []
+        try:
+            ask = _by_engine if request.target else _by_command
+            plan = ask(request, model, case, listener, kept)
+        except KeyboardInterrupt:
+            plan = _unsearched(request, model, earlier)
         case.write("precision.json", plan)
     if request.output is not None:
         dump(plan, request.output.with_name("precision.json"))
     return plan
+
+
+def _earlier(case: Case, model: Model) -> PrecisionPlan | None:
+    """Return what an earlier search of the same model in a case ended with; None where there was none."""
+    with contextlib.suppress(StoreError, OSError):
+        found = load(case.folder / "precision.json", PrecisionPlan)
+        return found if found.sha256 == model.fingerprint else None
+    return None
+
+
+def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan | None) -> PrecisionPlan:
+    """Return the end of a search that was interrupted before it could ask anything.
+
+    What the same command found earlier stands; else the model is written as it is, with every node in fp32.
+    """
+    file = str(request.output) if request.output is not None and request.output.exists() else ""
+    if earlier is not None and (earlier.command, earlier.files.get("model", "")) == (command_line(), file):
+        return dataclasses.replace(earlier, interrupted=True)
+    target = usable(request.target, limits=request.limits) if request.target else None
+    names = tuple(node.name for node in model.graph.nodes)
+    return PrecisionPlan(
+        kept=names,
+        builds=0,
+        checks=0,
+        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        precision=low_precision(request, target).value,
+        higher=Precision.FP32.value,
+        asked="engine" if target is not None else "check",
+        mode=mode_words(request),
+        minimality=minimality(request.mode, complete=False, interrupted=True),
+        nodes=untried(model.graph, names),
+        candidates=len(names),
+        fixed=(),
+        low_share=0.0,
+        casts=0,
+        confirmed=False,
+        files=written(request, model),
+        interrupted=True,
+        model=str(request.model),
+        sha256=model.fingerprint,
+        target=request.target,
+        deployed=request.target,
+        command=command_line(),
+    )
 
 
 def _check_formats(request: PrecisionRequest) -> None:
@@ -87,12 +143,13 @@ class _Heard:
         self.listener.progress(text)
 
 
-def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+def _by_engine(
+    request: PrecisionRequest, model: Model, case: Case, listener: PrecisionListener, earlier: Sequence[str]
+) -> PrecisionPlan:
     """Find the nodes to keep by asking an engine."""
     target = usable(request.target, limits=request.limits, anew=True)
     reference = usable(request.reference, limits=request.limits)
     precision = low_precision(request, target)
-    model = load_model(request)
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
@@ -109,13 +166,16 @@ def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListene
 
     with contextlib.closing(inv):
         search = EngineSearch(
-            request, inv, listener, precision, floors_of=partial(fp32_floors, inv), stands_out=stands_out
-        )
+            request, inv, listener, precision, floors_of=partial(fp32_floors, inv), stands_out=stands_out,
+            earlier=earlier,
+        )  # fmt: skip
         with contextlib.closing(search):
             return search.plan()
 
 
-def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+def _by_command(
+    request: PrecisionRequest, model: Model, case: Case, listener: PrecisionListener, earlier: Sequence[str]
+) -> PrecisionPlan:
     """Find the nodes to keep by asking a command."""
     assert request.check is not None
     if request.low is None:
@@ -124,7 +184,6 @@ def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListen
             slug="precision-low-missing",
             cure="add --fp16, --bf16, --int8 or --fp8",
         )
-    model = load_model(request)
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
@@ -145,7 +204,7 @@ def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListen
                     )
                 )
             )
-            return CommandSearch(request, inv, case, listener, candidates, command).plan()
+            return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
 
 
 def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:

@@ -52,8 +52,8 @@ def is_stubborn():
     passes_on(signal.SIGTERM)
 
 
-def leaves_a_cluster():
-    guard.about_to_use_cluster()
+def leaves(share):
+    share()
     signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), os._exit(8)))
     passes_on(signal.SIGTERM)
 
@@ -75,7 +75,8 @@ WAYS = {
     "kills itself": (lambda: os.kill(os.getpid(), signal.SIGTERM), None),
     "hears": (lambda: passes_on(signal.SIGHUP), None),
     "is stubborn": (is_stubborn, None),
-    "leaves a cluster": (leaves_a_cluster, None),
+    "leaves a cluster": (lambda: leaves(guard.about_to_use_cluster), None),
+    "leaves a file": (lambda: leaves(guard.about_to_leave_work), None),
     "says its folder": (says_its_folder, None),
 }
 found = {}
@@ -121,6 +122,7 @@ def ended(found, name):
         ("hears", (None, "SIGHUP", "interrupted", False)),
         ("is stubborn", (None, "SIGKILL", "interrupted", False)),
         ("leaves a cluster", (8, "", "", False)),
+        ("leaves a file", (8, "", "", False)),
     ],
 )
 def test_how_a_child_ended(found, name, end):

@@ -28,7 +28,7 @@ class Listening:
         self._stop_at = stop_at
 
     def progress(self, text):
-        self.heard.append(text)
+        self.tell(text)
 
     def tell(self, text):
         self.heard.append(text)
@@ -107,7 +107,19 @@ def test_an_interrupted_search_writes_what_is_enough_and_goes_on_later(tmp_path,
     again = search(tmp_path, target=target)
     assert not again.interrupted
     assert again.minimality == "one-minimal"
-    assert again.builds >= plan.builds
+    assert again.known >= plan.builds
+
+
+def test_an_interruption_before_anything_is_asked_writes_the_model_as_it_is_and_later_what_was_found(tmp_path, loud):
+    nothing = search(tmp_path, Listening(stop_at="recording the reference"))
+    written = Model.load(tmp_path / "out" / "mixed.onnx")
+    assert written.fingerprint == Model.load(tmp_path / "m.onnx").fingerprint
+    assert (nothing.confirmed, nothing.interrupted, len(nothing.nodes)) == (False, True, len(written.graph.nodes))
+    whole = search(tmp_path)
+    before = (tmp_path / "out" / "mixed.onnx").read_bytes()
+    again = search(tmp_path, Listening(stop_at="recording the reference"))
+    assert (again.kept, again.interrupted) == (whole.kept, True)
+    assert (tmp_path / "out" / "mixed.onnx").read_bytes() == before
 
 
 def test_the_curve_falls_as_nodes_are_kept(tmp_path, loud):
@@ -163,7 +175,7 @@ def test_what_an_engine_runs_as_one_is_kept_as_one(tmp_path, loud):
     assert plan.minimality == "one-minimal"
     assert any("what belongs together" in words for words in listener.heard)
     again = search(tmp_path, target=target, low=Precision.FP16)
-    assert (again.kept, again.builds) == (plan.kept, plan.builds)
+    assert (again.kept, again.builds, again.known) == (plan.kept, 0, plan.builds + plan.known)
 
 
 DEAF = """

@@ -48,9 +48,9 @@ def convert(
 ) -> None:  # fmt: skip
     """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
 
-    Shape computations, sizes of Resize and quantizers are never lowered; a value beyond the range of the format becomes
-    an infinity, not the nearest number. The result is run against MODEL before it is written: its outputs may move by
-    the rounding of the format, and no more.
+    Shape computations, sizes of Resize and quantizers are never lowered; a value computed beyond the range of the
+    format becomes an infinity, a constant beyond it, such as a mask of -1e9, is brought into it. The result is run
+    against MODEL before it is written: its outputs may move by the rounding of the format, and no more.
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.values.dtype import Precision

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, QuantizeResult
 
 WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
+ENGINES = ("onnxruntime", "tensorrt", "openvino", "qnn")
 MOST_SHOWN, MOST_NAMED = 5, 3
 
 
@@ -36,6 +37,9 @@ class EightBitOptions:
     sqnr: float | None = option(
         "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
         "stay float.", default=None)
+    engine: str = option(
+        "--for", "ENGINE", "The engine that will run the file: types, symmetry and places of the pairs are what its "
+        "integer kernels take.", default=ENGINES[0], choices=ENGINES)
     holdout: tuple[str, ...] = option(
         "--holdout", "PATH...", "Samples by which the calibrations are judged  [default: every fourth of --inputs].",
         default=())
@@ -70,7 +74,7 @@ class EightBitOptions:
             "--metric-script": self.metric, "--metric-min": self.metric_min, "--sqnr": self.sqnr,
             "--holdout": self.holdout or None, "--float-weights": self.float_weights or None,
             "--per-tensor": self.per_tensor or None, "--modelopt-python": self.modelopt_python or None,
-            "--reduce-range": self.reduce_range or None,
+            "--reduce-range": self.reduce_range or None, "--for": self.engine if self.engine != ENGINES[0] else None,
         }  # fmt: skip
         flag = next((name for name, value in flags.items() if value is not None), "")
         if precision not in (Precision.INT8, Precision.FP8E4M3):
@@ -125,9 +129,12 @@ class EightBitOptions:
                 per_channel=not self.per_tensor,
                 float_weights=self.float_weights,
                 reduce_range=self.reduce_range,
+                engine=self.engine,
                 modelopt_python=self.modelopt_python,
             ),
-            calibrations=usable_ways(self.calibrate, self.modelopt_python, per_channel=not self.per_tensor),
+            calibrations=usable_ways(
+                self.calibrate, self.modelopt_python, per_channel=not self.per_tensor and self.engine == "tensorrt"
+            ),
             kept=wanted.kept,
             feeding=wanted.proof.feeding,
             holdout=FeedRequest(paths=self.holdout) if self.holdout else None,

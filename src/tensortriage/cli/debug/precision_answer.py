@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
+from tensortriage.cli import guard
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.engines.registry import resolve
@@ -21,6 +22,7 @@ SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
     """Search, tell how it goes on, show what came of it and exit."""
+    guard.about_to_leave_work()
     teller = Teller(err=as_json)
     with contextlib.closing(teller):
         plan = find_precision(request, listener=teller)
@@ -48,10 +50,13 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
             yield f"  {', '.join(long)}: too long to show, in precision.json"
     for path in plan.files.values():
         yield f"written: {path}"
+    if not plan.confirmed:
+        yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not seen this choice yet"
     if plan.interrupted:
         yield "interrupted: the same command goes on from here"
     judge = "build" if plan.asked == "engine" else "check"
-    yield f"{count(plan.builds, judge)}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"
+    known = f" ({plan.known} more known from the case)" if plan.known else ""
+    yield f"{count(plan.builds, judge)}{known}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"
     for command in plan.next:
         yield f"next: {command}"
 

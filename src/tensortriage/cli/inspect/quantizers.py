@@ -22,6 +22,15 @@ Examples:
 """
 MOST_SHOWN = 20
 
+DESIGNS = {
+    "ReLU": "it is a ReLU as well: what lies below 0 is cut off on purpose",
+    "ReLU6": "it is a ReLU6 as well: what lies below 0 and above 6 is cut off on purpose",
+    "7 bits": "7 bits on purpose, as all weights here (reduce_range): for kernels that sum in int16",
+    "half range": "half of its range on purpose (as NNCF's overflow fix): for kernels that sum in int16",
+    "smoothed": "a factor per input went into it on purpose, and out of the other operand (SmoothQuant)",
+}
+"""What quantizers do on purpose besides rounding, by the word that documents have."""
+
 
 @command(epilog=EPILOG)
 def inspect_quantizers(
@@ -112,3 +121,5 @@ def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
     )
     if row.words:
         yield f"       {row.words}"
+    if row.design:
+        yield f"       {DESIGNS[row.design]}"

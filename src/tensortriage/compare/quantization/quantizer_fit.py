@@ -11,7 +11,7 @@ otherwise. A misreading is told when it gives the engine's result and the defini
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -118,6 +118,46 @@ def calibrate(
     kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rectifier:
+    """A quantizer of one scale without negative numbers: its numbers, scale, zero point (None for 0) and type."""
+
+    numbers: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray | None
+    dtype: DType
+
+
+def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
+    """Return which quantizers are the ReLU of their numbers, with where that ends: 6 for a ReLU6, else infinity.
+
+    What a quantizer cuts off below 0 is a ReLU's work when its scale is made for what is left: it fits the rectified
+    numbers. A scale that was made for numbers of both signs, of which the zero point was lost, is about twice too
+    large for that; so is, now and then, one that was calibrated on larger numbers. Those are told apart by the others:
+    where most quantizers of a model that may be a ReLU fit as one, the rest are, too.
+
+    Args:
+        candidates: Quantizers whose zero point is the lowest integer, behind operators that make both signs
+            (`tensortriage.model.quantization.qdq.may_rectify`), by a name; numbers are finite.
+    """
+    found: dict[str, float] = {}
+    large: dict[str, float] = {}
+    for name, each in candidates.items():
+        x, (low, high) = each.numbers, integer_range(each.dtype)
+        if each.scale.size != 1 or not ((x < 0).any() and (x > 0).any()):
+            continue
+        step = float(each.scale.reshape(()))
+        top = RELU6 if abs(step * (high - low) - RELU6) <= step else math.inf
+        fit = calibrate(np.clip(x, 0.0, top), each.scale, each.zero_point, axis=0, dtype=each.dtype)
+        if fit.kind == "fits" or (top == RELU6 and fit.kind == "scale-too-large"):
+            found[name] = top
+        elif fit.kind == "scale-too-large":
+            large[name] = top
+    return found | (large if len(found) > len(large) else {})
+
+
+RELU6 = 6.0
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
 """What ONNX Runtime's quantizers use of the types with ``reduce_range``."""

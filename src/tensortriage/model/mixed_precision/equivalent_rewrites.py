@@ -4,6 +4,8 @@ Each returns a new model, or None where there is nothing to rewrite. Names of va
 are named after the node they replace.
 """
 
+from collections.abc import Collection, Iterator
+
 import numpy as np
 import onnx_ir as ir
 
@@ -20,28 +22,74 @@ _HEADROOM = 2.0
 """A constant is brought this much below the largest number, for what is added to it."""
 
 
-def clamp_constants(model: Model, precision: Precision) -> Model | None:
+_ENDS = {"Clip": (1, 2)}
+"""Operands whose extreme values only say "to the end": an infinity says the same."""
+
+
+def constants_beyond(model: Model, precision: Precision, nodes: Collection[str] | None = None) -> dict[str, float]:
+    """Return the finite constants beyond the range of a format: the largest magnitude in each, by its name.
+
+    Args:
+        model: The model.
+        precision: A floating-point format.
+        nodes: Names of the nodes that compute in the format; what others alone read is left out. None for all.
+    """
+    limit = float(precision.dtype.finfo.max)
+    found = {}
+    for value, tensor, _ in _constants(model, nodes):
+        array = np.abs(np.asarray(tensor.numpy()))
+        if _clamped(tensor, limit) is not None:
+            found[value.name or ""] = float(array[np.isfinite(array)].max())
+    return found
+
+
+def clamp_constants(model: Model, precision: Precision, nodes: Collection[str] | None = None) -> Model | None:
     """Return the model with finite constants beyond the range of a format brought into it (an additive mask of -1e9).
+
+    They are given half of its largest number, so that the sum of two, or of one and a score, is finite as well.
 
     Args:
         model: The model; it is not changed.
         precision: A floating-point format.
+        nodes: As of `constants_beyond`.
     """
     limit = float(precision.dtype.finfo.max)
     clone = model.clone()
     changed = 0
-    for value in clone.ir.graph.initializers.values():
-        clamped = _clamped(value.const_value, limit)
-        if clamped is not None:
+    for value, tensor, maker in tuple(_constants(clone, nodes)):
+        clamped = _clamped(tensor, limit)
+        if clamped is None:
+            continue
+        changed += 1
+        if maker is None:
             value.const_value = ir.Tensor(clamped, name=value.name)
-            changed += 1
-    for node in clone.ir.graph:
-        clamped = _clamped(constant_tensor(node), limit)
-        if clamped is not None:
-            node.attributes.clear()
-            node.attributes.add(ir.AttrTensor("value", ir.Tensor(clamped)))
-            changed += 1
+        elif maker.op_type == "ConstantOfShape":
+            maker.attributes["value"] = ir.AttrTensor("value", ir.Tensor(clamped))
+        else:
+            maker.attributes.clear()
+            maker.attributes.add(ir.AttrTensor("value", ir.Tensor(clamped)))
     return Model.from_ir(clone.ir) if changed else None
+
+
+def _constants(
+    model: Model, nodes: Collection[str] | None
+) -> Iterator[tuple[ir.Value, ir.TensorProtocol, ir.Node | None]]:
+    """Yield the constants that some nodes of the main graph compute with: value, tensor, and the node that makes it."""
+    graph = model.ir.graph
+    for value in graph.initializers.values():
+        if value.const_value is not None and _is_computed_with(value, nodes):
+            yield value, value.const_value, None
+    for node in graph:
+        tensor = constant_tensor(node)
+        if tensor is None and node.op_type == "ConstantOfShape" and "value" in node.attributes:
+            tensor = node.attributes["value"].as_tensor()
+        if tensor is not None and _is_computed_with(node.outputs[0], nodes):
+            yield node.outputs[0], tensor, node
+
+
+def _is_computed_with(value: ir.Value, nodes: Collection[str] | None) -> bool:
+    uses = [use for use in value.uses() if use.idx not in _ENDS.get(use.node.op_type, ())]
+    return any(nodes is None or use.node.name in nodes for use in uses)
 
 
 def _clamped(tensor: ir.TensorProtocol | None, limit: float) -> np.ndarray | None:

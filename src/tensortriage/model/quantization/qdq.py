@@ -256,6 +256,40 @@ def uses_seven_bits(graph: Graph, pairs: Collection[Quantizer]) -> bool:
     )
 
 
+def uses_half_range(graph: Graph, pair: Quantizer) -> bool:
+    """Whether a stored int8 weight uses half of its range on purpose: every channel ends at 63 or 64.
+
+    NNCF's overflow fix makes weights of the first layer, or of all, so that sums of two products fit into int16.
+    """
+    if not pair.of_weight or pair.dtype is not DType.INT8:
+        return False
+    stored = np.abs(graph.weight(pair.stored).astype(np.int16))
+    several = graph.weight(pair.scale).size > 1 and stored.ndim > 1
+    axis = pair.axis % stored.ndim if stored.ndim else 0
+    others = tuple(along for along in range(stored.ndim) if along != axis) if several else None
+    ends = np.atleast_1d(stored.max(axis=others, initial=0))
+    return bool(ends.max(initial=0) > 0) and bool(np.isin(ends[ends > 0], (63, 64)).all())
+
+
+_SIGNED = frozenset(
+    {"Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "InstanceNormalization", "MatMul", "Sum"}
+)
+"""Operators behind which networks have activations, and whose results have both signs."""
+
+
+def may_rectify(graph: Graph, pair: Quantizer) -> bool:
+    """Whether a pair may be the ReLU of what it quantizes: nothing below 0 can be represented.
+
+    Quantizers of models drop a Relu or Clip behind an operator when the pair behind it begins at 0: the zero point is
+    the lowest integer then. Whether one was there only the numbers tell, see `quantizer_fit.activations`.
+    """
+    maker = graph.producer(pair.value) if pair.value else None
+    if maker is None or maker.op_type not in _SIGNED or pair.dtype.is_float or not pair.dtype.is_integer:
+        return False
+    zero = graph.weight(pair.zero_point) if pair.zero_point else np.zeros((), pair.dtype.numpy)
+    return bool((zero == np.iinfo(pair.dtype.numpy).min).all())
+
+
 MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 """Operators that have kernels for quantized operands everywhere."""
 
@@ -281,6 +315,8 @@ def multiplications(graph: Graph) -> dict[str, tuple[Quantizer, Quantizer]]:
 def seven_bit_weights(model: Model) -> Model | None:
     """Return a quantized model whose int8 weights use 7 of their bits: half the steps, each twice as long.
 
+    Biases in int32 are counted in steps of the products, and kernels look at no scale of theirs: they follow.
+
     Args:
         model: The model; it is not changed.
 
@@ -289,11 +325,17 @@ def seven_bit_weights(model: Model) -> Model | None:
     """
     graph = model.graph
     values: dict[str, np.ndarray] = {}
-    for _, weight in multiplications(graph).values():
+    biases = {pair.result: pair for pair in quantizers(graph) if pair.of_weight and pair.dtype is DType.INT32}
+    for name, (_, weight) in multiplications(graph).items():
         readers = {node.name for node in graph.consumers(weight.scale)}
         if not readers <= {weight.quantize, weight.dequantize}:
             return None
         values[weight.scale] = (graph.weight(weight.scale) * 2.0).astype(graph.weight(weight.scale).dtype)
         if weight.of_weight:
             values[weight.stored] = np.rint(graph.weight(weight.stored) / 2.0).astype(np.int8)
+        adds = (user for user in graph.consumers(graph.node(name).outputs[0]) if user.op_type == "Add")
+        users = (graph.node(name), *adds)
+        for bias in (biases[value] for user in users for value in user.inputs if value in biases):
+            values[bias.scale] = (graph.weight(bias.scale) * 2.0).astype(graph.weight(bias.scale).dtype)
+            values[bias.stored] = np.rint(graph.weight(bias.stored) / 2.0).astype(np.int32)
     return freeze(model, values) if values else None

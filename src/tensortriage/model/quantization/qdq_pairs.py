@@ -68,13 +68,17 @@ def switch_quantizers(model: Model) -> QuantizerSwitches:
     return edit.finished()
 
 
-def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSwitches:
+def switch_pairs(
+    model: Model, weights: Mapping[str, np.ndarray], *, tops: Mapping[str, float] | None = None
+) -> QuantizerSwitches:
     """Return a model in which every pair can be told to hand on what went into it.
 
     Args:
         model: A model with Q/DQ pairs; it is not changed.
         weights: Float originals of weights that are stored quantized, by the result of their DequantizeLinear; without
             one such a pair stays as it is.
+        tops: Quantized values whose pair is an activation as well, with where that ends (infinity for a ReLU): what
+            went into it is cut off there still when the pair is told to hand it on.
 
     Returns:
         The model; its ``nodes`` are the DequantizeLinear nodes of the pairs.
@@ -95,13 +99,17 @@ def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSw
         if source is None:
             source = initializer(names.fresh(f"float::{pair.stored}"), weights[pair.result])
             graph.register_initializer(source)
+        before = []
+        if tops and pair.value in tops:
+            before = [edit.activation(source, tops[pair.value])]
+            source = before[0].outputs[0]
         switch = edit.switch(back)
         gate = edit.gate(switch, result, source, pair.result)
         gate.outputs[0].type, gate.outputs[0].shape = result.type, result.shape
         for use in tuple(result.uses()):
             if use.node is not gate:
                 use.node.replace_input_with(use.idx, gate.outputs[0])
-        graph.insert_after(back, [switch, gate])
+        graph.insert_after(back, [*before, switch, gate])
         if result.is_graph_output():
             name, result.name = result.name, names.fresh(f"pair::{pair.result}")
             gate.outputs[0].name = name
@@ -133,48 +141,20 @@ class _Switching:
         made.outputs[0].name = self.names.fresh(f"operand::{name}")
         return made
 
+    def activation(self, value: ir.Value, top: float) -> ir.Node:
+        """Return what cuts a value off below 0 and above a number."""
+        ends = [initializer(self.names.fresh("activation_end"), np.array(end, np.float32)) for end in (0.0, top)]
+        for end in ends:
+            self.graph.register_initializer(end)
+        made = ir.node("Clip", [value, *ends], name=self.names.fresh("activation"))
+        made.outputs[0].name = self.names.fresh(f"activation::{value.name}")
+        return made
+
     def finished(self) -> QuantizerSwitches:
         """Return the model with the input, whose size is known now."""
         self._choice.shape = ir.Shape((len(self.nodes),))
         self.graph.inputs.append(self._choice)
         return QuantizerSwitches(Model.from_ir(self._whole), self._choice.name or "", tuple(self.nodes))
-
-
-def with_own_weights(model: Model, nodes: Collection[str]) -> Model:
-    """Return the model with copies of the weights that some nodes share with others, for those others to read.
-
-    A quantizer replaces a weight for all who read it, an embedding's Gather say, and one that is stored in 8 bits has
-    no float to go back to.
-
-    Args:
-        model: The model; it is not changed, and returned as it is when nothing is shared.
-        nodes: Names of the nodes whose weights will be quantized.
-    """
-    if not any(_shared(value, nodes) for value in model.ir.graph.initializers.values()):
-        return model
-    whole = model.clone().ir
-    names = Names(whole.graph)
-    for value in tuple(whole.graph.initializers.values()):
-        if others := _shared(value, nodes):
-            own = ir.Value(
-                name=names.fresh(f"float::{value.name}"),
-                type=value.type,
-                shape=value.shape,
-                const_value=value.const_value,
-            )
-            whole.graph.register_initializer(own)
-            for node, index in others:
-                node.replace_input_with(index, own)
-    return Model.from_ir(whole)
-
-
-def _shared(value: ir.Value, nodes: Collection[str]) -> list[tuple[ir.Node, int]]:
-    """Return who else reads a weight, and as which operand, if some nodes read it as well."""
-    if value.const_value is None or len(value.const_value.shape) < 2:
-        return []
-    uses = [(use.node, use.idx) for use in value.uses()]
-    others = [(node, index) for node, index in uses if node.name not in nodes]
-    return others if len(others) < len(uses) else []
 
 
 def quantized_only_for(model: Model, nodes: Collection[str]) -> Model:
@@ -232,7 +212,7 @@ def with_stored_weights(model: Model) -> Model:
         given = node.attributes.get("axis")
         stored = initializer(
             names.fresh(f"stored::{node.inputs[0].name if node.inputs[0] else ''}"),
-            _stored(weight, scale, zero, axis=given.as_int() if given is not None else 1),
+            stored_numbers(weight, scale, zero, axis=given.as_int() if given is not None else 1),
         )
         whole.graph.register_initializer(stored)
         node.outputs[0].replace_all_uses_with(stored)
@@ -241,8 +221,8 @@ def with_stored_weights(model: Model) -> Model:
     return Model.from_ir(whole)
 
 
-def _stored(weight: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, axis: int) -> np.ndarray:
-    """Return a weight as numbers of its zero point's type."""
+def stored_numbers(weight: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, axis: int) -> np.ndarray:
+    """Return a weight as numbers of its zero point's type, as QuantizeLinear defines it; ``axis`` is that of scales."""
     shape = [1] * weight.ndim
     if scale.size > 1:
         shape[axis] = -1

@@ -1,14 +1,14 @@
 """8-bit models with explicit Q/DQ pairs, scales taken from samples: calibrated once, written for any choice of nodes.
 
-Calibration and the surgery are ONNX Runtime's quantizer; ours is how it is asked. Pairs stand as TensorRT and OpenVINO
-want them: activations and weights symmetric, weights per output channel, biases and the results of weighted operators
-left alone (whoever reads a result quantizes it). The ranges are measured once and reused, so that a search may try many
-choices of nodes at the cost of the surgery alone.
+Calibration is ONNX Runtime's; which values get a pair, and in which types, follows the engine that will run the model
+(`tensortriage.model.quantization.engine_styles`). The ranges are measured once and reused, so that a search may try
+many choices of nodes at the cost of writing the pairs alone.
 """
 
 import contextlib
 import dataclasses
 import enum
+import functools
 import io
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,17 +17,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import CHEAP_SHARE
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
-from tensortriage.model.quantization.qdq_pairs import quantized_only_for, with_own_weights
+from tensortriage.model.quantization.engine_styles import PairPlaces, engine_style
+from tensortriage.model.quantization.pair_insertion import PairOptions, insert_pairs
+from tensortriage.model.quantization.pair_placement import PairPlan, feeding, heavy_nodes, place_pairs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.precision.low_precision_work import shares
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators whose operands are quantized unless told otherwise: those with enough arithmetic to gain from it."""
 
 _EXTERNAL_BYTES = 1 << 30
-_OUTPUT_AXIS = 1
 _BINS = 2048
 """Bins of the histograms that percentile ranges are read from."""
 
@@ -66,7 +72,9 @@ class QuantizeOptions:
         float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
         reduce_range: Whether int8 weights use 7 bits, so that sums of two products fit in int16, which is what kernels
             for x86 without VNNI add them in.
-        op_types: Operators whose operands are quantized; TensorRT-Model-Optimizer chooses by itself.
+        op_types: Operators whose operands are quantized, those of them that the engine can; TensorRT-Model-Optimizer
+            chooses by itself.
+        engine: Who will run the model, by a word of `engine_styles`.
         modelopt_python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one.
     """
 
@@ -77,6 +85,7 @@ class QuantizeOptions:
     float_weights: bool = False
     reduce_range: bool = False
     op_types: Sequence[str] = OP_TYPES
+    engine: str = "tensorrt"
     modelopt_python: str = ""
 
     def __post_init__(self) -> None:
@@ -112,28 +121,34 @@ class OnnxRuntimeQuantizer:
         feeds: Calibration samples, at least one.
         options: How.
         folder: An existing folder for the files this needs; quantized models read their weights from there.
+        lab: Keeps the ranges, so that they are measured once in a case.
     """
 
-    def __init__(self, model: Model, feeds: Sequence[Feed], options: QuantizeOptions, *, folder: Path) -> None:
+    def __init__(
+        self, model: Model, feeds: Sequence[Feed], options: QuantizeOptions, *, folder: Path, lab: Lab
+    ) -> None:
+        self._lab = lab
         self._feeds = feeds
         self._folder = folder
         self._options = options
-        self._count = 0
-        self.nodes = tuple(node.name for node in model.graph.nodes if node.op_type in set(options.op_types))
-        quantizable = set(self.nodes)
-        self._operands = {name for n in model.graph.nodes if n.name in quantizable for name in n.inputs if name}
         self._model = model
+        float8 = options.precision is Precision.FP8E4M3  # which is symmetric and for GPUs
+        self._style = engine_style("tensorrt" if float8 else options.engine)
+        self._specs = value_specs(model)
+        found = heavy_nodes(model.graph, self._style, options.op_types, self._specs)
+        cheap = self._cheap(found) if self._style.places is PairPlaces.RUNS else frozenset()
+        self.nodes = tuple(name for name in found if name not in cheap) or found
         self._source = folder / "float.onnx"
         model.save(self._source, external_data=ExternalData.KEEP)
         weights = [value.const_value for value in model.ir.graph.initializers.values()]
         self._large = sum(weight.nbytes for weight in weights if weight is not None) > _EXTERNAL_BYTES
-        self._cache = folder / f"ranges-{options.calibration.value}.json"
         if not self.nodes:
             raise ModelError(
                 f"the model has no {', '.join(options.op_types)} to quantize",
                 slug="quantize-nothing",
                 cure="8 bits would gain nothing in this model",
             )
+        self._whole = self._plan(())
 
     def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
         """Return the model with Q/DQ pairs at the operands of every node that can be quantized, but those kept.
@@ -143,125 +158,107 @@ class OnnxRuntimeQuantizer:
             float_weights: Another choice than that of the options.
 
         Raises:
-            ModelError: When ONNX Runtime's quantizer refuses the model (``quantize-failed``).
+            ModelError: When ONNX Runtime's calibration refuses the model (``quantize-failed``).
         """
-        path = self._folder / f"quantized{self._count}.onnx"
-        self._count += 1
-        lowered = set(self.nodes).difference(kept)
+        options = self._options
+        float8 = options.precision is Precision.FP8E4M3
+        given = PairOptions.of(
+            self._style,
+            per_channel=options.per_channel and not float8,
+            float_weights=options.float_weights if float_weights is None else float_weights,
+            seven_bits=options.reduce_range,
+        )
+        if float8:
+            kind = options.precision.dtype
+            given = dataclasses.replace(given, activation=kind, right=kind, weight=kind, symmetric=True)
+        return insert_pairs(self._model, self._plan(kept), self.ranges, given)
+
+    def _cheap(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return the nodes that gain nothing in 8 bits, and cost what every rounding costs: see `CHEAP_SHARE`."""
+        graph = self._model.graph
+        found = {name for name, share in shares(graph, self._specs, nodes).items() if share < CHEAP_SHARE}
+        kernels = {name for name in nodes if graph.node(name).op_type in self._style.closed}
+        ends = kernels.difference(feeding(graph, kernels))
+        return frozenset(found.difference(kernels - ends))
+
+    def _plan(self, kept: Collection[str]) -> PairPlan:
+        left = set(self.nodes).difference(kept)
+        return place_pairs(self._model, self._style, left, self._specs, kept)
+
+    @functools.cached_property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The calibrated range of every value that is quantized, weights aside: lowest and highest number by name."""
+        wanted = {pair.like for pair in self._whole.pairs} | {pair.value for pair in self._whole.pairs}
         try:
             with _quiet():
-                self._quantize(path, set(kept), self._options.float_weights if float_weights is None else float_weights)
-        except Exception as error:  # the quantizer raises whatever its parts raise
+                found = self._calibrated(self._options.calibration)
+                if self._options.calibration is not Calibration.MINMAX and not self._style.symmetric:
+                    seen = self._calibrated(Calibration.MINMAX)
+                    found = {name: _common(found[name], seen.get(name, found[name])) for name in found}
+        except Exception as error:  # the calibrators raise whatever their parts raise
             raise ModelError(
-                f"ONNX Runtime's quantizer refuses the model: {error}",
+                f"ONNX Runtime's calibration refuses the model: {error}",
                 slug="quantize-failed",
                 cure="fold and clean it first: triage surgeon sanitize MODEL --fold-constants -o clean.onnx",
             ) from error
-        return quantized_only_for(Model.load(path), lowered)
+        graph = self._model.graph
+        constant = {name: graph.weight(name) for name in wanted if name in graph.constants}
+        spans = {name: (float(array.min()), float(array.max())) for name, array in constant.items() if array.size}
+        return {name: found[name] for name in found if name in wanted} | spans
 
-    @property
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """The calibrated range of every operand that is quantized, weights aside: lowest and highest value by name."""
-        with _quiet():
-            return {name: found for name, found in self._calibrated().items() if name in self._operands}
-
-    def _calibrated(self) -> dict[str, tuple[float, float]]:
+    def _calibrated(self, calibration: Calibration) -> dict[str, tuple[float, float]]:
         """Calibrate, or read what an earlier calibration found."""
-        from onnxruntime.quantization import create_calibrator, load_tensors_data, save_tensors_data
+        from onnxruntime.quantization import load_tensors_data
 
-        if not self._cache.exists():
-            calibrator = create_calibrator(
-                str(self._source),
-                list(self._options.op_types),
-                str(self._folder / "calibrating.onnx"),
-                calibrate_method=_method(self._options.calibration),
-                use_external_data_format=self._large,
-                extra_options=self._calibration_words(),
-            )
-            calibrator.collect_data(_Reader(self._feeds))
-            save_tensors_data(calibrator.compute_data(), self._cache)
+        cache = self._folder / f"ranges-{calibration.value}.json"
+        words = (self._words(calibration), self._op_types, [feed.digest for feed in self._feeds])
+        question = f"ranges by {calibration.value}"
+        measure = functools.partial(self._measured, calibration)
+        cache.write_text(self._lab.remember(str, PLAIN, self._model, None, question, measure, *words))
         return {
             name: (float(np.min(data.range_value[0])), float(np.max(data.range_value[1])))
-            for name, data in load_tensors_data(self._cache).items()
+            for name, data in load_tensors_data(cache).items()
         }
 
-    def _calibration_words(self) -> dict[str, Any]:
-        options = self._options
-        if options.calibration is Calibration.MINMAX:
-            return {}
-        if options.calibration is Calibration.ENTROPY:
-            return {"num_bins": _ENTROPY_BINS, "num_quantized_bins": _LEVELS, "symmetric": True}
-        return {"num_bins": _BINS, "percentile": options.percentile, "symmetric": True}
+    @functools.cached_property
+    def _op_types(self) -> list[str]:
+        """Operators among whose operands and results are all values that get a pair."""
+        graph = self._model.graph
+        found = set()
+        for pair in self._whole.pairs:
+            maker = graph.producer(pair.like)
+            found |= {maker.op_type} if maker is not None else {user.op_type for user in graph.consumers(pair.like)}
+        return sorted(found)
 
-    def _quantize(self, path: Path, kept: set[str], float_weights: bool) -> None:
-        from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
+    def _measured(self, calibration: Calibration) -> str:
+        """Return what ONNX Runtime's calibrator finds, as it writes it."""
+        from onnxruntime.quantization import create_calibrator, save_tensors_data
 
-        options = self._options
-        float8 = options.precision is Precision.FP8E4M3
-        kind = QuantType.QFLOAT8E4M3FN if float8 else QuantType.QInt8
-        ranges = self._calibrated()
-        extra: dict[str, Any] = {
-            "ActivationSymmetric": True,
-            "WeightSymmetric": True,
-            "QuantizeBias": False,
-            "AddQDQPairToWeight": float_weights,
-            "OpTypesToExcludeOutputQuantization": list(options.op_types),
-            "QDQOpTypePerChannelSupportToAxis": {"MatMul": _OUTPUT_AXIS},
-        }
-        if float8:
-            extra["TensorQuantOverrides"] = self._float8_scales(ranges)
-        quantize_static(
-            str(self._source_for(kept)),
-            str(path),
-            quant_format=QuantFormat.QDQ,
-            calibration_data_reader=None,
-            op_types_to_quantize=list(options.op_types),
-            per_channel=options.per_channel and not float8,
-            reduce_range=options.reduce_range and not float8,
-            activation_type=kind,
-            weight_type=kind,
-            nodes_to_exclude=sorted(kept),
+        calibrator = create_calibrator(
+            str(self._source),
+            self._op_types,
+            str(self._folder / "calibrating.onnx"),
+            calibrate_method=_method(calibration),
             use_external_data_format=self._large,
-            calibrate_method=CalibrationMethod.Distribution if float8 else _method(options.calibration),
-            calibration_cache_path=str(self._float8_cache(ranges) if float8 else self._cache),
-            extra_options=extra,
+            extra_options=self._words(calibration),
         )
+        calibrator.collect_data(_Reader(self._feeds))
+        made = self._folder / "measured.json"
+        save_tensors_data(calibrator.compute_data(), made)
+        return made.read_text()
 
-    def _source_for(self, kept: set[str]) -> Path:
-        """Return the float model to quantize; where kept nodes share weights with others, one in which they do not."""
-        model = with_own_weights(self._model, set(self.nodes).difference(kept))
-        if model is self._model:
-            return self._source
-        path = self._folder / f"float{self._count}.onnx"
-        model.save(path, external_data=ExternalData.KEEP)
-        return path
+    def _words(self, calibration: Calibration) -> dict[str, Any]:
+        options, symmetric = self._options, self._style.symmetric
+        if calibration is Calibration.MINMAX:
+            return {}
+        if calibration is Calibration.ENTROPY:
+            return {"num_bins": _ENTROPY_BINS, "num_quantized_bins": _LEVELS, "symmetric": True}
+        return {"num_bins": _BINS, "percentile": options.percentile, "symmetric": symmetric}
 
-    def _float8_scales(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[dict[str, Any]]]:
-        """Return the scales that put the largest magnitude of every tensor at the largest number of the format.
 
-        ONNX Runtime scales fp8 by the standard deviation instead, which leaves most of the format's range unused.
-        """
-        largest = {name: max(-low, high) for name, (low, high) in ranges.items()}
-        largest |= _largest_weights(self._model, frozenset(self.nodes))
-        top = float(self._options.precision.dtype.finfo.max)
-        zero = np.zeros((), self._options.precision.dtype.numpy)
-        return {
-            name: [{"scale": np.array(most / top if most > 0.0 else 1.0, np.float32), "zero_point": zero}]
-            for name, most in largest.items()
-        }
-
-    def _float8_cache(self, ranges: Mapping[str, tuple[float, float]]) -> Path:
-        """Write what the quantizer insists on for fp8, though every scale is given; return the file."""
-        from onnxruntime.quantization import CalibrationMethod, TensorData, TensorsData, save_tensors_data
-
-        one = {"avg": np.zeros((), np.float32), "std": np.ones((), np.float32)}
-        data = {
-            name: TensorData(lowest=np.float32(low), highest=np.float32(high), **one)
-            for name, (low, high) in ranges.items()
-        }
-        path = self._folder / "ranges-float8.json"
-        save_tensors_data(TensorsData(CalibrationMethod.Distribution, data), path)
-        return path
+def _common(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return what two ranges have in common, 0 included."""
+    return min(max(one[0], other[0]), 0.0), max(min(one[1], other[1]), 0.0)
 
 
 def _method(calibration: Calibration) -> Any:
@@ -300,13 +297,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         root.setLevel(level)
-
-
-def _largest_weights(model: Model, nodes: Collection[str]) -> dict[str, float]:
-    """Return the largest magnitude in every weight of two axes or more that some of the nodes read, by its name."""
-    found = {}
-    for name, value in model.ir.graph.initializers.items():
-        weight = value.const_value
-        if weight is not None and len(weight.shape) > 1 and any(use.node.name in nodes for use in value.uses()):
-            found[name] = float(np.abs(weight.numpy()).max(initial=0.0))
-    return found

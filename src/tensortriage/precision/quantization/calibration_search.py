@@ -57,6 +57,14 @@ class Tried:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the samples that judge say of a model: the errors of outputs, and the mean of the metric."""
+
+    errors: Mapping[str, float]
+    metric: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Way:
     """One calibration that worked.
 
@@ -131,6 +139,7 @@ def calibrated(
     calibrations: Sequence[Calibration] = ALWAYS,
     kept: Collection[str] = (),
     metric: Metric | None = None,
+    identity: str = "",
 ) -> Ways:
     """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
 
@@ -145,6 +154,7 @@ def calibrated(
         calibrations: The calibrations to try.
         kept: Nodes that stay float.
         metric: Task metric of outputs and feed, larger is better.
+        identity: Digest of the samples that judge, and of the metric.
 
     Raises:
         ModelError: When nothing can be quantized, or every quantizer refuses.
@@ -158,17 +168,21 @@ def calibrated(
         folder.mkdir()
         chosen = dataclasses.replace(options, calibration=calibration)
         try:
-            quantizer = quantizer_of(model, samples, chosen, folder)
+            quantizer = quantizer_of(model, samples, chosen, folder, lab)
             _require_choice(quantizer, kept)
             made = quantizer.quantized(kept)
             _require_ranges(quantizer)
         except ModelError as error:
             refused[calibration.value] = error
             continue
-        outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
-        errors = errors_of([sample.outputs for sample in judges], outputs)
+
+        def judge(made: Model = made) -> _Judged:
+            outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
+            return _Judged(errors_of([sample.outputs for sample in judges], outputs), score)
+
+        known = lab.remember(_Judged, PLAIN, made, None, f"judged: {calibration.value}", judge, identity)
         count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
-        found.append(Way(Tried(calibration.value, count, errors, score), quantizer, made))
+        found.append(Way(Tried(calibration.value, count, known.errors, known.metric), quantizer, made))
     if refused:
         require_finite(model, options.op_types, samples, lab)
     if not found:
@@ -178,11 +192,13 @@ def calibrated(
     return Ways(tuple(found), {word: error.message for word, error in refused.items()})
 
 
-def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path) -> ModelQuantizer:
+def quantizer_of(
+    model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path, lab: Lab
+) -> ModelQuantizer:
     """Return the quantizer that a calibration belongs to."""
     method = MODELOPT_METHODS.get(options.calibration)
     if method is None:
-        return OnnxRuntimeQuantizer(model, samples, options, folder=folder)
+        return OnnxRuntimeQuantizer(model, samples, options, folder=folder, lab=lab)
     return ModelOptQuantizer(
         model,
         samples,

@@ -46,7 +46,7 @@ class QuantizedCandidates(Candidates):
         return self.read(())
 
     @property
-    def builds(self) -> int:
+    def asked(self) -> int:
         """See `Candidates`."""
         return self._before + len(self.read_sets)
 

@@ -21,7 +21,7 @@ from tensortriage.precision.search.request import (
     PrecisionMode,
     PrecisionRequest,
 )
-from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings
+from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings, untried
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import NodeSearch, answer, smallest
@@ -78,7 +78,8 @@ class Command:
         jobs: int = 1,
     ) -> None:
         low = "" if request.low is None else request.low.value
-        self.asked = 0
+        self.asked = self.made = 0
+        self.passed: list[frozenset[str]] = []
         self._bound_to = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
         self._identity = CheckIdentity(self._bound_to, check.words, case.checks, written=[request.artifact])
         self._listener = listener
@@ -95,17 +96,20 @@ class Command:
         entries = () if request.load_replay is None else load_replay(request.load_replay, self._bound_to)
         self._loaded = {entry.candidate: CommandAnswer(entry.success, "from the replay") for entry in entries}
 
-    def passes(self, made: Model, whole: Sequence[str], count: int) -> bool:
+    def passes(self, made: Model, whole: Sequence[str], kept: Collection[str]) -> bool:
         """Return whether the command accepts a candidate; what it cannot tell counts as a failure.
 
         Args:
             made: The candidate.
             whole: Its nodes in the higher precision, which identify it.
-            count: Number of those that were chosen.
+            kept: Those of them that were chosen.
         """
+        count = len(kept)
         candidate, key = digest(self._bound_to, sorted(whole)), self._key(whole)
         entry = Entry(self.asked, "", candidate, 0, count, False, "other")
         known = self._loaded.get(candidate) or self._cache.get(key, CommandAnswer)
+        self.asked += 1
+        word = "known"
         if known is None:
             if self._replay is not None:
                 self._replay.about_to_check(entry)
@@ -114,14 +118,21 @@ class Command:
             seconds = time.perf_counter() - started
             self._identity.settle()
             self._cache.put(self._key(whole), f"the check, {count} nodes kept", known, seconds=seconds)
-        self.asked += 1
-        self._listener.tell(
-            f"check {self.asked}: {count} nodes kept: {'passes' if known.passed else 'fails'} ({known.reason})"
-        )
+            self.made += 1
+            word = f"check {self.made}"
+        if known.passed:
+            self.passed.append(frozenset(kept))
+        self._listener.tell(f"{word}: {count} nodes kept: {'passes' if known.passed else 'fails'} ({known.reason})")
         if self._replay is not None:
             word = "pass" if known.passed else "same"
             self._replay.add(dataclasses.replace(entry, success=known.passed, outcome=word))
         return known.passed
+
+    def recall(self, whole: Sequence[str], kept: Collection[str]) -> None:
+        """Count a candidate among those that passed if the case has it so; the command is not run."""
+        known = self._cache.get(self._key(whole), CommandAnswer)
+        if known is not None and known.passed:
+            self.passed.append(frozenset(kept))
 
     def begin(self, made: Callable[[], Model], whole: Sequence[str]) -> None:
         """Show a candidate to the command ahead of time, if its answer is not known and a worker is idle."""
@@ -165,6 +176,7 @@ class CommandSearch:
         listener: Who hears of it.
         candidates: What the command is shown.
         command: The command.
+        earlier: Nodes that an earlier search in the case ended with.
     """
 
     def __init__(
@@ -175,6 +187,8 @@ class CommandSearch:
         listener: PrecisionListener,
         candidates: CommandCandidates,
         command: Command,
+        *,
+        earlier: Collection[str] = (),
     ) -> None:
         self._request = request
         self._source = source
@@ -186,13 +200,30 @@ class CommandSearch:
         self._started = time.perf_counter()
         self._emulated = 0
         self._interrupted = False
+        self._settled: list[str] | None = None
+        self._earlier = frozenset(earlier)
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it; Ctrl-C ends it with the smallest set that was seen to pass.
+        """Search, and put together what came of it.
+
+        Ctrl-C ends it with the smallest set that was seen to pass; where none was, with every node in fp32.
 
         Raises:
             NotPrecisionError: When the check fails with every node in fp32, too (``precision-not-the-cause``).
         """
+        try:
+            kept, found = self._search()
+            self._settled = kept
+            return self._finished(kept, found)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            if self._earlier <= {*self._stage.items}:
+                self._command.recall(self._candidates.whole(self._earlier), self._earlier)
+            best = min(self._command.passed, key=len, default=frozenset(self._stage.items))
+            kept = [*in_order(self._stage.model, best)] if self._settled is None else self._settled
+            return self._finished(kept, None)
+
+    def _search(self) -> tuple[list[str], Influences | None]:
         found: Influences | None = None
         kept: list[str] = []
         if not self._enough(()):
@@ -208,11 +239,11 @@ class CommandSearch:
                 kept = self._found(lambda: smallest(order))
             else:
                 kept = self._found(lambda: prefixes(self._request, self._stage.items))
-        return self._finished(kept, found)
+        return kept, found
 
     def _enough(self, kept: Collection[str]) -> bool:
         made = self._candidates
-        return self._command.passes(made.model(kept), made.whole(kept), len(kept))
+        return self._command.passes(made.model(kept), made.whole(kept), kept)
 
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
@@ -243,12 +274,6 @@ class CommandSearch:
                 ask = search.send(history[-1])
         except StopIteration as end:
             return cast(list[str], end.value)
-        except KeyboardInterrupt:
-            passing = [kept for kept, verdict in known.items() if verdict.same]
-            if not passing:
-                raise
-            self._interrupted = True
-            return [*in_order(self._stage.model, min(passing, key=len))]
 
     def _begin(self, wanted: Iterable[frozenset[str]]) -> None:
         made = self._candidates
@@ -258,13 +283,18 @@ class CommandSearch:
     def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
         request, stage, shape = self._request, self._stage, self._candidates
         whole, made = shape.whole(kept), shape.model(kept)
-        feed = self._source.question.feeds[0]
-        nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
+        if self._interrupted and len(kept) == len(stage.items):
+            nodes = untried(stage.model.graph, kept)
+        else:
+            feed = self._source.question.feeds[0]
+            nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
         return PrecisionPlan(
             kept=whole,
-            builds=self._command.asked,
-            checks=self._command.asked,
+            builds=self._command.made,
+            checks=self._command.made,
+            known=self._command.asked - self._command.made,
+            confirmed=frozenset(kept) in self._command.passed,
             error=ErrorFacts(f"check: {words}", None, None, None, None, None),
             precision=stage.precision.value,
             higher=Precision.FP32.value,

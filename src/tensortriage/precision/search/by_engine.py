@@ -3,12 +3,12 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.precision.goal import GoalReading
+from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
 from tensortriage.precision.search.alternatives import other_ways
@@ -27,6 +27,7 @@ from tensortriage.precision.search.shared_parts import (
     keepings,
     open_typed,
     samples_of,
+    untried,
 )
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.engine_confirmation import Questions, Settled, explained, not_precision, settle
@@ -53,6 +54,7 @@ class EngineSearch:
         precision: The lower format.
         floors_of: Measures noise floors, for a goal that follows from them.
         stands_out: Names the values whose local error on the target is more than rounding, on one feed.
+        earlier: Nodes that an earlier search in the case ended with.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class EngineSearch:
         *,
         floors_of: OutputFloors,
         stands_out: Callable[[Feed], Sequence[str]],
+        earlier: Collection[str] = (),
     ) -> None:
         self._request = request
         self._source = source
@@ -81,48 +84,70 @@ class EngineSearch:
                 slug="precision-not-typed",
                 cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
             )
-        feed = source.question.feeds[0]
-        listener.progress("recording the reference")
-        specs = source.specs(feed)
+        self._floors_of = floors_of
+        self._earlier = frozenset(earlier)
+        self._opened = False
+        self._asked: GoalReading | None = None
+        self._settled: Settled | None = None
+        self._samples: tuple[GoalSample, ...]
+        self._goal: PrecisionGoal
+        self._bench: EngineSetup
+        self._stage: Choosable
+        self.emulation: Emulation
+        self._candidates: Candidates
+
+    def _open(self) -> None:
+        """Record the reference, and get ready what is asked: in 8 bits after trying the ways to calibrate."""
+        request, source, precision, tell = self._request, self._source, self._precision, self._listener.tell
+        self._listener.progress("recording the reference")
+        specs = source.specs(source.question.feeds[0])
         calibrating = self._samples = samples_of(source)
         if self._quantized:
-            calibrating, self._samples = held_out(self._samples, listener.tell)
-        self._goal = goal_of(request.goal, floors_of, self._samples, precision)
+            calibrating, self._samples = held_out(self._samples, tell)
+        self._goal = goal_of(request.goal, self._floors_of, self._samples, precision)
         model = raised(source.model, precision)
         self._bench = bench = EngineSetup(
             spec=self._target, samples=self._samples, goal=self._goal, lab=source.lab, latency=request.latency
         )
-        self._stage: Choosable
-        self.emulation: Emulation
-        self._candidates: Candidates
-        if self._quantized:
-            self._stage, self.emulation, self._candidates = open_quantized(
-                model,
-                precision,
-                specs,
-                bench,
-                calibrating=calibrating,
-                metric=request.goal.metric,
-                tell=listener.tell,
-                seconds=request.budget_seconds,
+        seconds = request.budget_seconds
+        self._stage, self.emulation, self._candidates = (
+            open_quantized(
+                model, precision, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=tell,
+                seconds=seconds,
             )
-        else:
-            self._stage, self.emulation, self._candidates = open_typed(
-                bench, model, precision, specs, typed=typed, seconds=request.budget_seconds
-            )
+            if self._quantized
+            else open_typed(bench, model, precision, specs, typed=precision in TYPED, seconds=seconds)
+        )  # fmt: skip
+        self._opened = True
 
     def close(self) -> None:
         """Release the session of the emulation."""
-        self.emulation.close()
+        if self._opened:
+            self.emulation.close()
 
     @property
-    def builds(self) -> int:
+    def asked(self) -> int:
         """Models asked about, the original included; those answered from the case count as well."""
-        return self._candidates.builds
+        return self._candidates.asked
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it."""
-        asked = self._candidates.as_asked()
+        """Search, and put together what came of it; Ctrl-C ends it with the best choice that is known.
+
+        Raises:
+            KeyboardInterrupt: When it comes before there is anything to choose from.
+        """
+        try:
+            self._open()
+            self._search()
+            return self._finished(explains=self._explained())
+        except KeyboardInterrupt:
+            if not self._opened:
+                raise
+            self._settled = self._best_known()
+            return self._finished(explains=True)
+
+    def _search(self) -> None:
+        self._asked = asked = self._candidates.as_asked()
         self._listener.tell(f"{self._target}: {self._say(asked)}; wanted: {self._goal.words}")
         rounding = self.emulation.read(frozenset())
         reason = explained(asked, rounding)
@@ -130,8 +155,32 @@ class EngineSearch:
             f"{self._precision.value} alone, emulated: {self._say(rounding)}"
             + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
         )
-        settled = self._settled(asked)
-        return self._finished(asked, settled, explains=reason and explained(settled.reading, settled.predicted))
+        self._settled = self._settle(asked)
+
+    def _explained(self) -> bool:
+        """Whether rounding explains what the target does, as it was named and with what is kept."""
+        assert self._settled is not None
+        rounding = self.emulation.read(frozenset())
+        return explained(self._asked, rounding) and explained(self._settled.reading, self._settled.predicted)
+
+    def _best_known(self) -> Settled:
+        """Return the smallest choice that the target has seen to be enough, else the emulation; nothing is run.
+
+        Where neither has, and where the target has refused the emulation's, every node is kept.
+        """
+        if self._settled is not None:
+            return dataclasses.replace(self._settled, interrupted=True)
+        read, emulated = dict(self._candidates.read_sets), self.emulation.known
+        if self._earlier <= {*self._stage.items} and (known := self._candidates.recalled(self._earlier)) is not None:
+            read[self._earlier] = known
+        enough = {kept for kept, reading in read.items() if reading.within}
+        likely = {kept for kept, reading in emulated.items() if reading.within and kept not in read}
+        whole = frozenset(self._stage.items)
+        kept = min(enough or likely or {whole}, key=len)
+        return Settled(
+            tuple(name for name in self._stage.items if name in kept),
+            read.get(kept), emulated.get(kept), frozenset(), complete=False, interrupted=True,
+        )  # fmt: skip
 
     def _say(self, reading: GoalReading) -> str:
         if reading.failure:
@@ -140,7 +189,7 @@ class EngineSearch:
         metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
         return number + metric + (", good enough" if reading.within else ", not good enough")
 
-    def _settled(self, asked: GoalReading) -> Settled:
+    def _settle(self, asked: GoalReading) -> Settled:
         if self._request.mode is not PrecisionMode.AUTO:
             return self._prefix()
         nothing = frozenset[str]()
@@ -165,7 +214,7 @@ class EngineSearch:
                 exact=self._target.name == "emulate",
                 suspects=self._suspects,
                 groups=lambda: self.groups,
-                builds_left=lambda: self._request.max_builds - self.builds,
+                builds_left=lambda: self._request.max_builds - self.asked,
             ),
         )
 
@@ -196,10 +245,11 @@ class EngineSearch:
         return found
 
     def _engine(self, kept: frozenset[str]) -> GoalReading:
-        known = kept in self._candidates.read_sets
+        known, before = kept in self._candidates.read_sets, self._bench.builds.count
         reading = self._candidates.read(kept)
         if not known:
-            self._listener.tell(f"build {self.builds}: {len(kept)} nodes kept: {self._say(reading)}")
+            word = f"build {self.asked}" if self._bench.builds.count > before else "known from the case"
+            self._listener.tell(f"{word}: {len(kept)} nodes kept: {self._say(reading)}")
         return reading
 
     def _prefix(self) -> Settled:
@@ -214,8 +264,9 @@ class EngineSearch:
 
     # -- putting together ----------------------------------------------------------------------------------------
 
-    def _finished(self, asked: GoalReading, settled: Settled, *, explains: bool) -> PrecisionPlan:
-        request, stage = self._request, self._stage
+    def _finished(self, *, explains: bool) -> PrecisionPlan:
+        request, stage, settled = self._request, self._stage, self._settled
+        assert settled is not None
         rounding = set(settled.kept)
         whole = in_order(stage.model, self._candidates.complete(rounding))
         files: dict[str, str] = {}
@@ -224,13 +275,17 @@ class EngineSearch:
             made = self._candidates.model(rounding)
             files = written(request, made)
             casts = casts_in(made) - casts_in(stage.model)
-        points = self._pareto(asked, settled)
+        points = self._pareto(settled)
+        remedies = self._remedies(settled)
+        builds = self._bench.builds.count
         wide = {*whole, *stage.fixed}
         return PrecisionPlan(
             kept=whole,
-            builds=self.builds,
-            checks=self.builds * len(self._samples),
-            error=facts(asked, settled, self._goal, self._samples, explains=explains),
+            builds=builds,
+            checks=builds * len(self._samples),
+            known=max(self.asked - builds, 0),
+            confirmed=settled.reading is not None and settled.reading.within,
+            error=facts(self._asked, settled, self._goal, self._samples, explains=explains),
             precision=self._precision.value,
             higher=Precision.FP32.value,
             asked="engine",
@@ -243,7 +298,7 @@ class EngineSearch:
             casts=casts,
             pareto=points,
             honoured=self._honoured(settled) if not settled.interrupted else None,
-            remedies=self._remedies(settled),
+            remedies=remedies,
             settings=(
                 quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
                 if self._quantized
@@ -263,11 +318,13 @@ class EngineSearch:
         )
 
     def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
-        feed = next(
-            (f for f in self._source.question.feeds if f.name == self.emulation.read(frozenset()).sample),
-            self._source.question.feeds[0],
-        )
-        found = self.emulation.influences if self._request.mode is PrecisionMode.AUTO and settled.kept else None
+        if settled.interrupted and len(settled.kept) == len(self._stage.items):
+            return untried(self._stage.model.graph, settled.kept)
+        feeds = self._source.question.feeds
+        nothing = self.emulation.known.get(frozenset())
+        feed = next((f for f in feeds if nothing is not None and f.name == nothing.sample), feeds[0])
+        measured = self._request.mode is PrecisionMode.AUTO and settled.kept and not settled.interrupted
+        found = self.emulation.influences if measured else None
         made = keepings(
             self._stage,
             settled.kept,
@@ -286,10 +343,10 @@ class EngineSearch:
 
         return tuple(dataclasses.replace(keeping, without=seen(keeping.node)) for keeping in made)
 
-    def _pareto(self, asked: GoalReading, settled: Settled) -> tuple[Point, ...]:
+    def _pareto(self, settled: Settled) -> tuple[Point, ...]:
         """Return every choice measured on the engine, and the emulated curve in between."""
         request = self._request
-        if request.latency:  # the two ends of the curve
+        if request.latency and not settled.interrupted:  # the two ends of the curve
             for end in (frozenset[str](), frozenset(self._stage.items)):
                 self._engine(end)
         points = [point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]

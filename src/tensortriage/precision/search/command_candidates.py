@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from tensortriage.inputs.feed import feed_digest
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import PrecisionGoal
@@ -65,7 +66,10 @@ class QuantizedShown:
         calibrating, self._judging = held_out(samples_of(inv), tell)
         if inv.inputs_word == "random":
             tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
-        word, self._quantizer = best_quantizer(inv.model, precision, calibrating, self._judging, inv.lab, tell=tell)
+        judged_by = digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in self._judging])
+        word, self._quantizer = best_quantizer(
+            inv.model, precision, calibrating, self._judging, inv.lab, identity=judged_by, tell=tell
+        )
         self.identity = digest(word, [sample.feed.digest for sample in calibrating])
         self.stage = Choosable(
             model=inv.model,

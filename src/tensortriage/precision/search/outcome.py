@@ -12,12 +12,12 @@ from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
 
 
 def facts(
-    asked: GoalReading, settled: Settled, goal: PrecisionGoal, samples: Sequence[GoalSample], *, explains: bool
+    asked: GoalReading | None, settled: Settled, goal: PrecisionGoal, samples: Sequence[GoalSample], *, explains: bool
 ) -> ErrorFacts:
     """Return how good the outputs are.
 
     Args:
-        asked: What the target does as the user named it.
+        asked: What the target does as the user named it; None when it was interrupted before.
         settled: What was found.
         goal: What was asked of the outputs.
         samples: What they were judged on.
@@ -29,12 +29,12 @@ def facts(
         own = mean_metric(goal.metric, samples, [sample.outputs for sample in samples])
     return ErrorFacts(
         goal=goal.words,
-        as_asked=asked.error,
-        measured=reading.error,
-        predicted=settled.predicted.error,
+        as_asked=None if asked is None else asked.error,
+        measured=None if reading is None else reading.error,
+        predicted=None if settled.predicted is None else settled.predicted.error,
         gap_db=gap_db(reading, settled.predicted),
-        ratio=reading.ratio if goal.limits else None,
-        metric=reading.metric,
+        ratio=reading.ratio if reading is not None and goal.limits else None,
+        metric=None if reading is None else reading.metric,
         metric_reference=own,
         explained=explains,
     )

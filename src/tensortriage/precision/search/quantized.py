@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import GoalSample
+from tensortriage.precision.goal import GoalSample, identity_of
 from tensortriage.precision.quantization.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.calibration_search import FOLD, calibrated, hold_out, quantizer_of
 from tensortriage.precision.quantization.operand_ranges import require_numbers_in
@@ -52,6 +52,7 @@ def best_quantizer(
     lab: Lab,
     *,
     metric: Metric | None = None,
+    identity: str,
     tell: Callable[[str], None],
 ) -> tuple[str, ModelQuantizer]:
     """Return the best way to calibrate a model, by its word and as quantizer.
@@ -63,6 +64,7 @@ def best_quantizer(
         judging: Samples to judge by.
         lab: Runs the models; the files of the quantizer live in its workspace.
         metric: Task metric that chooses the calibration; None for the output error.
+        identity: Digest of the samples that judge and of what is asked of them.
         tell: Told which calibration was chosen.
 
     Raises:
@@ -77,6 +79,7 @@ def best_quantizer(
         options=QuantizeOptions(precision=precision),
         lab=lab,
         metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
+        identity=identity,
     )
     word = ways.best.tried.calibration
     tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
@@ -115,7 +118,10 @@ def open_quantized(
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
-    word, quantizer = best_quantizer(model, precision, calibrating, bench.samples, bench.lab, metric=metric, tell=tell)
+    word, quantizer = best_quantizer(
+        model, precision, calibrating, bench.samples, bench.lab,
+        metric=metric, identity=identity_of(bench.samples, bench.goal), tell=tell,
+    )  # fmt: skip
 
     def opened(quantizer: ModelQuantizer, *, narrow: bool) -> Opened:
         pairs = quantizer.quantized(float_weights=True)
@@ -134,7 +140,9 @@ def open_quantized(
     folder = bench.lab.workspace.folder / "seven-bits"
     folder.mkdir()
     options = QuantizeOptions(precision=precision, calibration=Calibration(word), reduce_range=True)
-    narrow = opened(quantizer_of(model, [sample.feed for sample in calibrating], options, folder), narrow=True)
+    narrow = opened(
+        quantizer_of(model, [sample.feed for sample in calibrating], options, folder, bench.lab), narrow=True
+    )
     better = narrow[2].read(()).error < reading.error
     tell(
         f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "

@@ -11,6 +11,7 @@ from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import (
     ErrorGoal,
@@ -166,6 +167,14 @@ def keepings(
             )
         )
     return tuple(made)
+
+
+def untried(graph: Graph, names: Sequence[str]) -> tuple[Keeping, ...]:
+    """Return nodes that are kept because a search was interrupted before it knew which ones do not have to be."""
+    return tuple(
+        Keeping(name, graph.node(name).op_type, "interrupted before anything smaller was seen to be enough")
+        for name in names
+    )
 
 
 def _plain_reason(alone: float | None, limited: bool) -> str:

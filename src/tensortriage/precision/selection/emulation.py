@@ -73,6 +73,11 @@ class Emulation:
             )  # fmt: skip
         return self._known[wanted]
 
+    @property
+    def known(self) -> Mapping[frozenset[str], GoalReading]:
+        """The readings so far, by kept nodes."""
+        return self._known
+
     def only(self, low: Collection[str]) -> GoalReading:
         """Return the reading when nothing but some nodes computes in the format."""
         return self.read(frozenset(self.items).difference(low))

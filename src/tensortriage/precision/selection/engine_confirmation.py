@@ -37,16 +37,16 @@ class Settled:
 
     Attributes:
         kept: Nodes to keep, most influential first.
-        reading: What the engine's outputs are like then.
-        predicted: What the emulation said of the same nodes.
+        reading: What the engine's outputs are like then; None when it was interrupted before it was asked.
+        predicted: What the emulation said of the same nodes; None when it was not asked, likewise.
         tried_without: Kept nodes without which the engine, or the emulation with a clear margin, is not good enough.
         complete: Whether every kept node is one of those.
-        interrupted: Whether the user, or the budget, ended the search early.
+        interrupted: Whether the user ended the search early.
     """
 
     kept: tuple[str, ...]
-    reading: GoalReading
-    predicted: GoalReading
+    reading: GoalReading | None
+    predicted: GoalReading | None
     tried_without: frozenset[str]
     complete: bool
     interrupted: bool = False
@@ -81,8 +81,10 @@ class Questions:
     builds_left: Callable[[], int]
 
 
-def gap_db(measured: GoalReading, predicted: GoalReading) -> float | None:
+def gap_db(measured: GoalReading | None, predicted: GoalReading | None) -> float | None:
     """Return by how many dB a measured error exceeds its prediction; None where one of them is not a number."""
+    if measured is None or predicted is None:
+        return None
     if not (math.isfinite(measured.error) and math.isfinite(predicted.error)):
         return None
     if measured.error == 0.0 or predicted.error == 0.0:
@@ -90,11 +92,13 @@ def gap_db(measured: GoalReading, predicted: GoalReading) -> float | None:
     return decibels(measured.error / predicted.error)
 
 
-def explained(measured: GoalReading, predicted: GoalReading) -> bool:
+def explained(measured: GoalReading | None, predicted: GoalReading | None) -> bool:
     """Whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
 
     For outputs of few elements, whose errors scatter, it may be more; see `tensortriage.compare.judgement.within`.
     """
+    if measured is None or predicted is None:
+        return True  # nothing is known that speaks against it
     if measured.failure or (math.isinf(measured.error) and math.isfinite(predicted.error)):
         return False
     gap = gap_db(measured, predicted)
@@ -107,19 +111,7 @@ def settle(first: KeptNodes, ask: Questions) -> Settled:
     Raises:
         NotPrecisionError: When the engine fails with everything kept (``precision-not-the-cause``).
     """
-    smallest = kept = _enough(first, ask)
-
-    def engine(candidate: frozenset[str]) -> GoalReading:
-        nonlocal smallest
-        reading = ask.engine(candidate)
-        if reading.within and len(candidate) < len(smallest):
-            smallest = [node for node in ask.items if node in candidate]
-        return reading
-
-    try:
-        return _thinned(kept, dataclasses.replace(ask, engine=engine))
-    except KeyboardInterrupt:
-        return _settled(smallest, ask, frozenset(), interrupted=True)
+    return _thinned(_enough(first, ask), ask)
 
 
 def _enough(first: KeptNodes, ask: Questions) -> list[str]:
@@ -229,7 +221,8 @@ def _thinned(kept: list[str], ask: Questions) -> Settled:
             most = len(batch) // 2
             needed.update(batch if len(batch) == 1 else ())
     needed.update(node for node in kept if node not in needed and hopeless(node))
-    return _settled(kept, ask, frozenset(needed), interrupted=False)
+    chosen = frozenset(kept)
+    return Settled(tuple(kept), ask.engine(chosen), ask.emulated(chosen), chosen & needed, complete=chosen <= needed)
 
 
 def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> list[str]:
@@ -264,15 +257,3 @@ def _halved(kept: list[str], ask: Questions) -> list[str]:
     while (middle := length.middle) is not None and ask.builds_left() > 0:
         length.answered(middle, enough=ask.engine(frozenset(kept[:middle])).within)
     return kept[: length.high]
-
-
-def _settled(kept: Sequence[str], ask: Questions, needed: frozenset[str], *, interrupted: bool) -> Settled:
-    chosen = frozenset(kept)
-    return Settled(
-        tuple(kept),
-        ask.engine(chosen),
-        ask.emulated(chosen),
-        needed & chosen,
-        complete=chosen <= needed,
-        interrupted=interrupted,
-    )

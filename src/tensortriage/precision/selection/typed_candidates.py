@@ -33,6 +33,13 @@ WARM_UP, TIMED, TIMED_SECONDS = 3, 50, 2.0
 """Runs before timing, most runs timed, and the time after which no further run is timed."""
 
 
+@dataclasses.dataclass(slots=True)
+class Builds:
+    """A number of models that were built on the engine."""
+
+    count: int = 0
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineSetup:
     """What is asked of candidates on the engine.
@@ -43,6 +50,7 @@ class EngineSetup:
         goal: What is asked of the outputs.
         lab: Asks the engine, and keeps the readings.
         latency: Whether to time runs.
+        builds: What was built here; what the case knew is not among it.
     """
 
     spec: EngineSpec
@@ -50,6 +58,7 @@ class EngineSetup:
     goal: PrecisionGoal
     lab: Lab
     latency: bool = False
+    builds: Builds = dataclasses.field(default_factory=Builds)
 
     @functools.cached_property
     def _identity(self) -> str:
@@ -70,17 +79,27 @@ class EngineSetup:
 
         def ask() -> GoalReading:
             self.lab.progress(f"building and running {what} on {spec}")
-            return self._run(spec, candidate())
+            reading = self._run(spec, candidate())
+            self.builds.count += 1
+            return reading
 
         question = f"{what} on {spec}"
         return self.lab.remember(GoalReading, spec, original, None, question, ask, self._identity, self.latency, *words)
 
+    def recall(self, spec: EngineSpec, original: Model, what: str, *words: object) -> GoalReading | None:
+        """Return the reading of a candidate if the case has it; see `read`."""
+        question = f"{what} on {spec}"
+        return self.lab.recall(GoalReading, spec, original, question, self._identity, self.latency, *words)
+
     def plan(self, spec: EngineSpec, model: Model) -> Plan | None:
         """Return what an engine runs for a model; None when it does not tell."""
+        before = self.lab.tally.builds
         try:
-            return self.lab.plan(spec, model)
+            found = self.lab.plan(spec, model)
         except EngineError:
             return None
+        self.builds.count += self.lab.tally.builds - before
+        return found
 
     def _run(self, spec: EngineSpec, model: Model) -> GoalReading:
         wanted = list(self.samples[0].outputs)
@@ -139,7 +158,7 @@ class Candidates(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def builds(self) -> int:
+    def asked(self) -> int:
         """Models asked about, what the user asked for included; those answered from the case count as well."""
 
     def complete(self, kept: Collection[str]) -> frozenset[str]:
@@ -160,12 +179,19 @@ class Candidates(abc.ABC):
         """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
         wanted = frozenset(kept)
         if wanted not in self.read_sets:
-            whole = sorted(self.complete(wanted))
-            what = f"the model with {len(wanted)} nodes in fp32"
+            what, whole = self._named(wanted)
             self.read_sets[wanted] = self.bench.read(
                 self._engine(wanted), self._original, lambda: self._built(whole), what, *self._words, whole
             )
         return self.read_sets[wanted]
+
+    def recalled(self, kept: Collection[str]) -> GoalReading | None:
+        """Return the reading of a set of kept nodes if the case has it; nothing is built."""
+        what, whole = self._named(frozenset(kept))
+        return self.bench.recall(self._engine(frozenset(kept)), self._original, what, *self._words, whole)
+
+    def _named(self, kept: frozenset[str]) -> tuple[str, list[str]]:
+        return f"the model with {len(kept)} nodes in fp32", sorted(self.complete(kept))
 
     def _engine(self, kept: frozenset[str]) -> EngineSpec:
         return self.spec
@@ -205,7 +231,7 @@ class TypedCandidates(Candidates):
         return self.bench.read(self.bench.spec, original, lambda: original, "the model as it is", "as asked")
 
     @property
-    def builds(self) -> int:
+    def asked(self) -> int:
         """See `Candidates`; the original is one more, and so is asking for its regions."""
         return 1 + len(self.read_sets) + self._asked_for_regions
 

@@ -18,7 +18,9 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.mixed_precision.convert_precision import convert as convert_model
+from tensortriage.model.mixed_precision.convert_precision import convertible
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constants, constants_beyond
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.mark_outputs import select_outputs
@@ -32,6 +34,9 @@ from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest
 from tensortriage.workflows.edits.verify_edit import Arrays
 
 FLOAT64 = EngineSpec("float64")
+MOST_NAMED = 3
+MANY = 1 << 20
+"""Elements of an output that is judged without room for the scatter of few."""
 
 
 def convert(request: ConvertRequest) -> SurgeryResult:
@@ -50,8 +55,51 @@ def convert(request: ConvertRequest) -> SurgeryResult:
         )
     proof = request.proof
     if request.precision is not None:
-        proof = format_proof(proof, request.precision, request.kept)
-    return operate("convert", request.source, request.target, lambda model: _passes(model, request), proof)
+        proof = format_proof(proof, request.precision, request.kept, clamps=True)
+    notices: list[str] = []
+
+    def passes(model: Model) -> Sequence[Pass]:
+        found = _passes(model, request)
+        if request.precision is not None and (beyond := _beyond(model, request.precision, request.kept)):
+            notices.append(_clamped_words(beyond, request.precision))
+            clamp = _Clamping(request.precision, request.kept)
+            found = [*found[:-1], ("clamp-constants", clamp), *found[-1:]]
+        return found
+
+    done = operate("convert", request.source, request.target, passes, proof)
+    return dataclasses.replace(done, notices=(*done.notices, *notices))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Clamping:
+    """Brings the constants that are lowered to a format into its range."""
+
+    precision: Precision
+    kept: NodeChoice
+
+    def __call__(self, model: Model) -> Model:
+        return clamp_constants(model, self.precision, _lowered_nodes(model, self.precision, self.kept)) or model
+
+
+def _lowered_nodes(model: Model, precision: Precision, kept: NodeChoice) -> frozenset[str]:
+    return convertible(model, precision, specs=_specs(model)).difference(choose_nodes(model.graph, kept))
+
+
+def _beyond(model: Model, precision: Precision, kept: NodeChoice) -> dict[str, float]:
+    """Return the constants beyond a format's range that are lowered to it."""
+    if not constants_beyond(model, precision):
+        return {}
+    return constants_beyond(model, precision, _lowered_nodes(model, precision, kept))
+
+
+def _clamped_words(beyond: Mapping[str, float], precision: Precision) -> str:
+    names = ", ".join(f"'{name}' ({reach:.3g})" for name, reach in [*beyond.items()][:MOST_NAMED])
+    more = f" and {len(beyond) - MOST_NAMED} more" if len(beyond) > MOST_NAMED else ""
+    top = float(precision.dtype.finfo.max)
+    return (
+        f"beyond the range of {precision.value} ({top:.6g}), and brought to {top / 2:.6g}: {names}{more}; --keep-nodes "
+        "leaves a constant as it is with the nodes that read it"
+    )
 
 
 def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
@@ -96,7 +144,9 @@ def _specs(model: Model) -> Mapping[str, ValueSpec]:
         return known_specs(model, lambda path: lab.opened(PLAIN, Model.load(path)))
 
 
-def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice | None = None) -> ProofRequest:
+def format_proof(
+    request: ProofRequest, precision: Precision, kept: NodeChoice | None = None, *, clamps: bool = False
+) -> ProofRequest:
     """Return a request for the proof of a model in a number format: its outputs may move by what the format costs.
 
     ONNX Runtime's CPU provider lacks most kernels for bf16; then the float64 engine runs the model, whose weights are
@@ -106,11 +156,12 @@ def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice |
         request: How to prove it otherwise.
         precision: The format.
         kept: Nodes that stay float32.
+        clamps: Whether constants beyond the format's range were brought into it.
     """
     return dataclasses.replace(
         request,
         engines=(PLAIN, FLOAT64),
-        judge=lambda before: FormatJudge(before, precision, kept or NodeChoice()),
+        judge=lambda before: FormatJudge(before, precision, kept or NodeChoice(), clamps=clamps),
     )
 
 
@@ -124,10 +175,14 @@ class FormatJudge:
         model: The model before it was converted.
         precision: The format.
         kept: Nodes that stay float32.
+        clamps: Whether constants beyond the format's range were brought into it. That alone, in float32, must not
+            move an output by more than one rounding to the format.
     """
 
-    def __init__(self, model: Model, precision: Precision, kept: NodeChoice) -> None:
-        self._model = model
+    def __init__(self, model: Model, precision: Precision, kept: NodeChoice, *, clamps: bool = False) -> None:
+        beyond = _beyond(model, precision, kept) if clamps else {}
+        self._clamped = tuple(beyond)
+        self._model = _Clamping(precision, kept)(model) if beyond else model
         self._precision = precision
         self._kept = kept
 
@@ -144,6 +199,10 @@ class FormatJudge:
         """
         with Lab() as lab:
             emulated = lab.outputs(PLAIN, self._rounded, feed)
+            clamped = lab.outputs(PLAIN, self._model, feed) if self._clamped else {}
+        for name, array in clamped.items():
+            if name in references:
+                self._check_clamped(name, feed, error_of(measure(references[name], array)))
         judged: dict[str, Judgement] = {}
         scale = _scale(feed)
         for name, figure in metrics.items():
@@ -163,6 +222,17 @@ class FormatJudge:
             allowed = format_limit(max(cost, least_floor(self._precision)), figure.count)
             words = f"{allowed:.1e}, what {self._precision.value} costs"
         return Judgement(within_limit(error, allowed), words, ratio_of(error, allowed) or 0.0, Basis.FORMAT)
+
+    def _check_clamped(self, name: str, feed: Feed, moved: float) -> None:
+        if within_limit(moved, format_limit(least_floor(self._precision), MANY)):
+            return
+        names = ", ".join(f"'{constant}'" for constant in self._clamped[:MOST_NAMED])
+        raise ModelError(
+            f"in {self._precision.value}, constants beyond its range ({names}) would have to be brought into it, which "
+            f"moves output '{name}' by {say(moved)} (relative RMS) on {feed.name}",
+            slug="verify-failed",
+            cure="keep the nodes that read them in fp32, with --keep-nodes; or use bf16",
+        )
 
     def _lost(self, name: str, feed: Feed, cost: float) -> ModelError:
         word = self._precision.value

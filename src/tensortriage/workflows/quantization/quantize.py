@@ -8,16 +8,23 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import say, sqnr_db
-from tensortriage.compare.judgement.within import is_lost
+from tensortriage.compare.judgement.relative_error import decibels, say, sqnr_db
+from tensortriage.compare.judgement.within import is_lost, near_prediction
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, PrecisionGoal
-from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, ModelQuantizer, QuantizeOptions
+from tensortriage.precision.quantization.calibrated_model import (
+    ALWAYS,
+    MODELOPT_METHODS,
+    Calibration,
+    ModelQuantizer,
+    QuantizeOptions,
+)
 from tensortriage.precision.quantization.calibration_search import (
+    FOLD,
     Metric,
     Tried,
     Ways,
@@ -25,6 +32,7 @@ from tensortriage.precision.quantization.calibration_search import (
     errors_of,
     hold_out,
     outputs_of,
+    quantizer_of,
 )
 from tensortriage.precision.quantization.operand_ranges import (
     Outgrown,
@@ -156,7 +164,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         notices = [*_notices(request, model, ways, samples, held_out)]
         if request.options.precision is Precision.INT8:
             notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, lab)
-        request.target.write(chosen.model)
+        request.target.write(_calibrated_on_all(request, model, chosen, kept, samples, known, lab))
     left = {*kept, *chosen.sensitive}
     return QuantizeResult(
         model=str(request.source.path),
@@ -176,6 +184,37 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         outgrown=grown,
         notices=tuple(notices),
     )
+
+
+def _calibrated_on_all(
+    request: QuantizeRequest,
+    model: Model,
+    chosen: "_Chosen",
+    kept: Collection[str],
+    samples: Sequence[Feed],
+    known: Sequence[GoalSample],
+    lab: Lab,
+) -> Model:
+    """Return what was chosen with ranges from the samples that judged as well, where those were held out of the others.
+
+    The figures stay those of ranges that had not seen them. What no longer does what is asked of the outputs, or does
+    clearly worse (by 3 dB), is not taken.
+    """
+    calibration = Calibration(chosen.tried.calibration)
+    if request.holdout is not None or len(samples) < FOLD - 1 or calibration in MODELOPT_METHODS:
+        return chosen.model
+    folder = lab.workspace.folder / "all-samples"
+    folder.mkdir()
+    options = dataclasses.replace(request.options, calibration=calibration)
+    judges = [sample.feed for sample in known]
+    made = quantizer_of(model, [*samples, *judges], options, folder, lab).quantized({*kept, *chosen.sensitive})
+    outputs, metric = outputs_of(made, judges, request.metric, lab)
+    worst = max(errors_of([sample.outputs for sample in known], outputs).values(), default=0.0)
+    goal = _goal(request, known[0].outputs)
+    fails = goal is not None and not goal.judge(known, outputs).within
+    worse = metric is not None and metric < (chosen.tried.metric or metric)
+    close = worst == 0.0 or near_prediction(decibels(worst / max(chosen.tried.worst, 1e-30)))
+    return made if close and not worse and not fails else chosen.model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ largest.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate
+from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, Rectifier, activations, calibrate
+from tensortriage.compare.quantization.smoothing import smoothing
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed, origin_of
@@ -20,9 +22,11 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import (
     Quantizer,
     are_symmetric,
-    bypass,
+    dequantized,
     is_quantizer,
+    may_rectify,
     quantizers,
+    uses_half_range,
     uses_seven_bits,
 )
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
@@ -66,6 +70,8 @@ class PairRow:
         alone: Largest relative RMS error of an output when no other pair quantizes.
         without: The same when all pairs but this one quantize; None when that was not tried.
         words: What is wrong with it, and what to do; empty where it fits.
+        design: What it does on purpose besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
+            ``smoothed``; else empty.
     """
 
     node: str
@@ -84,6 +90,7 @@ class PairRow:
     alone: float
     without: float | None
     words: str
+    design: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,8 +147,13 @@ def inspect_quantizers(
     if blocks and all(_makes_scales(model.graph, pair) for pair in pairs):
         names, kind = tuple(feed.name for feed in feeds), origin_of(feeds)
         return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
-    weights = Correspondence.of(original, model).weights() if original is not None else {}
-    switched = switch_pairs(model, weights)
+    beside = Correspondence.of(original, model) if original is not None else None
+    weights = dict(beside.weights()) if beside is not None else {}
+    smoothed = _smoothed(model, pairs, weights)
+    weights |= smoothed
+    with Lab(batch_bytes=BATCH_BYTES) as lab:
+        tops = _activations(model, pairs, feeds, lab, beside.relus if beside is not None else ())
+    switched = switch_pairs(model, weights, tops=tops)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Lab(batch_bytes=BATCH_BYTES) as lab:
         with lab.sequence(PLAIN, switched.model) as run:
@@ -155,7 +167,7 @@ def inspect_quantizers(
             without = {
                 pair.dequantize: session.error({*switched.nodes} - {pair.dequantize}) for pair in worst[:MOST_REMOVED]
             }
-        fits = _fits(model, mine, weights, feeds, lab)
+        fits = _fits(model, mine, weights, feeds, lab, switched, tops, smoothed)
     rows = tuple(
         _row(pair, fits.get(pair.dequantize), alone[pair.dequantize], without.get(pair.dequantize), model)
         for pair in worst
@@ -206,10 +218,50 @@ class _Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Fit:
-    """How a pair fits its numbers, and the feed on which they are largest."""
+    """How a pair fits its numbers, the feed on which they are largest, and what it is made for."""
 
     calibration: QuantizerFit
     feed: str
+    design: str
+
+
+def _smoothed(model: Model, pairs: Sequence[Quantizer], weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the originals of weights that were smoothed before they were quantized, smoothed as they were."""
+    found = {}
+    for pair in pairs:
+        readers = model.graph.consumers(pair.result)
+        if pair.of_weight and pair.result in weights and all(node.op_type == "MatMul" for node in readers):
+            original = weights[pair.result]
+            factors = smoothing(original, dequantized(model.graph, pair))
+            if factors is not None:
+                found[pair.result] = (factors * original).astype(original.dtype)
+    return found
+
+
+def _activations(
+    model: Model, pairs: Sequence[Quantizer], feeds: Sequence[Feed], lab: Lab, known: Collection[str]
+) -> dict[str, float]:
+    """Return the values whose pair is a ReLU or ReLU6, with where that ends, by the numbers of the model as it is.
+
+    Args:
+        model: The model.
+        pairs: Its pairs.
+        feeds: What to run on.
+        lab: Runs it.
+        known: Values of which the original has the ReLU.
+    """
+    wanted = {pair.value: pair for pair in pairs if may_rectify(model.graph, pair)}
+    parts: dict[str, list[np.ndarray]] = {}
+    for feed in feeds if wanted else ():
+        for name, array in lab.captured(PLAIN, model, feed, list(wanted), specs={}):
+            parts.setdefault(name, []).append(np.array(array).reshape(-1))
+    candidates = {}
+    for name, arrays in parts.items():
+        pair, numbers = wanted[name], np.concatenate(arrays)
+        zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
+        if np.isfinite(numbers).all():
+            candidates[name] = Rectifier(numbers, model.graph.weight(pair.scale), zero, pair.dtype)
+    return dict.fromkeys(known, math.inf) | activations(candidates)
 
 
 def _fits(
@@ -218,10 +270,13 @@ def _fits(
     weights: Mapping[str, np.ndarray],
     feeds: Sequence[Feed],
     lab: Lab,
+    switched: QuantizerSwitches,
+    tops: Mapping[str, float],
+    smoothed: Collection[str],
 ) -> dict[str, _Fit]:
     """Return how pairs fit, by their DequantizeLinear; those that cannot be judged are left out."""
     seen: dict[str, list[tuple[str, np.ndarray]]] = {}
-    for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, lab):
+    for feed, name, array in _numbers(switched, {pair.value for pair in pairs}, feeds, lab):
         seen.setdefault(name, []).append((feed, array))
     found, symmetric, seven_bits = {}, are_symmetric(model.graph, pairs), uses_seven_bits(model.graph, pairs)
     for pair in pairs:
@@ -236,30 +291,35 @@ def _fits(
                 numbers = np.concatenate([array for _, array in parts])
         if numbers is None or not numbers.size or pair.dtype.is_float or pair.dtype.bits > 16:
             continue
+        if pair.value in tops:
+            numbers = np.clip(numbers, 0.0, tops[pair.value])
         if np.isfinite(numbers).all():
+            half = uses_half_range(model.graph, pair)
             zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
             scale = model.graph.weight(pair.scale)
             fit = calibrate(
                 numbers, scale, zero,
-                axis=pair.axis, dtype=pair.dtype, symmetric=symmetric, seven_bits=seven_bits and pair.of_weight,
+                axis=pair.axis, dtype=pair.dtype, symmetric=symmetric,
+                seven_bits=(seven_bits and pair.of_weight) or half,
             )  # fmt: skip
-            found[pair.dequantize] = _Fit(fit, feed)
+            design = "7 bits" if seven_bits and pair.of_weight else "half range" if half else ""
+            design = "smoothed" if pair.result in smoothed else design
+            if pair.value in tops:
+                design = "ReLU" if math.isinf(tops[pair.value]) else "ReLU6"
+            found[pair.dequantize] = _Fit(fit, feed, design)
     return found
 
 
 def _numbers(
-    model: Model,
-    wanted: Collection[str],
-    weights: Mapping[str, np.ndarray],
-    feeds: Sequence[Feed],
-    lab: Lab,
+    switched: QuantizerSwitches, wanted: Collection[str], feeds: Sequence[Feed], lab: Lab
 ) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield feed, value and numbers of what reaches pairs in the model without pairs."""
-    plain = bypass(model, weights)
-    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted]
+    """Yield feed, value and numbers of what reaches pairs in the model with all pairs off."""
+    made = [value for value in dict.fromkeys(switched.model.graph.values) if value in wanted]
+    off = switched.feed(switched.nodes)
     for feed in feeds:
         yield from ((feed.name, name, array) for name, array in feed.tensors.items() if name in wanted)
-        for name, array in lab.captured(PLAIN, plain, feed, made, specs={}):
+        whole = dataclasses.replace(feed, tensors={**feed.tensors, **off})
+        for name, array in lab.captured(PLAIN, switched.model, whole, made, specs={}):
             kept = np.array(array)
             rows = max(1, MOST_NUMBERS // max(len(feeds), 1) // max(kept[:1].size, 1)) if kept.ndim else 1
             yield feed.name, name, kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)
@@ -284,4 +344,5 @@ def _row(pair: Quantizer, found: _Fit | None, alone: float, without: float | Non
         alone=alone,
         without=without,
         words=f"{fit.words}; {fit.cure}" if fit and fit.words else "",
+        design=found.design if found else "",
     )

@@ -41,7 +41,7 @@ def wanted(**given):
 
 ASKED = [
     {"metric": metric}, {"metric_min": 0.0}, {"sqnr": 0.0}, {"holdout": ("h.npz",)}, {"float_weights": True},
-    {"per_tensor": True}, {"modelopt_python": "python3"}, {"reduce_range": True},
+    {"per_tensor": True}, {"modelopt_python": "python3"}, {"reduce_range": True}, {"engine": "qnn"},
 ]  # fmt: skip
 
 
@@ -94,13 +94,16 @@ def test_what_is_no_edit_is_quantized(tmp_path):
 def test_every_option_reaches_the_request():
     given = EightBitOptions(
         metric=metric, metric_min=0.5, sqnr=30.0, holdout=("h.npz",), float_weights=True, per_tensor=True,
-        reduce_range=True, percentile=99.0, calibrate="entropy",
+        reduce_range=True, percentile=99.0, calibrate="entropy", engine="openvino",
     )  # fmt: skip
     made = given._request(wanted(), INT8)
     options = dataclasses.asdict(made.options)
     assert {name: options[name] for name in ("percentile", "per_channel", "float_weights", "reduce_range")} == {
         "percentile": 99.0, "per_channel": False, "float_weights": True, "reduce_range": True,
     }  # fmt: skip
+    assert (made.options.engine, EightBitOptions()._request(wanted(), INT8).options.engine) == (
+        "openvino", "onnxruntime",
+    )  # fmt: skip
     assert (made.options.precision, [one.value for one in made.calibrations]) == (INT8, ["entropy"])
     assert (made.metric, made.metric_min, made.sqnr_db, made.kept) == (metric, 0.5, 30.0, wanted().kept)
     assert (made.feeding, made.holdout.paths, made.accept_lost) == (FEEDING, ("h.npz",), False)

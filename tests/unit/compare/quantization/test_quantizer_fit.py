@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
-from tensortriage.compare.quantization.quantizer_fit import calibrate, integer_range
+from tensortriage.compare.quantization.quantizer_fit import Rectifier, activations, calibrate, integer_range
 from tensortriage.values.dtype import DType
 
 RNG = np.random.default_rng(7)
@@ -127,3 +127,33 @@ def test_the_error_is_that_of_the_operators(seed, scale, zero, dtype):
     # x / scale is float32 in ONNX Runtime: a tie may fall to the other side, one step for one element.
     assert found.error == pytest.approx(expected, rel=1e-3, abs=1e-6 * scale)
     assert found.best_error <= found.error * (1 + 1e-9) or found.kind == "fits"
+
+
+RECTIFIED = np.maximum(X, 0.0)
+ZERO = {DType.UINT8: np.uint8(0), DType.INT8: np.int8(-128)}
+
+
+def relu(top, dtype=DType.UINT8, numbers=X):
+    return Rectifier(numbers, np.float32(top / 255), ZERO[dtype], dtype)
+
+
+@pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8])
+def test_a_quantizer_that_begins_at_zero_and_fits_what_is_above_is_a_relu(dtype):
+    assert activations({"a": relu(float(X.max()), dtype)}) == {"a": np.inf}
+    assert activations({"a": relu(6.0, dtype)}) == {"a": 6.0}  # though a share of the numbers is beyond
+    assert activations({"a": relu(6.0, dtype, X / 3)}) == {"a": 6.0}
+
+
+def test_a_lost_zero_point_is_no_relu():
+    """Its scale was made for both signs: twice too large for the upper half."""
+    lost = relu(float(X.max() - X.min()))
+    assert activations({"a": lost}) == {}
+    assert activations({"a": lost, "b": relu(float(X.max()) / 4)}) == {}  # too small: neither is one
+    fitting = {name: relu(float(X.max())) for name in ("b", "c")}
+    assert set(activations({"a": lost} | fitting)) == {"a", "b", "c"}  # calibrated on larger numbers, as the others say
+
+
+def test_what_has_no_negative_numbers_or_several_scales_is_judged_as_it_is():
+    assert activations({"a": relu(1.0, numbers=RECTIFIED)}) == {}
+    several = Rectifier(X, np.ones(8, np.float32), np.zeros(8, np.uint8), DType.UINT8)
+    assert activations({"a": several}) == {}

@@ -4,7 +4,15 @@ import pytest
 import models
 import running
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import are_symmetric, bypass, multiplications, quantizers, seven_bit_weights
+from tensortriage.model.quantization.qdq import (
+    are_symmetric,
+    bypass,
+    may_rectify,
+    multiplications,
+    quantizers,
+    seven_bit_weights,
+    uses_half_range,
+)
 from tensortriage.model.shape_inference.type_inference import infer_types
 
 NET = """
@@ -77,3 +85,41 @@ def test_quantizers_in_the_domain_of_onnx_runtime():
     bare = bypass(model, {}, only=["back"])
     expected = x @ np.array([[63.5, -64.0], [1.5, 2.0]], np.float32)
     np.testing.assert_allclose(running.run(bare, {"x": x})["y"], expected, rtol=1e-6)
+
+
+def stored(numbers):
+    """Return a model with one weight of three channels stored in int8, and its pair."""
+    text = ", ".join(str(number) for number in np.asarray(numbers).reshape(-1))
+    model = models.parse(f"""
+        g (float[2, 2] x) => (float[2, 3] y)
+        <int8[2, 3] w = {{{text}}}, float[3] s = {{1, 2, 3}}, int8[3] z = {{0, 0, 0}}> {{
+            d = DequantizeLinear <axis = 1> (w, s, z)
+            y = MatMul(x, d)
+        }}""")
+    (pair,) = quantizers(model.graph)
+    return model.graph, pair
+
+
+def test_weights_in_half_of_their_range_are_meant_so():
+    assert uses_half_range(*stored([[64, -3, 0], [5, -63, 64]]))
+    assert uses_half_range(*stored([[64, -3, 0], [5, -63, 0]]))  # a channel of zeros has no range
+    assert not uses_half_range(*stored([[127, -3, 0], [5, -63, 64]]))
+    assert not uses_half_range(*stored([[40, -3, 0], [5, -63, 64]]))
+    assert not uses_half_range(*stored([[0, 0, 0], [0, 0, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "zero", "may"),
+    [("MatMul(x, w)", "uint8", 0, True), ("MatMul(x, w)", "int8", -128, True), ("MatMul(x, w)", "uint8", 3, False),
+     ("MatMul(x, w)", "int8", 0, False), ("Softmax(x)", "uint8", 0, False)],
+)  # fmt: skip
+def test_a_pair_without_negative_numbers_behind_a_product_may_be_a_relu(before, kind, zero, may):
+    model = models.parse(f"""
+        g (float[2, 2] x) => (float[2, 2] y)
+        <float[2, 2] w = {{1, 2, 3, 4}}, float s = {{0.1}}, {kind} z = {{{zero}}}> {{
+            h = {before}
+            q = QuantizeLinear(h, s, z)
+            y = DequantizeLinear(q, s, z)
+        }}""")
+    (pair,) = quantizers(model.graph)
+    assert may_rectify(model.graph, pair) is may

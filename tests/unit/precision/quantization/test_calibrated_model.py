@@ -6,7 +6,14 @@ import models
 import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.quantization.calibrated_model import ALWAYS, OnnxRuntimeQuantizer, QuantizeOptions
+from tensortriage.precision.quantization.calibrated_model import (
+    ALWAYS,
+    Calibration,
+    OnnxRuntimeQuantizer,
+    QuantizeOptions,
+)
+from tensortriage.runs.case import Case
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 
@@ -28,7 +35,7 @@ FEEDS = [
 
 
 def quantizer(tmp_path, text=NET, feeds=FEEDS, **options):
-    return OnnxRuntimeQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path)
+    return OnnxRuntimeQuantizer(models.parse(text), feeds, QuantizeOptions(**options), folder=tmp_path, lab=Lab())
 
 
 def scales(model):
@@ -115,3 +122,44 @@ def test_a_weight_that_is_shared_is_rounded_for_the_quantized_node_alone(tmp_pat
     assert not np.array_equal(found["y"], exact["y"])
     np.testing.assert_array_equal(found["v"], exact["v"])
     np.testing.assert_array_equal(found["u"], exact["u"])
+
+
+def test_activations_are_unsigned_for_onnx_runtime_and_only_what_was_seen_is_held(tmp_path):
+    """Scale of uint8: (max - min) / 255 over all samples, computed here; percentiles never leave what was seen."""
+    x = np.concatenate([feed.tensors["x"] for feed in FEEDS])
+    made = quantizer(tmp_path, engine="onnxruntime").quantized()
+    assert scales(made)["x"] == pytest.approx((x.max() - x.min()) / 255, rel=1e-5)
+    (tmp_path / "cut").mkdir()
+    cut = quantizer(tmp_path / "cut", engine="onnxruntime", calibration=Calibration.PERCENTILE, percentile=90.0)
+    low, high = cut.ranges["x"]
+    assert x.min() < low < 0.0 < high < x.max()
+    assert cut.ranges["a"][0] == 0.0  # behind a Relu
+
+
+def test_products_that_cost_nothing_stay_float_for_onnx_runtime(tmp_path):
+    big, small = [", ".join(["0.5"] * count) for count in (64 * 64, 64)]
+    text = f"""g (float[8, 64] x) => (float[8, 1] y) <float[64, 64] w = {{{big}}}, float[64, 1] v = {{{small}}}> {{
+        [body] h = MatMul(x, w)
+        [head] y = MatMul(h, v) }}"""
+    feed = Feed("f", {"x": np.ones((8, 64), np.float32)}, Origin.REAL)
+    wide = (
+        text.replace("[8, 64]", "[8, 256]")
+        .replace("float[64, 64] w", "float[256, 64] w")
+        .replace(big, ", ".join([big] * 4))
+    )
+    wide_feed = Feed("f", {"x": np.ones((8, 256), np.float32)}, Origin.REAL)
+    assert quantizer(tmp_path, text, [feed], engine="onnxruntime").nodes == ("body", "head")  # 1.5 % of the work
+    assert quantizer(tmp_path, wide, [wide_feed], engine="onnxruntime").nodes == ("body",)  # 0.4 %
+    assert quantizer(tmp_path, wide, [wide_feed], engine="tensorrt").nodes == ("body", "head")
+
+
+def test_what_was_calibrated_in_a_case_is_not_calibrated_again(tmp_path, monkeypatch):
+    for attempt in range(2):
+        with Case(tmp_path / "case") as case, Lab(case) as lab:
+            folder = tmp_path / f"folder{attempt}"
+            folder.mkdir()
+            options = QuantizeOptions(engine="onnxruntime", calibration=Calibration.ENTROPY)
+            one = OnnxRuntimeQuantizer(models.parse(NET), FEEDS, options, folder=folder, lab=lab)
+            ranges = dict(one.ranges)
+            monkeypatch.setattr(OnnxRuntimeQuantizer, "_measured", lambda self, way: pytest.fail("measured again"))
+    assert set(ranges) == {"x", "a"}

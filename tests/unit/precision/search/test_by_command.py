@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 from models import chain
@@ -72,7 +73,7 @@ def search(tmp_path, monkeypatch):
     model.save(tmp_path / "m.onnx")
     feed = Feed("m", {"x": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)}, Origin.REAL)
 
-    def searched(judge, *, listener=None, jobs=1, **wanted):
+    def searched(judge, *, listener=None, jobs=1, earlier=(), **wanted):
         spec = CheckSpec(words=("judge",))
         request = PrecisionRequest(
             model=tmp_path / "m.onnx", check=spec, low=Precision.FP16, case=tmp_path / "case", **wanted
@@ -83,7 +84,8 @@ def search(tmp_path, monkeypatch):
             inv = Investigation(question, case, listener=listener)
             command = Command(request, spec, model, case, listener, where=judge, jobs=jobs)
             with contextlib.closing(inv), contextlib.closing(command):
-                return CommandSearch(request, inv, case, listener, shown(inv, Precision.FP16, print), command).plan()
+                candidates = shown(inv, Precision.FP16, print)
+                return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
 
     return searched
 
@@ -149,7 +151,9 @@ def test_a_replay_answers_instead_of_the_command(search, tmp_path):
     unasked, told = Judge(), Told()
     assert search(unasked, load_replay=record, listener=told).kept == plan.kept
     assert unasked.asked == []
-    assert all(line.endswith("(from the replay)") for line in told.lines if line.startswith("check "))
+    known = [line for line in told.lines if "nodes kept: " in line]
+    assert known
+    assert all(line.startswith("known: ") and line.endswith("(from the replay)") for line in known)
 
 
 def test_idle_workers_change_no_answer(search, tmp_path):
@@ -169,5 +173,41 @@ def test_an_interrupted_search_keeps_the_smallest_set_that_passed(search, tmp_pa
     assert (plan.interrupted, plan.minimality) == (True, "budget")
     assert "op_1" in plan.kept
     assert {node.without for node in plan.nodes} == {""}
-    with pytest.raises(KeyboardInterrupt):
-        search(Judge("op_1"), listener=Told("check 2:"))
+    assert plan.confirmed
+
+
+@pytest.mark.parametrize(("last", "confirmed"), [("check 1:", False), ("check 2:", True)])
+def test_a_search_that_is_interrupted_before_it_chose_keeps_every_node(search, tmp_path, last, confirmed):
+    plan = search(Judge("op_1"), listener=Told(last), output=tmp_path / "mixed.onnx")
+    assert (len(plan.nodes), plan.confirmed, plan.interrupted) == (NODES, confirmed, True)
+    assert {node.reason for node in plan.nodes} == {"interrupted before anything smaller was seen to be enough"}
+    assert np.array_equal(answers(tmp_path / "mixed.onnx"), answers(tmp_path / "m.onnx"))
+
+
+def answers(path):
+    feed = {"x": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)}
+    return ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feed)[0]
+
+
+def test_a_resumed_search_asks_only_what_no_earlier_one_did(search, tmp_path):
+    whole = search(Judge("op_1", "op_4"))
+    (tmp_path / "case").rename(tmp_path / "old")
+    asked = []
+    for last in ("check 1:", "check 1:", "check 2:", "nowhere"):
+        judge = Judge("op_1", "op_4")
+        plan = search(judge, listener=Told(last))
+        assert (plan.checks, plan.builds) == (len(judge.asked), len(judge.asked))
+        asked += judge.asked
+    assert plan.kept == whole.kept
+    assert plan.known == len(asked) - len(judge.asked) + whole.known
+    assert len(asked) == len(set(asked)) == whole.checks
+    again = search(Judge())
+    assert (again.kept, again.checks, again.known) == (whole.kept, 0, whole.checks + whole.known)
+
+
+def test_an_interruption_that_comes_earlier_than_the_last_one_leaves_what_that_one_found(search, tmp_path):
+    whole = search(Judge("op_1"))
+    (tmp_path / "case").rename(tmp_path / "old")
+    better = search(Judge("op_1"), listener=Told(f"check {whole.checks}:"))
+    plan = search(Judge("op_1"), listener=Told("known: 0"), earlier=[node.node for node in better.nodes])
+    assert (plan.kept, plan.confirmed) == (better.kept, True)

@@ -2,8 +2,11 @@
 
 import contextlib
 import itertools
+import shutil
+from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from precision_numbers import write_loud
@@ -20,6 +23,7 @@ from tensortriage.precision.selection.engine_confirmation import NotPrecisionErr
 from tensortriage.runs.case import Case
 from tensortriage.values.dtype import Precision
 
+EXAMPLES = Path(__file__).parents[4] / "examples"
 FP16 = EngineSpec("emulate", {"precision": "fp16"})
 
 
@@ -29,15 +33,29 @@ def loud(tmp_path):
     return write_loud(tmp_path)
 
 
+class Stopping(Deaf):
+    """Keeps what it is told, of progress as well, and stops the search at one of the lines."""
+
+    def __init__(self, stop_at=None):
+        self.heard, self.lines, self.stop_at = [], 0, stop_at
+
+    def tell(self, text):
+        self.heard.append(text)
+        self.progress(text)
+
+    def progress(self, text):
+        self.lines += 1
+        if self.lines == self.stop_at:
+            raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def searching(folder, target=FP16, precision=Precision.FP16, **wanted):
+def searching(folder, target=FP16, precision=Precision.FP16, *, stop_at=None, earlier=(), **wanted):
     """Yield a search in a model on its feed, and the lines it has told."""
     wanted = {"goal": GoalRequest(sqnr_db=40.0), "target": str(target), "output": None, **wanted}
     feed = Feed("m", dict(np.load(folder / "m.npz")), Origin.REAL)
     model = Model.load(folder / "m.onnx")
-    told = Deaf()
-    told.heard = []
-    told.tell = told.heard.append
+    told = Stopping(stop_at)
     with Case(folder / "case") as case:
         inv = Investigation(Question(model=model, feeds=(feed,), reference=PLAIN, target=target), case)
         with contextlib.closing(inv):
@@ -48,9 +66,10 @@ def searching(folder, target=FP16, precision=Precision.FP16, **wanted):
                 precision,
                 floors_of=lambda feed, names: dict.fromkeys(names, 1e-7),
                 stands_out=lambda feed: [],
+                earlier=earlier,
             )
             with contextlib.closing(search):
-                yield search, told.heard
+                yield search, told
 
 
 def test_the_nodes_that_the_format_cannot_hold_are_kept_and_no_others(tmp_path, loud):
@@ -58,12 +77,12 @@ def test_the_nodes_that_the_format_cannot_hold_are_kept_and_no_others(tmp_path, 
         plan = search.plan()
     assert set(plan.kept) >= set(loud)
     assert {keeping.node for keeping in plan.nodes} == set(loud)
-    assert (plan.minimality, plan.builds) == ("one-minimal", search.builds)
+    assert (plan.minimality, plan.builds) == ("one-minimal", search.asked)
     assert plan.error.measured <= 10 ** (-40 / 20) < plan.error.as_asked  # 40 dB
     assert (plan.asked, plan.deployed, plan.inputs) == ("engine", str(FP16), "real")
     assert plan.files["model"] == str(tmp_path / "mixed.onnx")
     assert plan.casts > 0
-    assert any(line.startswith("emulation keeps 2 of ") for line in told)
+    assert any(line.startswith("emulation keeps 2 of ") for line in told.heard)
     # every point of the curve that was measured is a build of its own
     assert len([each for each in plan.pareto if each.measured]) <= plan.builds
 
@@ -105,3 +124,67 @@ def test_what_types_alone_cannot_say_is_not_written(tmp_path, loud):
         pass
     assert found.value.slug == "precision-not-typed"
     assert "--target emulate:precision=fp8e5m2" in found.value.cure
+
+
+def error_of(folder):
+    """Return the largest relative error of the mixed model, as ONNX Runtime computes it."""
+    feed = dict(np.load(folder / "m.npz"))
+    answers = []
+    for path in (folder / "m.onnx", folder / "mixed.onnx"):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        answers.append(session.run(None, feed)[0].astype(np.float64))
+    return np.sqrt(np.mean((answers[1] - answers[0]) ** 2) / np.mean(answers[0] ** 2))
+
+
+ORT = EngineSpec("onnxruntime", {"precision": "fp16"})
+SEARCHES = {
+    "emulation": {"target": FP16},
+    "engine": {"target": ORT},
+    "bisect": {"target": ORT, "mode": PrecisionMode.BISECT},
+    "latency": {"target": ORT, "latency": True},
+    "int8": {"target": EngineSpec("onnxruntime", {}), "precision": Precision.INT8, "goal": GoalRequest(sqnr_db=42.0)},
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_wherever_it_is_interrupted_a_model_that_is_good_enough_is_left(tmp_path, loud, kind):
+    """At every line that it tells; what was confirmed never gets worse, and the resumed search asks nothing twice."""
+    wanted = SEARCHES[kind] | {"output": tmp_path / "mixed.onnx"}
+    if kind == "int8":
+        shutil.copy(EXAMPLES / "digits_cnn.onnx", tmp_path / "m.onnx")
+        np.savez(tmp_path / "m.npz", image=np.load(EXAMPLES / "digits.npz")["image"])
+    with searching(tmp_path, **wanted) as (search, told):
+        whole = search.plan()
+        lines = told.lines
+    (tmp_path / "case").rename(tmp_path / "old")
+    builds, best, earlier, left = 0, None, (), 0
+    for line in range(2, lines + 1, max(1, lines // 12)):
+        (tmp_path / "mixed.onnx").unlink()
+        with searching(tmp_path, stop_at=line, earlier=earlier, **wanted) as (search, told):
+            try:
+                plan = search.plan()
+            except KeyboardInterrupt:  # before there was anything to choose from, which whoever asks sees to
+                assert not search._opened
+                (tmp_path / "mixed.onnx").touch()
+                continue
+        left += 1
+        builds += plan.builds
+        assert plan.files["model"] == str(tmp_path / "mixed.onnx")
+        assert error_of(tmp_path) <= (plan.error.measured or plan.error.predicted or 1e-6) * 1.02
+        if plan.confirmed:
+            assert best is None or len(plan.nodes) <= best
+            best, earlier = len(plan.nodes), [node.node for node in plan.nodes]
+        else:
+            assert best is None
+    assert left >= 3
+    with searching(tmp_path, earlier=earlier, **wanted) as (search, told):
+        last = search.plan()
+    assert (last.kept, last.minimality) == (whole.kept, whole.minimality)
+    assert builds + last.builds == whole.builds
+    with searching(tmp_path, **wanted) as (search, told):
+        again = search.plan()
+        assert search._source.lab.tally.builds == 0
+    assert (again.kept, again.builds, again.checks, again.emulated) == (whole.kept, 0, 0, 0)
+    assert again.known >= whole.builds

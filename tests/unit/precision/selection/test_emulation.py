@@ -24,7 +24,7 @@ def quantized(tmp_path):
     feed = {"x": rng.uniform(-1, 1, (16, 8)).astype(np.float32), "big": big}
     model = models.parse(IDENTITIES)
     sample = GoalSample(Feed("f", feed, Origin.REAL), running.run(model, feed))
-    quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path)
+    quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path, lab=Lab())
     return quantizer, sample
 
 

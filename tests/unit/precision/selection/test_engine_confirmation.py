@@ -120,25 +120,6 @@ def test_an_engine_with_room_to_spare_loses_many_nodes_at_once():
     assert result.complete or builds == 10
 
 
-def test_ctrl_c_leaves_the_smallest_set_that_was_enough():
-    many = {**{f"n{index}": 0.01 for index in range(100)}, **{f"m{index}": 0.3 for index in range(40)}}
-    engine, enough = Additive(many, worse=0.75), []
-
-    class Interrupted:
-        def read(self, kept):
-            if len(enough) == 2:
-                raise KeyboardInterrupt
-            reading = engine.read(kept)
-            if reading.within:
-                enough.append(kept)
-            return reading
-
-    result, _ = settled(Interrupted(), Additive(many), most_builds=10)
-    assert (result.interrupted, result.complete) == (True, False)
-    assert frozenset(result.kept) == min(enough, key=len) < max(enough, key=len)
-    assert result.reading.within
-
-
 def test_what_nothing_suspects_is_searched_for_by_asking_the_engine():
     few = {f"n{index}": 0.01 for index in range(40)} | {"n5": 4.0}
     result, builds = settled(Additive({**few, "n15": 9.0}), Additive(few), most_builds=40)

@@ -75,7 +75,7 @@ def test_a_kept_set_is_asked_about_once_and_known_in_the_case(candidates):
     first = made.read(["square", "back"])
     count = len(made.told)
     assert made.read({"back", "square"}) is first
-    assert made.builds == 2  # with what the user asked for
+    assert made.asked == 2  # with what the user asked for
     assert candidates().read(LOUD) == first
     assert len(made.told) == count
     candidates(latency=True).read(LOUD)
@@ -116,10 +116,10 @@ def test_a_failure_of_the_engine_is_a_reading(candidates):
 def test_the_engine_tells_what_it_runs_as_one_and_the_emulation_does_not(candidates):
     made = candidates()
     assert "tail" in {name for names in made.fused() for name in names}
-    assert made.builds == 2
+    assert made.asked == 2
     assert made.audited(LOUD) is not None
     emulated = candidates(EMULATED)
-    assert (emulated.fused(), emulated.audited(LOUD), emulated.builds) == ((), None, 1)
+    assert (emulated.fused(), emulated.audited(LOUD), emulated.asked) == ((), None, 1)
 
 
 def test_a_plan_that_cannot_be_told_is_none(candidates):

@@ -211,3 +211,20 @@ def test_sums_that_onnx_runtime_cuts_off_here_are_told(request_of, tmp_path):
     assert "--reduce-range" in notice
     narrow = quantize(replace(request, options=replace(request.options, reduce_range=True)))
     assert not [line for line in narrow.notices if "VNNI" in line]
+
+
+def test_ranges_come_from_the_samples_that_judged_as_well_unless_those_were_given_to_judge(request_of, tmp_path):
+    samples = uniform(8, 1.0)
+    samples[3] *= 1.2  # every fourth judges
+    quantize(request_of(samples))
+    (scale,) = activation_scales(tmp_path / "q.onnx")
+    assert scale == pytest.approx(np.abs(samples).max() / 127, rel=1e-4)
+    quantize(request_of(np.delete(samples, 3, 0), samples[3:4]))
+    (scale,) = activation_scales(tmp_path / "q.onnx")
+    assert scale == pytest.approx(np.abs(np.delete(samples, 3, 0)).max() / 127, rel=1e-4)
+
+
+def activation_scales(path):
+    graph = onnx.load(path).graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    return [float(constants[node.input[1]]) for node in graph.node if node.op_type == "QuantizeLinear"]

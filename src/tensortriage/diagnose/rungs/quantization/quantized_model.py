@@ -10,13 +10,19 @@ the bits are too few, which is nobody's mistake).
 import dataclasses
 import functools
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
-from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
+from tensortriage.compare.quantization.quantizer_fit import (
+    QuantizerFit,
+    Rectifier,
+    activations,
+    calibrate,
+    integer_range,
+)
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
@@ -29,7 +35,14 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, quantizers, uses_seven_bits
+from tensortriage.model.quantization.qdq import (
+    Quantizer,
+    are_symmetric,
+    may_rectify,
+    quantizers,
+    uses_half_range,
+    uses_seven_bits,
+)
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 
@@ -221,6 +234,7 @@ def misfits_of(
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the values they quantize, worst first; unknown numbers fit."""
     misfits, symmetric, seven_bits = [], are_symmetric(graph, pairs), uses_seven_bits(graph, pairs)
+    tops = activations(dict(_rectifiers(graph, pairs, known)))
     for pair in pairs:
         weight = weights.get(pair.result)
         numbers = weight if pair.of_weight else known.get(pair.value)
@@ -232,13 +246,25 @@ def misfits_of(
             continue
         zero = graph.weight(pair.zero_point) if pair.zero_point else None
         scale = graph.weight(pair.scale)
+        top = tops.get(pair.value)
         fit = calibrate(
-            numbers, scale, zero,
-            axis=pair.axis, dtype=pair.dtype, symmetric=symmetric, seven_bits=seven_bits and pair.of_weight,
+            numbers if top is None else np.clip(numbers, 0.0, top), scale, zero,
+            axis=pair.axis, dtype=pair.dtype, symmetric=symmetric,
+            seven_bits=(seven_bits and pair.of_weight) or uses_half_range(graph, pair),
         )  # fmt: skip
         if fit.kind != "fits":
             misfits.append(QuantizerMisfit(pair, fit, weight))
     return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)
+
+
+def _rectifiers(
+    graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray]
+) -> Iterator[tuple[str, Rectifier]]:
+    """Yield the pairs that may be a ReLU as well, by what they quantize."""
+    for pair in pairs:
+        if pair.value in known and may_rectify(graph, pair) and np.isfinite(known[pair.value]).all():
+            zero = graph.weight(pair.zero_point) if pair.zero_point else None
+            yield pair.value, Rectifier(known[pair.value], graph.weight(pair.scale), zero, pair.dtype)
 
 
 @rung("do the quantizers fit the values they quantize?", cost="nothing new")
