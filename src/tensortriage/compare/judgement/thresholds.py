@@ -95,6 +95,9 @@ DRAWS_OF_STORED = 3
 from the network was 0.1 to 1.3 of the larger of two such draws' distances from each other, and 2.1 to 39 over 16 files
 with one mistake; a third draw halves the chance that all are small."""
 
+BIAS_KEPT = 1e-5
+"""Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
+
 # -- runs and builds that differ ---------------------------------------------------------------------------------------
 
 RARE_RUN = 0.05

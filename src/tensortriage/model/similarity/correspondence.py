@@ -131,11 +131,11 @@ class Correspondence:
             before = self.constants.get(pair.result, "")
             if before and graph.constants[before].shape == now.shape and _is_kin(graph.weight(before), now):
                 found[pair.result] = graph.weight(before)
-            elif not before and (weight := self._most_alike(now)) is not None:
+            elif not before and (weight := self.most_alike(now)) is not None:
                 found[pair.result] = weight
         return found
 
-    def _most_alike(self, now: np.ndarray) -> np.ndarray | None:
+    def most_alike(self, now: np.ndarray) -> np.ndarray | None:
         """Return the constant of the original that is most like some numbers, transposed where that makes it so.
 
         By the cosine, so that a wrong scale hides nothing; of the constants in one direction, as all single numbers of

@@ -22,6 +22,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.runs.lab import FLOAT64
 
 QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
@@ -36,7 +37,7 @@ def other_model(inv: Investigation, _: Evidence) -> Answer | None:
 
 @rung(
     QUESTION,
-    reads=("beside", "quantization", "same_network"),
+    reads=("beside", "standing", "quantization", "same_network"),
     cost="a run of the reference on every feed",
     ends=(
         VerdictKind.MODEL_CHANGED,
@@ -81,7 +82,8 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         answer = "yes, within the fp32 floor"
         inv.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
         return None
-    culprits = changed_ops(inv, beside, feed)
+    unrounded = evidence.standing.unrounded if evidence.standing is not None else FLOAT64
+    culprits = changed_ops(inv, beside, feed, unrounded)
     inv.answered(
         QUESTION,
         f"no: output '{where}' differs by {say(worst)}",

@@ -5,6 +5,7 @@ between two such values (a Gelu written out where the original has one) stay tog
 that the original has there.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +15,13 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.rungs.premises.departure import departures
+from tensortriage.diagnose.rungs.premises.departure_words import departed_culprit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
-from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.stands_for import is_rounded
+from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
 from tensortriage.model.ir.graph import Node
@@ -24,17 +29,40 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.changes import ChangeKind, NodeChange
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.spec import ValueSpec
 
 _UNTOLD = "computes another result from the same inputs"
 
 
-def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[Culprit]:
+def changed_ops(
+    inv: Investigation, beside: Correspondence, feed: Feed, unrounded: EngineSpec = FLOAT64
+) -> list[Culprit]:
     """Return the nodes that change the numbers, those first whose own result is farthest above the original's floor.
 
-    Where no node can be shown to, all that differ are returned, in topological order.
+    Where numbers are rounded, or the node that was found stands for none of the original, tensors are recognised by
+    their values instead (`tensortriage.diagnose.rungs.premises.departure`). Where no node can be shown to change them,
+    all that differ are returned, in topological order.
+
+    Args:
+        inv: The investigation, of the original.
+        beside: The changed model beside it.
+        feed: Inputs of both.
+        unrounded: The evaluation of the changed model that rounds no stored number.
     """
-    reasons, plain = beside.diff.nodes, beside.restored()
+    reasons = beside.diff.nodes
+    wrong = _wrong_alone(inv, beside, feed)
+    names = sorted(wrong, key=lambda name: (-wrong[name][0], beside.plain.graph.node(name).index))
+    if is_rounded(beside.changed) or not names or names[0] not in beside.diff.pairs.values():
+        with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
+            if departed := departures(inv, beside.paired, feed, unrounded):
+                return [departed_culprit(beside, each) for each in departed]
+    return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
+
+
+def _wrong_alone(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, tuple[float, float, str]]:
+    """Return the nodes that are wrong on the original's values, with floors exceeded, error and value."""
+    plain = beside.restored()
     graph = plain.graph
     wrong: dict[str, tuple[float, float, str]] = {}
     try:
@@ -52,8 +80,7 @@ def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[
         node = guilty(maker, [graph.node(name) for name in unit_of[maker.name]], beside.diff.at)
         if ratio > wrong.get(node.name, (0.0, 0.0, ""))[0]:
             wrong[node.name] = (ratio, error, value)
-    names = sorted(wrong, key=lambda name: (-wrong[name][0], graph.node(name).index)) or list(reasons)
-    return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names]
+    return wrong
 
 
 def units_of(plain: Model, values: Mapping[str, str]) -> list[list[str]]:

@@ -5,13 +5,18 @@ before it was rounded. Where that is the reference's network up to the rounding 
 however it was written, and what is left to ask is what rounding costs and whether the engine computes the file.
 """
 
+import numpy as np
+
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.thresholds import BIAS_KEPT
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.stands_for import MOST_FEEDS, StandsFor, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.mark_outputs import freeze
 
 QUESTION = "does the target's file stand for the reference's network?"
 
@@ -31,8 +36,13 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     stores = [(feed, inv.golden_outputs(feed)) for feed in feeds]
     own = [spec.name for spec in inv.model.outputs]
     network = [(feed, {name: store[name] for name in own if name in store}) for feed, store in stores]
+    floors, corrected = fp32_floors(inv, feeds[0], own), 0
     try:
-        standing = StandsFor.of(inv.lab, beside.changed, network, fp32_floors(inv, feeds[0], own))
+        standing = StandsFor.of(inv.lab, beside.changed, network, floors)
+        if not standing.is_same and (others := _other_biases(beside)):
+            restored = StandsFor.of(inv.lab, freeze(beside.changed, others), network, floors)
+            if restored.is_same:
+                standing, corrected = restored, len(others)
     except (EngineError, UsageError, DataError) as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -40,7 +50,9 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     name = standing.worst
     worst = standing.outputs[name]
-    apart = f"unrounded, output '{name}' is {say(worst.error)} from it, {say(worst.limit)} by rounding its constants"
+    biases = f" with {corrected} biases as they were before they were corrected for it," if corrected else ""
+    limit = f"{say(worst.limit)} by rounding its constants"
+    apart = f"unrounded,{biases} output '{name}' is {say(worst.error)} from it, {limit}"
     figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
     inv.answered(
         QUESTION,
@@ -49,3 +61,25 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         unrounded=str(standing.unrounded),
     )
     return Answer(findings=Findings(standing=standing, same_network=standing.is_same))
+
+
+def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
+    """Return the original's biases where a file has others, by their names in the file; none where only one is another.
+
+    Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
+    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one.
+    """
+    found = {}
+    for now, was in beside.constants.items():
+        if now not in beside.changed.graph.constants:
+            continue
+        other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
+        alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
+        if alike and not np.allclose(other, bias, rtol=BIAS_KEPT, atol=0.0):
+            found[now] = bias
+    return found if len(found) > 1 else {}
+
+
+def _is_bias(array: np.ndarray) -> bool:
+    """Say whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
+    return array.size > 1 and max(array.shape) == array.size

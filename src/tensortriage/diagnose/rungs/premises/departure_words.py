@@ -1,0 +1,88 @@
+"""What was done to an op at which a file departs from its network: which attribute or weight is another, in words."""
+
+import numpy as np
+
+from tensortriage.diagnose.rungs.premises.departure import Departure
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.similarity.changes import ChangeKind
+from tensortriage.model.similarity.correspondence import Correspondence
+
+_SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
+"""Attributes that fused operators take over from the ops they stand for."""
+_ROUNDED = 0.02
+"""Relative difference up to which a weight is only rounded: int8 moves normally distributed rows by 1 %."""
+_FEW_ROWS = 0.5
+"""Share of rows up to which those that differ are the ones to name."""
+
+
+def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
+    """Return a departure as a culprit, with what is different about the op as far as that is seen."""
+    if departure.missing:
+        node, change = departure.node, ChangeKind.REMOVED.value
+        return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
+    node = beside.in_file(departure.node.name)
+    known = [c for c in beside.diff.at.get(departure.node.name, ()) if c.kind.is_named_cause]
+    told = [departure.words, *(change.reason for change in known)]
+    told += [] if known else [*_other_attributes(beside, node), *_other_weights(beside, departure.node)]
+    change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
+    return Culprit(
+        node.name,
+        node.op_type,
+        departure.value,
+        local_error=departure.error,
+        reason="; ".join(dict.fromkeys(told)),
+        change=change,
+    )
+
+
+def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
+    """Return in which attributes a fused op has a value that no op of the original has."""
+    told = []
+    for name in _SCALARS:
+        if (given := node.attributes.get(name)) is None:
+            continue
+        had = {each.attributes[name] for each in beside.original.graph.nodes if name in each.attributes}
+        if had and not any(_alike(given, other) for other in had):
+            shown = " or ".join(f"{value:.3g}" for value in sorted(had, key=str) if isinstance(value, int | float))
+            told.append(f"has {name} {given:.3g}, where the original has {shown}")
+    return told
+
+
+def _alike(one: object, other: object) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return bool(np.isclose(one, other, rtol=1e-5, atol=0.0))
+    return one == other
+
+
+def _other_weights(beside: Correspondence, node: Node) -> list[str]:
+    """Return which weights of an op are not what the most alike constant of the original is, and in which rows."""
+    graph, told = beside.plain.graph, []
+    reader = graph.node(node.name) if node.name in graph else node
+    for name in reader.inputs:
+        if name not in graph.constants or not _is_weight(graph, name):
+            continue
+        now = graph.weight(name).astype(np.float64)
+        was = beside.most_alike(now)
+        if was is None:
+            told.append(f"has a weight '{name}' that is like none of the original")
+            continue
+        away = np.abs(now - was.astype(np.float64))
+        axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))
+        rows = _each(away, axis) / (_each(np.abs(was.astype(np.float64)), axis) + 1e-30)
+        wrong = np.flatnonzero(rows > _ROUNDED)
+        if wrong.size:
+            few = wrong.size <= _FEW_ROWS * rows.size
+            where = f"{wrong.size} of {rows.size} slices of axis {axis}" if few else "all of it"
+            told.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
+    return told
+
+
+def _each(away: np.ndarray, axis: int) -> np.ndarray:
+    """Return the mean of each slice of an axis."""
+    return np.asarray(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1).mean(axis=1))
+
+
+def _is_weight(graph: Graph, name: str) -> bool:
+    spec = graph.constants[name]
+    return spec.dtype is not None and spec.dtype.is_float and len(spec.shape or ()) > 0
