@@ -21,8 +21,8 @@ from tensortriage.diagnose.rungs.operators.faulty_op import local_fault, local_f
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.operators.own_run import own_run
+from tensortriage.diagnose.rungs.other_model.changed import model_changed, other_model
 from tensortriage.diagnose.rungs.premises.as_asked import runs_as_asked
-from tensortriage.diagnose.rungs.premises.changed import model_changed, other_model
 from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     above_the_floor,
     compare_outputs,

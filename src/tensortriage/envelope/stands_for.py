@@ -39,10 +39,12 @@ Arrays = Mapping[str, np.ndarray]
 
 UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
 """Quantizers cut off and do not round."""
+SIGNED = EngineSpec("float64", {"quantizers": "signed"})
+"""Quantizers cut off at 0 alone, where Relus are."""
 UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
 """Quantizers pass everything on."""
-FORMS = (UNROUNDED, EngineSpec("float64", {"quantizers": "signed"}), UNBOUNDED)
-"""What a file may be unrounded: quantizers that cut off, that do so at 0 alone, where Relus are, and not at all."""
+FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
+"""What a file may be unrounded, the first where several are as near."""
 
 
 def is_rounded(file: Model) -> bool:

@@ -95,6 +95,16 @@ DRAWS_OF_STORED = 3
 from the network was 0.1 to 1.3 of the larger of two such draws' distances from each other, and 2.1 to 39 over 16 files
 with one mistake; a third draw halves the chance that all are small."""
 
+ONLY_ROUNDED = 0.02
+"""Mean relative difference of a slice of a weight up to which it is only rounded: int8 moves normally distributed ones
+by 1 %."""
+
+RELU6 = 6.0
+"""Where a Clip of mobile networks ends, which a quantizer's range takes over (Sandler et al. 2018, "MobileNetV2")."""
+
+MOST = 0.5
+"""Share of its elements above which something is told of a constant as a whole: of most, not of some."""
+
 BIAS_KEPT = 1e-5
 """Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels
-from tensortriage.compare.judgement.thresholds import MISREADING_AGREES, MISREADING_EXACT, WIDE_ENOUGH
+from tensortriage.compare.judgement.thresholds import MISREADING_AGREES, MISREADING_EXACT, RELU6, WIDE_ENOUGH
 from tensortriage.compare.judgement.within import is_decisive, near_prediction
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.quantization.qdq import is_quantizer
@@ -156,8 +156,6 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
             large[name] = top
     return found | (large if len(found) > len(large) else {})
 
-
-RELU6 = 6.0
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
 """What ONNX Runtime's quantizers use of the types with ``reduce_range``."""

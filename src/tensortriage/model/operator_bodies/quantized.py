@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
-_PER_AXIS = 13
+PER_AXIS = 13
 """Operator set from which DequantizeLinear has a scale for each slice of an axis."""
 
 
@@ -77,7 +77,7 @@ def _columns(body: OperatorBody) -> ir.Value:
     numbers, scale, zero = needed(body.input(3)), needed(body.input(4)), body.input(5)
     if all(size == 1 for size in body.shape_of(scale)):
         return real(body, 3)
-    if body.opset >= _PER_AXIS:
+    if body.opset >= PER_AXIS:
         zeros = [zero] if zero is not None else []
         return body.op("DequantizeLinear", numbers, scale, *zeros, axis=0 if body.attribute("transB", 0) else 1)
     wide, places = int(ir.DataType.FLOAT), (1,) if body.attribute("transB", 0) else ()

@@ -12,7 +12,7 @@ from tensortriage.model.operator_bodies.convolutions import to_first, to_last
 from tensortriage.model.operator_bodies.fused_layers import embedded
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
 from tensortriage.model.operator_bodies.products import CONVOLUTION
-from tensortriage.model.operator_bodies.quantized import real, stored
+from tensortriage.model.operator_bodies.quantized import PER_AXIS, real, stored
 
 _FLOAT = int(ir.DataType.FLOAT)
 
@@ -79,14 +79,22 @@ def quantized_embedding(body: OperatorBody) -> Results:
 @body_of("DynamicQuantizeLSTM")
 def quantized_lstm(body: OperatorBody) -> Results:
     """Write an LSTM of dequantized weights, which come transposed, on an input that is quantized by its own range."""
-    x, weight, recurrent = body.inputs(3)
-    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [x], {}, outputs=3)
-    given = body.op("DequantizeLinear", numbers, step, zero)
+    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [body.input(0)], {}, outputs=3)
+    return lstm_on(body, body.op("DequantizeLinear", numbers, step, zero))
+
+
+def lstm_on(body: OperatorBody, given: ir.Value) -> Results:
+    """Write the LSTM of the dequantized weights of a node on an input."""
+    _, weight, recurrent = body.inputs(3)
     weights = []
     for place, value in ((8, weight), (10, recurrent)):
         scale, zero_point = needed(body.input(place)), body.input(place + 1)
         one = len(body.shape_of(scale)) == 1  # a scale for each direction, or for each of its columns
-        real_weight = real_numbers(body, value, scale, zero_point, axes=(1, 2) if one else (1,))
+        if one and body.opset >= PER_AXIS:
+            zeros = [zero_point] if zero_point is not None else []
+            real_weight = body.op("DequantizeLinear", value, scale, *zeros, axis=0)
+        else:
+            real_weight = real_numbers(body, value, scale, zero_point, axes=(1, 2) if one else (1,))
         weights.append(body.op("Transpose", real_weight, perm=[0, 2, 1]))
     others = [body.input(index) for index in range(3, 8)]
     while others and others[-1] is None:

@@ -70,14 +70,13 @@ def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collec
 
     Args:
         model: The model; it is not changed.
-        writers: What writes nodes of the standard, by operator.
-        runtime: Operators of ONNX Runtime's own to be written by their bodies.
+        writers: What writes nodes, by operator.
+        runtime: Operators of ONNX Runtime's own to be written by their bodies otherwise.
     """
 
     def writer(node: ir.Node) -> Writer | None:
-        if node.domain in STANDARD_DOMAINS:
-            return writers.get(node.op_type)
-        return WRITERS.get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None
+        own = writers.get(node.op_type) if node.domain in (*STANDARD_DOMAINS, RUNTIME_DOMAIN) else None
+        return own or (WRITERS.get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None)
 
     made = _once(model, writer, coarse=False).ir
     RemoveUnusedNodesPass()(made)

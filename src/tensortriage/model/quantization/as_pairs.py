@@ -17,6 +17,7 @@ from tensortriage.model.operator_bodies.operator_body import (
     array_of,
     needed,
 )
+from tensortriage.model.operator_bodies.quantized_layers import lstm_on
 from tensortriage.model.operator_bodies.replace_nodes import with_written
 from tensortriage.model.quantization.qdq import ROUNDING_OPS
 from tensortriage.model.transforms.rewrite_helpers import is_standard
@@ -33,7 +34,7 @@ def as_pairs(model: Model) -> Model:
     """
     if not any(node.op_type in _INTEGER_OPS for node in model.graph.nodes):
         return model
-    writers = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled}
+    writers = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled, "DynamicQuantizeLSTM": _lstm}
     return with_written(model, writers, runtime=_INTEGER_OPS)
 
 
@@ -110,3 +111,7 @@ def _other_factor(scaled: ir.Node, step: ir.Value) -> ir.Value:
         if is_standard(both, "Mul") and step in both.inputs:
             return needed(next((other for other in both.inputs if other is not step), None))
     raise OperatorBodyMissing
+
+
+def _lstm(body: OperatorBody) -> Results:
+    return lstm_on(body, needed(body.input(0)))

@@ -136,7 +136,7 @@ class Correspondence:
         return found
 
     def most_alike(self, now: np.ndarray) -> np.ndarray | None:
-        """Return the constant of the original that is most like some numbers, transposed where that makes it so.
+        """Return the constant of the original that is most like some numbers, maybe with its last axes exchanged.
 
         By the cosine, so that a wrong scale hides nothing; of the constants in one direction, as all single numbers of
         a sign are, the nearest.
@@ -144,7 +144,7 @@ class Correspondence:
         best, closeness = None, (_LEAST_COSINE, -np.inf)
         wide = now.astype(np.float64)
         for was in self._floats.get(tuple(sorted(now.shape)), ()):
-            turned = (was, was.T) if was.ndim == 2 else (was,)
+            turned = (was, was.swapaxes(-1, -2)) if was.ndim in (2, 3) else (was,)
             for array in (one for one in turned if one.shape == now.shape):
                 other = array.astype(np.float64)
                 norms = float(np.linalg.norm(other) * np.linalg.norm(wide))

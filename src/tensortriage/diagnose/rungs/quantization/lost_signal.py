@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.compare.judgement.thresholds import MASKED_APART
+from tensortriage.compare.judgement.thresholds import MASKED_APART, MOST
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
@@ -35,7 +35,7 @@ _NAMED = 10
 
 @rung(
     QUESTION,
-    reads=("beside", "standing", "quantization"),
+    reads=("beside", "standing", "same_network", "quantization"),
     gives=("quantization", "calibrated"),
     cost="an evaluation of the file for each quantizer, where a tenth of the signal is lost",
     ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
@@ -62,7 +62,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     apart = {"error": error, "constants": figure.error, "activations": figure.cost, "cutting_off": figure.cutting}
     if not is_too_coarse(error):
         inv.answered(QUESTION, f"{say(error)} at output '{output}'", **apart)
-        return Answer(findings=_found(evidence, output, error))
+        return Answer(findings=Findings(quantization=_found(evidence, output, error)))
     agreed = agreement(inv, file, fed, inv.golden_outputs(feed)[output], output)
     lost = f"{error:.0%} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
@@ -81,13 +81,12 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
     inv.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
     cure = inv.command("debug precision", "--int8", "--target", str(inv.question.target), "--sqnr", "20")
-    findings = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
+    sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
     mixed = _excluded(file, rounding[:best]) if tried else None
     if not is_lost(error) or inv.inputs_word != "real":
-        return Answer(findings=findings)
-    if mixed is not None:
-        words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
-        findings["calibrated"] = Calibrated(mixed, output, error, gains[best], "exclude", words)
+        return Answer(findings=Findings(quantization=sound))
+    words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
+    left_out = Calibrated(mixed, output, error, gains[best], "exclude", words) if mixed is not None else None
     verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
         DESTROYED,
@@ -95,7 +94,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         culprits=culprits,
         next=[cure],
     )
-    return Answer(verdict, findings)
+    return Answer(verdict, Findings(quantization=sound, calibrated=left_out))
 
 
 def agreement(inv: Investigation, file: Model, feed: Feed, golden: np.ndarray, output: str) -> str:
@@ -115,11 +114,11 @@ def _found(
     lost: str = "",
     culprits: tuple[Culprit, ...] = (),
     cure: tuple[str, ...] = (),
-) -> Findings:
+) -> SoundQuantization:
     """Return the finding of a sound file, with what it costs."""
     known = evidence.quantization
     fit = known.fit if known is not None else "unrounded, the file is the reference's network"
-    return Findings(quantization=SoundQuantization(output, error, fit, lost, culprits, cure))
+    return SoundQuantization(output, error, fit, lost, culprits, cure)
 
 
 def _gains(
@@ -193,7 +192,8 @@ def _narrowed(
     ]
     reason = f"{share:.0%} of the constant '{name}' at {user[1]} '{user[0]}' lies below the format's normal numbers"
     if not is_lost(error) or inv.inputs_word != "real":
-        return Answer(findings=_found(evidence, output, error, f"{lost} is lost; {reason}", tuple(culprits)))
+        sound = _found(evidence, output, error, f"{lost} is lost; {reason}", tuple(culprits))
+        return Answer(findings=Findings(quantization=sound))
     return Answer(
         inv.verdict(
             VerdictKind.RANGE_OVERFLOW,
@@ -216,6 +216,6 @@ def vanished(beside: Correspondence) -> list[tuple[float, str, tuple[str, str]]]
         share = float(np.mean(np.abs(array) < float(spec.dtype.finfo.smallest_normal))) if array.size > 1 else 0.0
         before = beside.constants.get(name)
         was = beside.original.graph.weight(before) if before else array
-        if share > 0.5 and was.any():
+        if share > MOST and was.any():
             found.append((share, name, (user.name, user.op_type)))
     return sorted(found, reverse=True)

@@ -27,6 +27,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Fi
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
+from tensortriage.diagnose.rungs.quantization.unequal_pairs import of_unequal, unequal_pairs
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -63,7 +64,7 @@ class QuantizerMisfit:
 @rung(
     QUESTION,
     reads=("beside", "standing"),
-    gives=("quantization", "calibrated"),
+    gives=("quantization", "calibrated", "same_network"),
     cost="a few runs of the reference",
     ends=(
         VerdictKind.QUANTIZATION,
@@ -84,6 +85,8 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
+    if unequal := unequal_pairs(changed.graph, pairs):
+        return of_unequal(inv, beside, unequal, [inspect_command(inv, beside.changed)])
     feed = inv.question.feeds[0]
     weights = beside.weights()
     try:
@@ -99,7 +102,8 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     same = evidence.standing is not None and evidence.standing.is_same
     if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
-        if not unknown and misfits and max(before.values()) > max(without.values()):
+        gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
+        if not unknown and misfits and is_decisive(gone):
             return against_itself(inv, beside, plain, feed, misfits, before, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
@@ -183,7 +187,8 @@ def guilty_pairs(
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
         inv.answered(QUESTION, f"yes: {known}", **figures)
-        return Answer(findings=Findings(quantization=SoundQuantization(output, before, known)))
+        sound = SoundQuantization(output, before, known)
+        return Answer(findings=Findings(quantization=sound, same_network=True))
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
     named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]

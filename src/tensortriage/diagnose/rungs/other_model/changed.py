@@ -11,7 +11,7 @@ from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
+from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED

@@ -7,7 +7,7 @@ import pytest
 
 from diagnosing import CHAIN_FEED, named, softmax_chain
 from models import parse
-from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops, guilty, local_errors, units_of
+from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops, guilty, local_errors, units_of
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.changes import ChangeKind, NodeChange

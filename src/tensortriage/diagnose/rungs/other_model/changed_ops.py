@@ -15,8 +15,8 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.rungs.premises.departure import departures
-from tensortriage.diagnose.rungs.premises.departure_words import departed_culprit
+from tensortriage.diagnose.rungs.other_model.departure import departures
+from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
@@ -41,8 +41,8 @@ def changed_ops(
     """Return the nodes that change the numbers, those first whose own result is farthest above the original's floor.
 
     Where numbers are rounded, or the node that was found stands for none of the original, tensors are recognised by
-    their values instead (`tensortriage.diagnose.rungs.premises.departure`). Where no node can be shown to change them,
-    all that differ are returned, in topological order.
+    their values instead (`tensortriage.diagnose.rungs.other_model.departure`). Where no node can be shown to change
+    them, all that differ are returned, in topological order.
 
     Args:
         inv: The investigation, of the original.
@@ -53,11 +53,20 @@ def changed_ops(
     reasons = beside.diff.nodes
     wrong = _wrong_alone(inv, beside, feed)
     names = sorted(wrong, key=lambda name: (-wrong[name][0], beside.plain.graph.node(name).index))
-    if is_rounded(beside.changed) or not names or names[0] not in beside.diff.pairs.values():
+    if is_rounded(beside.changed) or not names or not _is_alike(beside, names[0]):
         with contextlib.suppress(EngineError, ModelError, UsageError, DataError):
             if departed := departures(inv, beside.paired, feed, unrounded):
                 return [departed_culprit(beside, each) for each in departed]
     return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names or list(reasons)]
+
+
+def _is_alike(beside: Correspondence, name: str) -> bool:
+    """Say whether a node stands for one of the original with the same operator."""
+    original = next((own for own, other in beside.diff.pairs.items() if other == name), None)
+    if original is None:
+        return False
+    was, now = beside.original.graph.node(original), beside.plain.graph.node(name)
+    return (was.op_type, was.domain or "ai.onnx") == (now.op_type, now.domain or "ai.onnx")
 
 
 def _wrong_alone(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, tuple[float, float, str]]:

@@ -13,13 +13,14 @@ import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import Fingerprint, fingerprint
 from tensortriage.compare.alignment.value_matching import Matches, ValueMatch, match
-from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.thresholds import MASKED_APART
-from tensortriage.compare.judgement.within import format_limit, fp32_limit
+from tensortriage.compare.judgement.within import format_limit, fp32_limit, is_lost
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.stands_for import SIGNED, UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -27,13 +28,14 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import FLOAT64
+from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
 
 _MOVERS = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Concat", "Split", "Slice"})
 """Operators that put numbers elsewhere."""
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN", "Einsum"})
 """Operators that are written in many ways, and never left out."""
-_QUANTIZED = ("DynamicQuantize", "QLinear")
+_QUANTIZED = ("DynamicQuantize", "QLinear", "QGemm", "MatMulNBits")
 """How the names of operators on integers begin that stand for one of the standard."""
 _DRAWS = ("1", "2")
 
@@ -79,7 +81,7 @@ def departures(inv: Investigation, file: Model, feed: Feed, unrounded: EngineSpe
     found = {name: fingerprint(array) for name, array in inv.lab.streamed(unrounded, file, fed, values)}
     matches = match(known, found)
     drawn = [unrounded.with_options({**unrounded.options, "draw": draw}) for draw in _DRAWS]
-    specs = (unrounded, *drawn)
+    specs = (unrounded, *drawn, *([SIGNED] if unrounded == UNROUNDED else []))  # a little may be cut off on purpose
     streams = zip(*(inv.lab.streamed(spec, file, fed, values) for spec in specs), strict=True)
     floors = fp32_floors(inv, feed, inv.values)
     seen = _Seen(matches, found, feed, golden, floors)
@@ -124,7 +126,9 @@ class _Seen:
         if not candidates:
             return
         error, place, moved = min(candidates)
-        limit = format_limit(noise, flat.size) + fp32_limit(self._floors.get(place, 0.0))
+        limit = format_limit(noise, flat.size) + fp32_limit(
+            max(self._floors.get(place, 0.0), least_floor(Precision.FP32))
+        )
         self.place[name], self.errors[name] = place, error
         if error <= limit:
             self.right.add(name)
@@ -139,7 +143,7 @@ class _Seen:
             if array.size == flat.size:
                 in_order.append((_distance(array, flat), name, False))
         yield from in_order
-        if in_order and min(in_order)[0] > 0.5:
+        if in_order and is_lost(min(in_order)[0]):
             for name, array in arrays.items():
                 if array.size == flat.size:
                     yield _distance(np.sort(array), np.sort(flat)), name, True

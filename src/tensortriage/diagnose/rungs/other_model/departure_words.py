@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tensortriage.diagnose.rungs.premises.departure import Departure
+from tensortriage.compare.judgement.thresholds import MINORITY, ONLY_ROUNDED
+from tensortriage.diagnose.rungs.other_model.departure import Departure
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.changes import ChangeKind
@@ -10,10 +11,6 @@ from tensortriage.model.similarity.correspondence import Correspondence
 
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
-_ROUNDED = 0.02
-"""Relative difference up to which a weight is only rounded: int8 moves normally distributed rows by 1 %."""
-_FEW_ROWS = 0.5
-"""Share of rows up to which those that differ are the ones to name."""
 
 
 def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
@@ -23,8 +20,9 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
         return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
     node = beside.in_file(departure.node.name)
     known = [c for c in beside.diff.at.get(departure.node.name, ()) if c.kind.is_named_cause]
-    told = [departure.words, *(change.reason for change in known)]
-    told += [] if known else [*_other_attributes(beside, node), *_other_weights(beside, departure.node)]
+    told = [change.reason for change in known]
+    if not known:
+        told = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
     return Culprit(
         node.name,
@@ -70,9 +68,9 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))
         rows = _each(away, axis) / (_each(np.abs(was.astype(np.float64)), axis) + 1e-30)
-        wrong = np.flatnonzero(rows > _ROUNDED)
+        wrong = np.flatnonzero(rows > ONLY_ROUNDED)
         if wrong.size:
-            few = wrong.size <= _FEW_ROWS * rows.size
+            few = wrong.size <= MINORITY * rows.size
             where = f"{wrong.size} of {rows.size} slices of axis {axis}" if few else "all of it"
             told.append(f"has a weight '{name}' that is not the original's in {where}, first at {int(wrong[0])}")
     return told
