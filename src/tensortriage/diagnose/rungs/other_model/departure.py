@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import Fingerprint, fingerprint
-from tensortriage.compare.alignment.value_matching import Matches, ValueMatch, match
+from tensortriage.compare.alignment.value_matching import Matches, match
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.thresholds import MASKED_APART
 from tensortriage.compare.judgement.within import format_limit, fp32_limit, is_lost
@@ -118,27 +118,29 @@ class _Seen:
     def look(self, name: str, array: np.ndarray, draws: Sequence[np.ndarray]) -> None:
         """Judge one tensor of the file by what it is recognised as, and by how far draws of it are."""
         recognised = self.matched.get(name)
-        if recognised is None:
+        names = (recognised.reference, *recognised.aliases) if recognised is not None else ()
+        if name in self._golden and name not in names:  # a name proves nothing: numbers decide
+            names = (*names, name)
+        if not names:
             return
         flat = np.asarray(array, np.float64).ravel()
         noise = max((_distance(flat, np.asarray(draw, np.float64).ravel()) for draw in draws), default=0.0)
-        candidates = list(self._candidates(recognised, flat))
+        candidates = list(self._candidates(names, flat))
         if not candidates:
             return
         error, place, moved = min(candidates)
-        limit = format_limit(noise, flat.size) + fp32_limit(
-            max(self._floors.get(place, 0.0), least_floor(Precision.FP32))
-        )
+        floor = max(self._floors.get(place, 0.0), least_floor(Precision.FP32))
+        limit = format_limit(noise, flat.size) + fp32_limit(floor)
         self.place[name], self.errors[name] = place, error
         if error <= limit:
             self.right.add(name)
             if moved:
                 self.moved.add(name)
 
-    def _candidates(self, recognised: ValueMatch, flat: np.ndarray) -> Iterator[tuple[float, str, bool]]:
+    def _candidates(self, names: Sequence[str], flat: np.ndarray) -> Iterator[tuple[float, str, bool]]:
         """Yield how far each tensor that it may be is, and whether that is in another order; the same order first."""
         in_order = []
-        arrays = {name: self._array(name) for name in (recognised.reference, *recognised.aliases)}
+        arrays = {name: self._array(name) for name in names}
         for name, array in arrays.items():
             if array.size == flat.size:
                 in_order.append((_distance(array, flat), name, False))
@@ -183,7 +185,7 @@ class _Walk:
             computed.update(node.outputs)
             made = [name for name in node.outputs if name in seen.found]
             if not wrong.isdisjoint(node.uses):
-                wrong.update(name for name in made if name not in seen.right)
+                wrong.update(name for name in node.outputs if name not in seen.right)
                 continue
             for name in made:
                 if name in seen.right or name in self._leads or not seen.found[name].information:
