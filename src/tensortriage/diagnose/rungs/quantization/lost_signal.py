@@ -64,7 +64,8 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.answered(QUESTION, f"{say(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
     agreed = agreement(inv, file, fed, inv.golden_outputs(feed)[output], output)
-    lost = f"{error:.0%} of the signal at output '{output}'{agreed}"
+    share = f"{error:.0%}" if error < 1.0 else "all"
+    lost = f"{share} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
     costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
