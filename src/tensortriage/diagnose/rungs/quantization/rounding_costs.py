@@ -1,8 +1,8 @@
 """What the rounding of a quantized file costs at its outputs, op by op, in float64.
 
 The cost of an op is what it moves an output by when it alone rounds: of activations, by a file whose other quantizers
-pass everything on; of weights, by another rounding of its integers. Ops are first asked in groups that follow each
-other, and only groups that cost something are divided.
+pass everything on; of weights, by another rounding of its integers. Ops are asked in groups that follow each other; of
+these the costliest is divided until the costliest ops stand alone.
 """
 
 import dataclasses
@@ -21,6 +21,9 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import reads_integer_weights, rounds_activations
+
+MOST_COSTS = 8
+"""Ops that are told apart; each takes some evaluations of the file."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,10 +71,8 @@ def rounding_costs(
     inv.progress(f"measuring what each quantizer of {file.path.name if file.path else 'the file'} costs")
     activations = [node for node in file.graph.nodes if rounds_activations(node)]
     weights = [node for node in file.graph.nodes if reads_integer_weights(file.graph, node)]
-    found = [RoundingCost(node, False, error) for node, error in _each(activations, alone)]
-    found += [RoundingCost(node, True, error) for node, error in _each(weights, drawn)]
-    largest = max((each.error for each in found), default=0.0)
-    return sorted((each for each in found if counts(each.error, largest)), key=lambda each: -each.error)
+    kinds = ((activations, False, alone), (weights, True, drawn))
+    return _costliest([_Group.of(nodes, of_weight, cost) for nodes, of_weight, cost in kinds if nodes])
 
 
 def error_without(
@@ -89,17 +90,41 @@ def error_without(
     return error_of(measure(np.asarray(golden, np.float64), found)) if found.shape == golden.shape else math.inf
 
 
-def _each(nodes: Sequence[Node], cost: Callable[[Sequence[Node]], float]) -> list[tuple[Node, float]]:
-    """Return the cost of each node of those groups whose cost counts."""
-    size = max(1, math.isqrt(len(nodes)))
-    groups = [nodes[start : start + size] for start in range(0, len(nodes), size)]
-    together = [(group, cost(group)) for group in groups]
-    largest = max((error for _, error in together), default=0.0)
-    found = []
-    for group, error in together:
-        if counts(error, largest) and error > 0.0:
-            found += [(node, cost([node])) for node in group] if len(group) > 1 else [(group[0], error)]
-    return found
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Group:
+    """Ops that follow each other, and what they cost together."""
+
+    nodes: Sequence[Node]
+    of_weight: bool
+    cost: Callable[[Sequence[Node]], float]
+    error: float
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], of_weight: bool, cost: Callable[[Sequence[Node]], float]) -> "_Group":
+        return cls(nodes, of_weight, cost, cost(nodes))
+
+    def halves(self) -> list["_Group"]:
+        middle = len(self.nodes) // 2
+        return [_Group.of(part, self.of_weight, self.cost) for part in (self.nodes[:middle], self.nodes[middle:])]
+
+
+def _costliest(groups: list[_Group]) -> list[RoundingCost]:
+    """Return the ops that cost most, and those whose cost counts beside the first of them.
+
+    The costliest group is divided again and again. Errors add in power, so that no op costs more than its group: a
+    single op on top is the next costliest.
+    """
+    found: list[RoundingCost] = []
+    while groups and len(found) < MOST_COSTS:
+        top = max(groups, key=lambda group: group.error)
+        groups.remove(top)
+        if top.error <= 0.0 or (found and not counts(top.error, found[0].error)):
+            break
+        if len(top.nodes) > 1:
+            groups += top.halves()
+        else:
+            found.append(RoundingCost(top.nodes[0], top.of_weight, top.error))
+    return sorted(found, key=lambda each: -each.error)
 
 
 def _joined(nodes: Sequence[Node]) -> str:
