@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
-from tensortriage.compare.judgement.within import Limit, judged_by
+from tensortriage.compare.judgement.within import judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.stands_for import is_rounded
@@ -283,16 +283,13 @@ class _Comparing:
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
     ) -> Mapping[str, Judgement]:
         if not self.request.tolerances:
-            limits = self._limits_of_rounding(target, feed, reference)
-            of_file = {
-                n: judged_by(limits[n], figure, format_name="the file's")
-                for n, figure in metrics.items()
-                if n in limits
-            }
-            others = {n: figure for n, figure in metrics.items() if n not in limits}
+            judged = self._by_rounding(target, feed, reference, metrics)
+            others = {n: figure for n, figure in metrics.items() if n not in judged}
             spec = self.reference.precision_spec if self.reference else None
             judge = FloorJudge(self.model, reference=spec or PLAIN, target=target.precision_spec, lab=self.lab)
-            return {**of_file, **judge.judge(feed, others, reference)}
+            judged |= judge.judge(feed, others, reference)
+            failing = {n: metrics[n] for n in others if not judged[n].within}
+            return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
@@ -300,15 +297,32 @@ class _Comparing:
         """Return who holds a file against the network that it may stand for."""
         return self.rewritten.setdefault(id(file), RewrittenJudge(file, lab=self.lab))
 
-    def _limits_of_rounding(self, target: Participant, feed: Feed, reference: Arrays) -> Mapping[str, Limit]:
-        """Return the limits of outputs of a target whose file rounds the network that the reference's values are of."""
+    def _by_rounding(
+        self,
+        target: Participant,
+        feed: Feed,
+        reference: Arrays,
+        metrics: Mapping[str, Metrics],
+        *,
+        golden: bool = False,
+    ) -> dict[str, Judgement]:
+        """Judge outputs of a target whose file rounds the network that the reference's values are of; none if not.
+
+        Args:
+            target: The target.
+            feed: The feed.
+            reference: The reference's values.
+            metrics: Figures of the outputs.
+            golden: Whether saved values may be the network's though they could be the file's own as well.
+        """
         if self.reference is None or target.model is None:
             return {}
-        if self.reference.model is None and feed.name not in self.judge.of_network:
+        if self.reference.model is None and not golden and feed.name not in self.judge.of_network:
             return {}
         if self.reference.model is not None and (target.model is self.model or is_rounded(self.model)):
             return {}
-        return self._rewritten(target.model).limits(feed, reference)
+        limits = self._rewritten(target.model).limits(feed, reference)
+        return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
 
     def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
         """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""
