@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.judgement.thresholds import DRAWS_OF_STORED
+from tensortriage.compare.judgement.thresholds import DRAWS_OF_STORED, ENOUGH_ELEMENTS
 from tensortriage.compare.judgement.within import format_limit, fp32_limit, near_limit, within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
@@ -33,7 +33,7 @@ from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
 MOST_FEEDS = 4
-"""Feeds on which a file is held against a network, all outputs together; more tell little more, and cost as much."""
+"""Feeds on which a file is held against a network at most, all together."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -45,6 +45,18 @@ UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
 """Quantizers pass everything on."""
 FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
 """What a file may be unrounded, the first where several are as near."""
+
+
+def enough(network: Sequence[Arrays]) -> bool:
+    """Say whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
+
+    Args:
+        network: The outputs of the network on each feed, by name.
+    """
+    if len(network) >= MOST_FEEDS:
+        return True
+    counts = (sum(int(np.size(each[name])) for each in network) for name in (network[0] if network else ()))
+    return min(counts, default=0) >= ENOUGH_ELEMENTS
 
 
 def is_rounded(file: Model) -> bool:

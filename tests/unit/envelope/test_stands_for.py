@@ -8,7 +8,7 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.stands_for import StandsFor, is_rounded
+from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -85,3 +85,11 @@ def test_ranges_that_cut_off_are_part_of_the_cost(tmp_path):
 def test_what_is_rounded_is_known(tmp_path):
     assert not is_rounded(Model.from_ir(ir.from_proto(MODEL)))
     assert is_rounded(Model.from_ir(ir.from_proto(made(tmp_path, "dynamic"))))
+
+
+def test_small_outputs_take_more_feeds():
+    """A thousand elements leave chance 0.8 dB, of 3: `gap_allowance_db`."""
+    assert enough([{"y": np.zeros(1000)}])
+    assert not enough([{"y": np.zeros(1000), "z": np.zeros(10)}])
+    assert enough([{"y": np.zeros(10)}] * 4)
+    assert not enough([])

@@ -105,6 +105,10 @@ RELU6 = 6.0
 MOST = 0.5
 """Share of its elements above which something is told of a constant as a whole: of most, not of some."""
 
+ENOUGH_ELEMENTS = 1000
+"""Elements of an output from which on more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed
+for chance."""
+
 BIAS_KEPT = 1e-5
 """Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 

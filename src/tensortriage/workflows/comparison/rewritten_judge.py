@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.within import Limit, half_at_most
-from tensortriage.envelope.stands_for import MOST_FEEDS, StandsFor, is_rounded
+from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -43,7 +43,7 @@ class RewrittenJudge:
         """
         if not is_rounded(self._file):
             return {}
-        if feed.name not in self._seen and len(self._seen) < MOST_FEEDS:
+        if feed.name not in self._seen and not enough([outputs for _, outputs in self._seen.values()]):
             own = {spec.name for spec in self._file.outputs}
             self._seen[feed.name] = feed, {name: array for name, array in network.items() if name in own}
         standing = self._standing()

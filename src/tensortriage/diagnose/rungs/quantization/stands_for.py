@@ -5,6 +5,8 @@ before it was rounded. Where that is the reference's network up to the rounding 
 however it was written, and what is left to ask is what rounding costs and whether the engine computes the file.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
@@ -13,8 +15,9 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.stands_for import MOST_FEEDS, StandsFor, is_rounded
+from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 
@@ -32,11 +35,14 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     beside = evidence.beside
     if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
         return None
-    feeds = inv.question.feeds[:MOST_FEEDS]
-    stores = [(feed, inv.golden_outputs(feed)) for feed in feeds]
     own = [spec.name for spec in inv.model.outputs]
-    network = [(feed, {name: store[name] for name in own if name in store}) for feed, store in stores]
-    floors, corrected = fp32_floors(inv, feeds[0], own), 0
+    network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
+    for feed in inv.question.feeds:
+        store = inv.golden_outputs(feed)
+        network.append((feed, {name: store[name] for name in own if name in store}))
+        if enough([outputs for _, outputs in network]):
+            break
+    floors, corrected = fp32_floors(inv, inv.question.feeds[0], own), 0
     try:
         standing = StandsFor.of(inv.lab, beside.changed, network, floors)
         if not standing.is_same and (others := _other_biases(beside)):

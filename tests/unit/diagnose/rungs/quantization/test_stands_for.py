@@ -8,7 +8,7 @@ from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_sta
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 from diagnosing import ask, step
-from tensortriage.testing import encoder, feed_for, save_model
+from tensortriage.testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
 
@@ -70,5 +70,34 @@ def test_a_sound_file_costs_its_rounding(tmp_path, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_weight_put_elsewhere_is_another_model(tmp_path, way):
     verdict = verdict_of(tmp_path, way, rolled)
+    assert step(verdict, QUESTION).answer.startswith("no")
+    assert verdict.verdict == "model-changed", verdict.summary
+
+
+def with_biases_moved(folder, count):
+    """Diagnose a quantized network some of whose biases, which are float32, were moved by three times their size."""
+    model = mlp(width=48)
+    other, moved = quantized(model, feed_for(model)), 0
+    for tensor in other.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.dtype == np.float32 and array.ndim == 1 and tensor.name.endswith("bias") and moved < count:
+            change = 3.0 * float(array.std()) * np.random.default_rng(moved).standard_normal(array.shape)
+            tensor.CopyFrom(numpy_helper.from_array((array + change).astype(np.float32), tensor.name))
+            moved += 1
+    assert moved == count
+    path, file = save_model(model, folder / "float.onnx"), save_model(other, folder / "other.onnx")
+    return ask(folder, path, feed_for(model), "onnxruntime:optimization=none", target_model=file)[0]
+
+
+def test_biases_of_several_layers_may_have_been_corrected_for_the_rounding(tmp_path):
+    verdict = with_biases_moved(tmp_path, 3)
+    answer = step(verdict, QUESTION).answer
+    assert answer.startswith("yes")
+    assert "with 3 biases as they were" in answer
+    assert verdict.verdict == "rounding", verdict.summary
+
+
+def test_one_bias_that_is_another_is_a_mistake(tmp_path):
+    verdict = with_biases_moved(tmp_path, 1)
     assert step(verdict, QUESTION).answer.startswith("no")
     assert verdict.verdict == "model-changed", verdict.summary
