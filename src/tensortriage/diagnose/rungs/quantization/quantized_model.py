@@ -39,6 +39,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import (
     Quantizer,
     are_symmetric,
+    is_quantized,
     may_rectify,
     quantizers,
     uses_half_range,
@@ -367,12 +368,13 @@ def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None
     sound = evidence.quantization
     if sound is None:
         return None
+    what = "quantization" if is_quantized(inv.model.graph) else "its number format"
     return inv.verdict(
         VerdictKind.ROUNDING,
         QUANTIZATION_COSTS,
-        f"quantization explains the error: on the reference engine output '{sound.output}' of the target's model "
+        f"{what} explains the error: on the reference engine output '{sound.output}' of the target's model "
         f"differs by {say(sound.error)} from the original's; {sound.lost or sound.fit}; "
-        f"{inv.question.target} computes the quantized model as the reference does",
+        f"{inv.question.target} computes that model as the reference does",
         culprits=sound.culprits,
         next=[*sound.cure, inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
