@@ -328,6 +328,10 @@ FEWEST_IN_ROW = 9
 """Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
 one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
 
+FAR_IN_STEPS, MOST_FAR = 8.0, 0.1
+"""Steps from its original beyond which one number of a quantized weight is another, where no more than this share of
+the weight is over a step away. Methods that make up for rounding move many numbers, each by a few steps."""
+
 SMOOTHED_REST = 0.03
 """Relative error that quantizing leaves of a smoothed weight at most, beside its factors: 8 bits with a scale for the
 whole weight leave about 2 %, and another weight leaves all of it."""
