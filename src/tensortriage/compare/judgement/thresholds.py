@@ -20,6 +20,21 @@ CUT_OFF = 0.5
 """Share of evenly spread numbers that cutting off puts one step below rounding to nearest. ONNX Runtime's integer
 Softmax is one step off, and never more, in 1 to 30 % of its results (16 to 128 of a row, 1.31.1)."""
 
+CUT_ALWAYS = 0.9
+"""Share of results that a kernel which never rounds leaves cut off, of those too that rounding puts a step farther: all
+but where its own sums cross a whole number. A kernel that rounds otherwise has others on either side."""
+
+SOFTMAX_SHARE = 255.0 / 256.0
+"""What ONNX Runtime's integer Softmax (1.31.1) makes of a share, then rounded, where the step is 1/255: of 4 to 64 of a
+row 44 to 3 % of what is rounded up it leaves cut off, of 2 nearly equal ones all: that factor is half a step there."""
+
+FEWEST_CUT = 16
+"""Results that rounding puts a step farther from which on it is told that none is rounded: of so many nine tenths are
+cut off by chance once in 4,000 cases."""
+
+CUT_SLACK = 1e-3
+"""In steps; a whole number that is computed in float32 is one a little less, of an int8 by a 10^-5th of it at most."""
+
 FEW_CARRY = 0.1
 """Median over RMS of an error below which few elements carry it: the lesser half has less than a hundredth of its
 power. It is 0.67 for normally distributed errors and 0.87 for evenly distributed ones."""
@@ -316,6 +331,10 @@ HALF_A_STEP = 0.5 + 1e-3
 FEWEST_IN_ROW = 9
 """Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
 one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
+
+FAR_IN_STEPS, MOST_FAR = 8.0, 0.1
+"""Steps from its original beyond which one number of a quantized weight is another, where no more than this share of
+the weight is over a step away. Methods that make up for rounding move many numbers, each by a few steps."""
 
 SMOOTHED_REST = 0.03
 """Relative error that quantizing leaves of a smoothed weight at most, beside its factors: 8 bits with a scale for the

@@ -15,9 +15,12 @@ from tensortriage.compare.judgement.relative_error import ErrorFigures, amplitud
 from tensortriage.compare.judgement.thresholds import (
     CARRIED_ON,
     CERTAIN,
+    CUT_ALWAYS,
     CUT_OFF,
+    CUT_SLACK,
     DECISIVE,
     FEW_CARRY,
+    FEWEST_CUT,
     FREEDOM_SHARE,
     FREEDOM_SHOWS,
     LOST,
@@ -126,6 +129,26 @@ def cuts_off(steps: np.ndarray) -> bool:
     """Whether integers are off by as many steps as cutting off makes instead of rounding: one, and in half at most."""
     away = np.abs(steps.astype(np.int64))
     return bool(away.max(initial=0) <= 1) and float(np.mean(away)) <= CUT_OFF
+
+
+def always_cuts_off(found: np.ndarray, rounded: np.ndarray, exact: np.ndarray, other: np.ndarray) -> bool:
+    """Whether integers are numbers cut off, downwards or towards zero, wherever the right ones are rounded to nearest.
+
+    That is no kernel's arithmetic, in which some results fall on the other side: it moves the mean by half a step.
+
+    Args:
+        found: Integers.
+        rounded: The right ones.
+        exact: What these were before they were rounded; where they are beyond the range of the integers, no matter.
+        other: What a healthy kernel may round instead of the exact ones; where that agrees as well, nothing is told.
+    """
+    near = np.abs(exact - rounded) <= 0.5 + CUT_SLACK
+    for cut in (np.floor(exact + CUT_SLACK), np.trunc(exact + np.copysign(CUT_SLACK, exact))):
+        moved = near & (cut != rounded)
+        enough = int(moved.sum()) >= FEWEST_CUT
+        if enough and all(float(np.mean((found == cut)[some])) >= CUT_ALWAYS for some in (moved, near)):
+            return float(np.mean((found == cut)[near])) > float(np.mean((found == np.rint(other))[near]))
+    return False
 
 
 def beyond_a_step(steps: np.ndarray) -> float:

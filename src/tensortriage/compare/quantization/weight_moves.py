@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import FEWEST_IN_ROW, HALF_A_STEP
+from tensortriage.compare.judgement.thresholds import FAR_IN_STEPS, FEWEST_IN_ROW, HALF_A_STEP, MOST_FAR
 
 _MOST_SOUGHT = 64
 """Rows that are looked for in other places: enough to tell what was done to a weight."""
@@ -57,6 +57,21 @@ def weight_moves(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> tuple[We
         if found := _moves(_rows(was, axis), _rows(now, axis), _rows(steps, axis), axis):
             return found
     return ()
+
+
+def scattered(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return which few numbers of a weight are others than the original's rounded; none of those that are cut off.
+
+    Args:
+        was: The original's numbers.
+        now: The dequantized ones, of the same shape.
+        step: Distance between neighbouring numbers of the format; broadcasts to the shape.
+    """
+    away = np.abs(now - was) / step
+    ends = [(now == now.max(axis=axis, keepdims=True)) & (was > now) for axis in range(was.ndim)]
+    ends += [(now == now.min(axis=axis, keepdims=True)) & (was < now) for axis in range(was.ndim)]
+    far = (away > FAR_IN_STEPS) & ~np.any(ends, axis=0)
+    return far if float(np.mean(away > 1.0)) <= MOST_FAR else np.zeros_like(far)
 
 
 def moved(was: np.ndarray, now: np.ndarray, moves: Sequence[WeightMove]) -> tuple[np.ndarray, np.ndarray]:

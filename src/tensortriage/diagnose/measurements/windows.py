@@ -90,17 +90,19 @@ def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tu
     if plan is None:
         return []
     graph, known = inv.model.graph, {*nodes}
-    region_of = {name: region.nodes for region in plan.regions for name in region.nodes}
+    named = {node.name for node in graph.nodes}  # a plan may name values instead, or what the engine itself put in
+    regions = [tuple(name for name in region.nodes if name in named) for region in plan.regions]
+    region_of = {name: region for region in regions for name in region}
     functions = ACCURACIES[Hardware.CPU].keys()  # those that no hardware computes exactly
 
     def pieces() -> Iterator[tuple[str, ...]]:
-        for region in plan.regions:
-            if not any(graph.node(name).op_type in functions for name in region.nodes):
+        for region in regions:
+            if not any(graph.node(name).op_type in functions for name in region):
                 continue
             makers = {
-                node.name for name in region.nodes for value in graph.node(name).uses if (node := graph.producer(value))
+                node.name for name in region for value in graph.node(name).uses if (node := graph.producer(value))
             }
-            whole = {*region.nodes, *(name for maker in makers for name in region_of.get(maker, ()))} & known
+            whole = {*region, *(name for maker in makers for name in region_of.get(maker, ()))} & known
             yield tuple(sorted(whole, key=lambda name: graph.node(name).index))
 
     return disjoint(pieces())

@@ -26,6 +26,7 @@ from tensortriage.engines.feed_checks import (
     run_failed,
 )
 from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
+from tensortriage.engines.onnxruntime.file_types import file_precision
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
 from tensortriage.engines.onnxruntime.ort_values import feed_with_strings, to_array, to_ort_value
 from tensortriage.engines.onnxruntime.plugin_providers import in_a_worker
@@ -39,7 +40,7 @@ from tensortriage.engines.onnxruntime.settings import (
     read_settings,
 )
 from tensortriage.engines.options import read_options
-from tensortriage.engines.process.given_files import without_file
+from tensortriage.engines.process.given_files import FILE, without_file
 from tensortriage.engines.process.isolated import WORKER_OPTION
 from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
@@ -113,8 +114,11 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         return "ep" in options or options.get("providers", "cpu").casefold() not in ("cpu", "cpuexecutionprovider")
 
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return the options without a given file, which shows its outputs only; see `RunsFiles`."""
-        return without_file(options)
+        """Return the options without a given file, which shows its outputs only, in its format; see `RunsFiles`."""
+        left = without_file(options)
+        if left is None or "precision" in left or (told := file_precision(options[FILE])) is None:
+            return left
+        return {**left, "precision": told.value}
 
     def check(self, options: Mapping[str, str]) -> None:
         """Start the worker that options name, with its provider; see `ChecksOptions`."""

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from tensortriage.engines.onnxruntime.file_types import file_precision
 from tensortriage.engines.onnxruntime.plugin_providers import plugin_precision
 from tensortriage.engines.options import Options
+from tensortriage.engines.process.given_files import FILE
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.dtype import Precision
 
@@ -115,11 +117,13 @@ def read_settings(given: Options, known: ProviderList) -> SessionSettings:
 
 
 def nominal_precision(given: Options) -> str:
-    """Return the precision word for options, without asking the machine."""
+    """Return the precision word for options, without asking the machine: where they name a file, what that says."""
     if (own_way := plugin_precision(given)) is not None:
         return own_way.value
     if "precision" in given:
         return given.precision("precision", PRECISIONS).value
+    if FILE in given and (told := file_precision(given.text(FILE))) is not None:
+        return told.value
     own = given.family("provider_option")
     for word, key in (("int8", "trt_int8_enable"), ("fp16", "trt_fp16_enable"), ("bf16", "trt_bf16_enable")):
         if own.get(key, "0").lower() in ("1", "true"):

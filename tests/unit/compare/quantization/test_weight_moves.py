@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensortriage.compare.quantization.weight_moves import weight_moves
+from tensortriage.compare.quantization.weight_moves import scattered, weight_moves
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((16, 12))
@@ -64,3 +64,14 @@ def test_numbers_that_make_up_for_each_other_have_not_moved(bits):
     now = np.rint((weight + 4.0 * step * RNG.standard_normal(weight.shape)) / step) * step
     assert (np.median(np.abs(now - weight) / step, axis=1) > 1.0).any()
     assert weight_moves(weight, now, step) == ()
+
+
+def test_single_numbers_far_away_are_others_unless_they_are_cut_off_or_all_moved():
+    was = np.random.default_rng(0).uniform(-1, 1, (16, 16))
+    step = np.full((1, 1), 0.01)
+    now = np.rint(was / step) * step
+    assert not scattered(was, now, step).any()
+    now[3, 5] -= 0.3 * np.sign(now[3, 5])
+    assert list(zip(*np.nonzero(scattered(was, now, step)), strict=True)) == [(3, 5)]
+    assert not scattered(was, np.clip(was, -0.8, 0.8), step).any()
+    assert not scattered(was, now + np.random.default_rng(1).normal(0, 0.04, was.shape), step).any()

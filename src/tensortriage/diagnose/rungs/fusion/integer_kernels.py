@@ -1,22 +1,24 @@
 """Ops that an engine computes as one integer kernel, some of whose results are a step off.
 
 Between a DequantizeLinear and a QuantizeLinear engines compute in integers: a Softmax from a table of exponentials.
-Such a kernel rounds once more, or cuts off where the pair of quantizers rounds. Results are then one step off, never
-more, and no op is to blame for it.
+Such a kernel rounds once more, or has another factor. Some results are then one step off, never more, and no op is to
+blame for it. A kernel that does not round at all is wrong: all of its results are half a step lower on average.
 """
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.compare.judgement.within import cuts_off
+from tensortriage.compare.judgement.thresholds import SOFTMAX_SHARE
+from tensortriage.compare.judgement.within import always_cuts_off, cuts_off
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.wired_ops import wrong_ends
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, wrong_ends
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph
 from tensortriage.values.dtype import DType
+from tensortriage.values.store import TensorStore
 
 QUESTION = "are they off by more than an integer kernel is that cuts off?"
 
@@ -40,11 +42,14 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
         if len(sides) == 2 and sides[0] is not None and sides[1] is not None:
             steps[value] = sides[0] - sides[1]
     share = max((float(np.mean(away != 0)) for away in steps.values()), default=1.0)
-    fine = len(steps) == len(units) and all(map(cuts_off, steps.values()))
+    shares = {value: _healthy_share(graph, item) for item in joint.sets for value in item.errors}
+    never = [value for value, away in steps.items() if _never_rounds(graph, golden, value, away, shares[value])]
+    fine = len(steps) == len(units) and all(map(cuts_off, steps.values())) and not never
     largest = max((int(np.abs(away).max(initial=0)) for away in steps.values()), default=0)
     inv.answered(
         QUESTION,
-        f"{'no' if fine else 'yes'}: {share:.1%} of the integers differ, by {largest} at most",
+        f"{'no' if fine else 'yes'}: {share:.1%} of the integers differ, by {largest} at most"
+        + (f"; '{never[0]}' is cut off everywhere, where the model rounds to nearest" if never else ""),
         unequal={value: float(np.mean(away != 0)) for value, away in steps.items()},
         largest_step=largest,
     )
@@ -77,6 +82,39 @@ def _unit(graph: Graph, value: str) -> float | None:
         return 1.0
     scale = graph.weight(maker.inputs[1]) if maker.inputs[1] in graph.constants else None
     return float(scale.reshape(-1)[0]) if scale is not None and scale.size == 1 else None
+
+
+def _healthy_share(graph: Graph, item: Wired) -> float:
+    """Return what an integer kernel of some ops may make of each number before it rounds, as a share of it."""
+    return SOFTMAX_SHARE if any(graph.node(name).op_type == "Softmax" for name in item.nodes) else 1.0
+
+
+def _never_rounds(graph: Graph, golden: TensorStore, value: str, steps: np.ndarray, share: float) -> bool:
+    """Say whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
+
+    Args:
+        graph: The model's.
+        golden: Values of the reference.
+        value: What the quantizer makes, dequantized or not.
+        steps: How many steps it is off.
+        share: What a healthy kernel may make of what it quantizes, as a share of it.
+    """
+    maker = graph.producer(value)
+    dequantized = maker is not None and maker.op_type == "DequantizeLinear"
+    quantizer = graph.producer(maker.inputs[0]) if maker is not None and dequantized else maker
+    if quantizer is None or quantizer.op_type != "QuantizeLinear" or quantizer.inputs[0] not in golden:
+        return False
+    operands = [graph.weight(name) if name in graph.constants else None for name in quantizer.inputs[1:] if name]
+    if any(operand is None or operand.size != 1 for operand in operands):
+        return False
+    scale, zero = (float(operand.reshape(-1)[0]) for operand in (*operands, np.zeros(1))[:2] if operand is not None)
+    rounded = in_units(golden[value], scale if dequantized else 1.0)
+    numbers = np.asarray(golden[quantizer.inputs[0]], np.float64) / scale
+    if rounded is None or rounded.shape != numbers.shape:
+        return False
+    if dequantized:  # so without zero point
+        rounded = rounded + int(zero)
+    return always_cuts_off(rounded + steps, rounded, numbers + zero, numbers * share + zero)
 
 
 def in_units(values: np.ndarray, unit: float) -> np.ndarray | None:

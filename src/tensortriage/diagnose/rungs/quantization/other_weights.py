@@ -14,7 +14,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import beyond_a_step, format_limit, fp32_limit, is_decisive
-from tensortriage.compare.quantization.weight_moves import WeightMove, moved, weight_moves
+from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -25,6 +25,7 @@ from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantize
 from tensortriage.model.similarity.correspondence import Correspondence
 
 QUESTION = "are the quantized weights the original's?"
+AS_ORIGINAL = "yes: all are within a step of them"
 
 
 def of_other_weights(
@@ -35,7 +36,7 @@ def of_other_weights(
     before: Mapping[str, float],
     floors: Mapping[str, float],
     *,
-    same: bool = False,
+    same: bool | None = None,
 ) -> Verdict | None:
     """Return the verdict that weights are others than the original's, rounded; None when they are its.
 
@@ -46,8 +47,9 @@ def of_other_weights(
         weights: The original's numbers by the result of the DequantizeLinear.
         before: Relative errors of the outputs of the quantized model.
         floors: fp32 floors of the outputs of the original.
-        same: Whether the model is known to stand for the original: then only rows that were put elsewhere, or rescaled,
-            are others. Rounding that makes up for its own error leaves weights more than a step away.
+        same: Whether the model stands for the original, None where that is not known. If so, only rows that were put
+            elsewhere, or rescaled, are others: rounding that makes up for its own error leaves weights more than a step
+            away. If not, single numbers may be.
 
     Raises:
         EngineError: When the reference cannot run a model.
@@ -55,7 +57,9 @@ def of_other_weights(
     graph = beside.paired.graph
     away = {pair.result: share for pair in quantizers(graph) if (share := _beyond(graph, pair, weights)) > 0.0}
     if not away:
-        inv.answered(QUESTION, "yes: all are within a step of them")
+        if same is False:
+            return _of_other_numbers(inv, beside, feed, weights, before)
+        inv.answered(QUESTION, AS_ORIGINAL)
         return None
     own = output_errors(
         inv, beside.unquantized({name: array for name, array in weights.items() if name not in away}), feed
@@ -83,6 +87,52 @@ def of_other_weights(
         makes = f"make an error of {say(own[output])} at output '{output}', of {say(before.get(output, own[output]))}"
     ordered = sorted(away.items(), key=lambda item: (item[0] not in moves, -item[1]))
     culprits = [_culprit(beside, name, share, moves.get(name, ())) for name, share in ordered]
+    return _verdict(inv, beside, explained, culprits, f"without any quantizer such weights {makes}")
+
+
+def _of_other_numbers(
+    inv: Investigation,
+    beside: Correspondence,
+    feed: Feed,
+    weights: Mapping[str, np.ndarray],
+    before: Mapping[str, float],
+) -> Verdict | None:
+    """Return the verdict that single numbers of weights are others than the original's; None when none matter."""
+    graph = beside.paired.graph
+    there, counts = dict(weights), {}
+    for pair in quantizers(graph):
+        numbers = _numbers(graph, pair, weights)
+        if numbers is not None and (others := scattered(*numbers)).any():
+            there[pair.result] = np.where(others, numbers[1], numbers[0]).astype(weights[pair.result].dtype)
+            counts[pair.result] = int(others.sum())
+    if not counts:
+        inv.answered(QUESTION, AS_ORIGINAL)
+        return None
+    own = output_errors(inv, beside.unquantized(there), feed)
+    shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
+    output = max(shares or before, key=lambda name: shares.get(name, 0.0))
+    explained = min(shares.get(output, 0.0), 1.0)
+    no = is_decisive(explained)
+    makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
+    inv.answered(
+        QUESTION,
+        f"{'no' if no else 'yes'}: single numbers of {len(counts)} are far away; without quantizers they {makes}",
+        numbers_away=counts,
+        explained=explained,
+    )
+    if not no:
+        return None
+    ordered = sorted(counts, key=lambda name: -counts[name] / weights[name].size)
+    among = {name: f"{counts[name]} of {weights[name].size} numbers" for name in ordered}
+    reasons = {name: f"has a weight '{name}' of which {among[name]} are not the original's rounded" for name in ordered}
+    culprits = [_reader(beside, name, reason) for name, reason in reasons.items()]
+    return _verdict(inv, beside, explained, culprits, f"without any quantizer such numbers {makes}")
+
+
+def _verdict(
+    inv: Investigation, beside: Correspondence, explained: float, culprits: Sequence[Culprit], makes: str
+) -> Verdict:
+    """Return the verdict on ops that read other weights."""
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     target, reference = str(beside.changed.path), str(inv.question.reference)
@@ -90,7 +140,7 @@ def of_other_weights(
         VerdictKind.MODEL_CHANGED,
         blamed(explained),
         f"the target's model is a quantization of another model: {first.op_type} '{first.node}'{others} "
-        f"{first.reason}; without any quantizer such weights {makes}",
+        f"{first.reason}; {makes}",
         culprits=culprits[:10],
         next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", target)],
     )
@@ -161,13 +211,18 @@ def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) ->
 
 def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
     """Return the op that reads a weight."""
-    graph = beside.paired.graph
-    reader = next(iter(graph.consumers(value)), None) or graph.producer(value)
-    assert reader is not None
-    user = beside.in_file(reader.name)
     where = "all its rows or columns" if share == 1.0 else f"{share:.0%} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
     if moves:
         more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""
         reason += f"; {moves[0].words}{more}"
+    return _reader(beside, value, reason)
+
+
+def _reader(beside: Correspondence, value: str, reason: str) -> Culprit:
+    """Return the op that reads a weight as a culprit."""
+    graph = beside.paired.graph
+    reader = next(iter(graph.consumers(value)), None) or graph.producer(value)
+    assert reader is not None
+    user = beside.in_file(reader.name)
     return Culprit(user.name, user.op_type, user.outputs[0], reason=reason, change="weight")

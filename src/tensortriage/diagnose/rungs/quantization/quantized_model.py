@@ -114,7 +114,8 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
     weights = weights if matched else {}
-    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=same)
+    told = evidence.standing.is_same if evidence.standing is not None else None
+    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=told)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):
             other = others()

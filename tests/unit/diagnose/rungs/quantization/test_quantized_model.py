@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from diagnosing import ask, step
+from diagnosing import ask, named, step
 from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
@@ -65,6 +65,35 @@ def test_a_quantization_of_other_weights(tmp_path):
     user = next(node.name for node in model.graph.node if weight.name in node.input)
     assert (verdict.culprits[0].node, verdict.culprits[0].change) == (user, "weight")
     assert "6% of its rows or columns" in verdict.culprits[0].reason
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own weight", "copy of a shared one"])
+def test_a_quantization_in_which_one_number_of_a_weight_is_another(tmp_path, shared):
+    """All else is the original's rounded, the weight of the other reader included."""
+    weight = np.random.default_rng(3).standard_normal((16, 16)).astype(np.float32) / 4
+    other = weight if shared else weight.T.copy()
+
+    def model_of(second, name="w2"):
+        model = named(
+            """<ir_version: 8, opset_import: ["": 17]> g (float[4,16] x, float[16,16] w1, float[16,16] w2)
+              => (float[4,16] y) { a = MatMul(x, w1) r = Relu(a) s = MatMul(r, w2) y = Tanh(s) }""",
+            "first", "relu", "second", "tanh",
+        )  # fmt: skip
+        del model.graph.input[1:]
+        model.graph.node[2].input[1] = name
+        constants = {"w1": weight, name: second}
+        model.graph.initializer.extend(numpy_helper.from_array(array, key) for key, array in constants.items())
+        return model
+
+    damaged = other.copy()
+    damaged[3, 5] += 1.0
+    feed = {"x": np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)}
+    path = save_model(quantized(model_of(damaged), feed), tmp_path / "quantized.onnx")
+    float_path = save_model(model_of(other, "w1" if shared else "w2"), tmp_path / "float.onnx")
+    verdict, _ = ask(tmp_path, float_path, feed, "onnxruntime:optimization=none", target_model=path)
+    assert verdict.verdict == "model-changed", verdict.summary
+    assert [(culprit.node, culprit.change) for culprit in verdict.culprits] == [("second", "weight")]
+    assert "1 of 256 numbers" in verdict.culprits[0].reason
 
 
 @pytest.mark.parametrize("name", MODELS)
