@@ -26,7 +26,8 @@ but where its own sums cross a whole number. A kernel that rounds otherwise has 
 
 SOFTMAX_SHARE = 255.0 / 256.0
 """What ONNX Runtime's integer Softmax (1.31.1) makes of a share, then rounded, where the step is 1/255: of 4 to 64 of a
-row 44 to 3 % of what is rounded up it leaves cut off, of 2 nearly equal ones all: that factor is half a step there."""
+row 44 to 3 % of what is rounded up it leaves cut off where inputs spread by 1, more where they spread farther; of 2
+nearly equal ones all: that factor is half a step there."""
 
 FEWEST_CUT = 16
 """Results that rounding puts a step farther from which on it is told that none is rounded: of so many nine tenths are
