@@ -74,6 +74,7 @@ class Standing:
         limit: The largest error of a file that stands for the network.
         cost: How far the file, computed as it says, is from its unrounded form.
         cutting: The part of the cost that is cutting off; 0 where the unrounded form cuts off as well.
+        own_error: How far the file, computed as it says, is from the network.
     """
 
     error: float
@@ -81,11 +82,17 @@ class Standing:
     limit: float
     cost: float
     cutting: float
+    own_error: float
 
     @property
     def is_same(self) -> bool:
         """Whether the file stands for the network, as far as this output tells."""
         return within_limit(self.error, self.limit)
+
+    @property
+    def is_of_network(self) -> bool:
+        """Whether what was given as the network's is rather that than the file's own, which is nearer to the file."""
+        return self.error < self.own_error
 
     @property
     def explained(self) -> float:
@@ -100,20 +107,17 @@ class StandsFor:
     Attributes:
         outputs: By output of the network that holds floating-point numbers.
         unrounded: The evaluation of the unrounded form that is nearest to the network, of `FORMS`.
+        lacking: Outputs of the network that the file does not have, or in another shape.
     """
 
     outputs: Mapping[str, Standing]
     unrounded: EngineSpec
-
-    @property
-    def cuts_off(self) -> bool:
-        """Whether the unrounded form that is nearest cuts off as the quantizers do."""
-        return self.unrounded == UNROUNDED
+    lacking: tuple[str, ...]
 
     @property
     def is_same(self) -> bool:
         """Whether the file stands for the network."""
-        return bool(self.outputs) and all(each.is_same for each in self.outputs.values())
+        return bool(self.outputs) and not self.lacking and all(each.is_same for each in self.outputs.values())
 
     @property
     def worst(self) -> str:
@@ -143,11 +147,17 @@ class StandsFor:
         right = _joined([outputs for _, outputs in network])
         fed = [check_feed(feed, file.inputs, casting=Casting.ROUND) for feed, _ in network]
 
+        shapes = [{name: np.shape(array) for name, array in outputs.items()} for _, outputs in network]
+        lacking: set[str] = set()
+
         def evaluated(spec: EngineSpec, fed: Sequence[Feed] = fed) -> Arrays:
-            return _joined([lab.outputs(spec, file, feed, what=f"evaluating {spec}") for feed in fed])
+            found = [lab.outputs(spec, file, feed, what=f"evaluating {spec}") for feed in fed]
+            for own, wanted in zip(found, shapes, strict=True):
+                lacking.update(n for n, shape in wanted.items() if n not in own or own[n].shape != shape)
+            return _joined(found)
 
         forms = [evaluated(spec) for spec in FORMS]
-        names = [name for name in right if right[name].dtype.kind == "f" and name in forms[0]]
+        names = [name for name in right if right[name].dtype.kind == "f" and name not in lacking]
         apart = [_errors(names, right, form) for form in forms]
         nearest = min(range(len(FORMS)), key=lambda index: max(apart[index].values(), default=math.inf))
         unrounded, centre, errors = FORMS[nearest], forms[nearest], apart[nearest]
@@ -156,14 +166,15 @@ class StandsFor:
             moved_inputs = [_moved(each, given, number) for each, (given, _) in zip(fed, network, strict=True)]
             draws.append(evaluated(unrounded.with_options({**unrounded.options, "draw": str(number)}), moved_inputs))
         moved = [_errors(names, centre, draw, right) for draw in draws]
-        costs = _errors(names, centre, evaluated(CORRECTLY_ROUNDED), right)
+        rounded = evaluated(CORRECTLY_ROUNDED)
+        costs, own = _errors(names, centre, rounded, right), _errors(names, right, rounded)
         cutting = _errors(names, centre, forms[0], right)
         outputs, least = {}, least_floor(Precision.FP32)
         for name in names:
             noise = max(draw[name] for draw in moved)
             limit = format_limit(noise, right[name].size) + fp32_limit(max(floors.get(name, 0.0), least))
-            outputs[name] = Standing(errors[name], noise, limit, costs[name], cutting[name])
-        return cls(outputs, unrounded)
+            outputs[name] = Standing(errors[name], noise, limit, costs[name], cutting[name], own[name])
+        return cls(outputs, unrounded, tuple(sorted(lacking)))
 
 
 def _moved(fed: Feed, given: Feed, draw: int) -> Feed:

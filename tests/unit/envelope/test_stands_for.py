@@ -8,7 +8,7 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
+from tensortriage.envelope.stands_for import UNROUNDED, StandsFor, enough, is_rounded
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -78,7 +78,7 @@ def test_ranges_that_cut_off_are_part_of_the_cost(tmp_path):
     step.CopyFrom(numpy_helper.from_array((numpy_helper.to_array(step) / 4).astype(np.float32), step.name))
     standing = standing_of(message)
     assert standing.is_same
-    assert not standing.cuts_off
+    assert standing.unrounded != UNROUNDED
     assert standing.outputs[standing.costliest].cutting > 0.1
 
 
@@ -93,3 +93,22 @@ def test_small_outputs_take_more_feeds():
     assert not enough([{"y": np.zeros(1000), "z": np.zeros(10)}])
     assert enough([{"y": np.zeros(10)}] * 4)
     assert not enough([])
+
+
+def test_an_output_that_the_file_lacks_or_has_in_another_shape_is_none_of_the_network(tmp_path):
+    message = made(tmp_path, "QDQ")
+    with Lab() as lab:
+        file, feed = Model.from_ir(ir.from_proto(message)), Feed("feed", FEEDS[0], Origin.REAL)
+        outputs = lab.outputs(EngineSpec("float64"), Model.from_ir(ir.from_proto(MODEL)), feed)
+        for given in ({**outputs, "more": np.zeros(3)}, {name: array[None] for name, array in outputs.items()}):
+            assert not StandsFor.of(lab.remembering, file, [(feed, given)], {}).is_same
+        assert StandsFor.of(lab.remembering, file, [(feed, outputs)], {}).is_same
+
+
+def test_results_of_the_file_itself_are_not_the_network_s(tmp_path):
+    message = made(tmp_path, "QDQ")
+    with Lab() as lab:
+        file, feed = Model.from_ir(ir.from_proto(message)), Feed("feed", FEEDS[0], Origin.REAL)
+        own = lab.outputs(EngineSpec("float64"), file, feed)
+        standing = StandsFor.of(lab.remembering, file, [(feed, own)], {})
+    assert not any(each.is_of_network for each in standing.outputs.values())

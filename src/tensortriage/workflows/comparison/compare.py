@@ -321,7 +321,7 @@ class _Comparing:
             return {}
         if self.reference.model is not None and (target.model is self.model or is_rounded(self.model)):
             return {}
-        limits = self._rewritten(target.model).limits(feed, reference)
+        limits = self._rewritten(target.model).limits(feed, reference, could_be_own=golden)
         return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
 
     def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:

@@ -32,7 +32,7 @@ class RewrittenJudge:
         self._seen: dict[str, tuple[Feed, Arrays]] = {}
         self._known: tuple[int, StandsFor | None] = 0, None
 
-    def limits(self, feed: Feed, network: Arrays) -> dict[str, Limit]:
+    def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
 
         All feeds that were seen are held against the network together, so that chance says less and less.
@@ -40,6 +40,7 @@ class RewrittenJudge:
         Args:
             feed: A feed.
             network: The network's outputs on it.
+            could_be_own: Whether they may be the file's own: then only those nearer to the network's have limits.
         """
         if not is_rounded(self._file):
             return {}
@@ -49,7 +50,11 @@ class RewrittenJudge:
         standing = self._standing()
         if standing is None or not standing.is_same:
             return {}
-        return {name: half_at_most(Limit(each.explained, Basis.FORMAT)) for name, each in standing.outputs.items()}
+        return {
+            name: half_at_most(Limit(each.explained, Basis.FORMAT))
+            for name, each in standing.outputs.items()
+            if each.is_of_network or not could_be_own
+        }
 
     def _standing(self) -> StandsFor | None:
         if self._known[0] != len(self._seen):

@@ -38,19 +38,14 @@ def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
     """Return in which attributes a fused op has a value that no op of the original has."""
     told = []
     for name in _SCALARS:
-        if (given := node.attributes.get(name)) is None:
+        if not isinstance(given := node.attributes.get(name), int | float):
             continue
-        had = {each.attributes[name] for each in beside.original.graph.nodes if name in each.attributes}
-        if had and not any(_alike(given, other) for other in had):
-            shown = " or ".join(f"{value:.3g}" for value in sorted(had, key=str) if isinstance(value, int | float))
+        values = (each.attributes.get(name) for each in beside.original.graph.nodes)
+        had = {value for value in values if isinstance(value, int | float)}
+        if had and not np.isclose(given, list(had), rtol=1e-5, atol=0.0).any():
+            shown = " or ".join(f"{value:.3g}" for value in sorted(had))
             told.append(f"has {name} {given:.3g}, where the original has {shown}")
     return told
-
-
-def _alike(one: object, other: object) -> bool:
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return bool(np.isclose(one, other, rtol=1e-5, atol=0.0))
-    return one == other
 
 
 def _other_weights(beside: Correspondence, node: Node) -> list[str]:

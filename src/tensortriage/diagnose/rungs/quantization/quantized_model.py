@@ -27,7 +27,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Fi
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
-from tensortriage.diagnose.rungs.quantization.unequal_pairs import of_unequal, unequal_pairs
+from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -48,7 +48,6 @@ from tensortriage.model.quantization.qdq import (
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 
-QUESTION = "is the target's model a sound quantization?"
 MOST_PAIRS = 12
 """Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
 

@@ -1,10 +1,14 @@
 """A DequantizeLinear with another scale or zero point than its QuantizeLinear is told from the file alone."""
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, step
+from tensortriage.diagnose.rungs.quantization.unequal_pairs import unequal_pairs
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.testing import feed_for, mlp, quantized, save_model
 
 VALUE = "/layer.1/Relu_output_0"
@@ -37,3 +41,10 @@ def test_the_pair_is_named_and_mended(tmp_path, word, change, told):
     assert step(verdict, "is the target's model a sound quantization?").answer.startswith("no")
     assert verdict.remedy is not None
     assert verdict.remedy.error_after < verdict.remedy.error_before / 2
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_same_number_under_another_name_or_several_times_is_no_other(copies):
+    other = parted(quantized(mlp(), feed_for(mlp())), "zero_point", lambda array: np.full(copies, array))
+    graph = Model.from_ir(ir.from_proto(other)).graph
+    assert unequal_pairs(graph, quantizers(graph)) == []
