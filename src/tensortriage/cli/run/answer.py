@@ -32,6 +32,7 @@ from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
 from tensortriage.workflows.common.network_behind import network_behind
+from tensortriage.workflows.common.output_selection import joined
 from tensortriage.workflows.comparison.compare import build_engines, compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved, numbered
@@ -77,7 +78,7 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     elif as_json:
         print_document(run_text.to_document(result))
     else:
-        show(run_text.comparison_lines(result, width()))
+        show(run_text.comparison_lines(result, width(), given.shown))
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
@@ -102,8 +103,8 @@ def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
         saved=saved,
         outputs=dataclasses.replace(
             chosen,
-            mark=(*chosen.mark, *given.marked.outputs, *given.marked.debug),
-            exclude=(*chosen.exclude, *given.marked.excluded),
+            mark=joined(chosen.mark, given.marked.outputs, given.marked.debug),
+            exclude=joined(chosen.exclude, given.marked.excluded),
             strict=not as_there,
         ),
         tolerances=given.judgement.tolerances(limits) or ([PolygraphyTolerance()] if as_there else []),

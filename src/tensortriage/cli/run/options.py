@@ -9,11 +9,12 @@ from tensortriage.cli.run.judgement import JudgementOptions
 from tensortriage.cli.tensorrt_options import TensorrtOptions, TensorrtOutputs
 from tensortriage.values.options import flag, option, part, request
 from tensortriage.values.output_files import Place
-from tensortriage.workflows.comparison.compare_request import ENGINES, RUNS, CompareRequest
+from tensortriage.workflows.comparison.compare_request import ENGINES, OUTPUTS, RUNS, CompareRequest
 from tensortriage.workflows.edits.requests import LayoutOptions
 
 if TYPE_CHECKING:
     from tensortriage.model.model import ExternalData, ExternalLayout
+    from tensortriage.report.terminal.run_text import Shown
 
 FILES, MODEL = "Files", "Model"
 RUNNERS = {
@@ -77,6 +78,11 @@ class RunOptions:
     save_accuracy_results: Path | None = option(
         "--save-accuracy-results", "PATH", "Save metrics and verdicts as JSON for 'check accuracy'.",
         default=None, writes=Place.FILE, rare=True)
+    shown: "Shown" = part(
+        factory="tensortriage.report.terminal.run_text:Shown", group=OUTPUTS,
+        order=option("--order", "ORDER", "Order of tensors in the table: error, the worst first, or graph, from the "
+                     "first one beyond its limit on.", default="error", choices=("error", "graph")),
+        everything=flag("--all", "Show every tensor in the table."))
     tensorrt: TensorrtOptions = part(factory=TensorrtOptions)
     marked: TensorrtOutputs = part(factory=TensorrtOutputs)
     # fmt: on

@@ -12,17 +12,41 @@ from tensortriage.compare.task_metric import SampleScore, TaskComparison
 from tensortriage.report.run_result import CompareResult, FeedComparison
 from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
-from tensortriage.report.terminal.table_text import more_line, table_lines
+from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, decibel, magnitude, percent, some, times
 
 MOST_ROWS = 12
+BEFORE = 2
+"""Right tensors that are shown before the first wrong one, in the order of the graph."""
 MOST_NAMES = 8
 MOST_CHANGES = 3
 """Classes of one sample that are listed."""
 
 
-def comparison_lines(result: CompareResult, width: int) -> Iterator[Line]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shown:
+    """Which tensors of a comparison are shown.
+
+    Attributes:
+        order: ``error`` for the worst first, ``graph`` for the order in which the model computes them.
+        everything: Whether all are.
+    """
+
+    order: str = "error"
+    everything: bool = False
+
+    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return what is shown of tensors that come in the order of the graph."""
+        if self.order == "graph":
+            first = next((place for place, row in enumerate(rows) if not row.judgement.within), 0)
+            ordered = rows if self.everything else rows[max(0, min(first - BEFORE, len(rows) - MOST_ROWS)) :]
+        else:
+            ordered = sorted(rows, key=rank)
+        return ordered if self.everything else ordered[:MOST_ROWS]
+
+
+def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) -> Iterator[Line]:
     """Yield a comparison, with tables for so many columns."""
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
@@ -34,7 +58,7 @@ def comparison_lines(result: CompareResult, width: int) -> Iterator[Line]:
     for item in result.comparisons:
         by_target.setdefault(item.comparison.target, []).append(item)
     for target, items in by_target.items():
-        yield from _target(result, target, items, width)
+        yield from _target(result, target, items, width, shown)
     for found in result.invalid[:MOST_ROWS]:
         words = f"{found.output} of {found.participant} on {found.feed}: {found.nan} NaN, {found.inf} Inf"
         yield [(f"invalid: {words}", "red")]
@@ -69,11 +93,13 @@ def _reference(result: CompareResult) -> Iterator[Line]:
     yield [(words, "bold red")]
 
 
-def _target(result: CompareResult, target: str, items: list[FeedComparison], width: int) -> Iterator[Line]:
-    rows = sorted((row for item in items for row in item.comparison.rows), key=rank)
-    failing = sum(not row.judgement.within for row in rows)
-    compared = f"{len(items)} feed(s), {len(rows)} tensors, {failing} beyond their limit"
-    yield [(f"{target} against {result.reference}: {result.observation}, {compared}", "bold")]
+def _target(
+    result: CompareResult, target: str, items: list[FeedComparison], width: int, shown: Shown
+) -> Iterator[Line]:
+    rows = worst_feeds(items)
+    failing = [row for row in rows if not row.judgement.within]
+    sizes = f"{count(len(items), 'feed')}, {count(len(rows), 'tensor')}, {len(failing)} beyond their limit"
+    yield [(f"{target} against {result.reference}: {result.observation}, {sizes}", "bold")]
     for name in (target, result.reference):
         if name in result.moved:
             changed = "changed" if result.moved[name] else "did not change"
@@ -83,10 +109,14 @@ def _target(result: CompareResult, target: str, items: list[FeedComparison], wid
     if paired := sorted({pair for item in items for pair in item.comparison.paired.items()}):
         words = ", ".join(f"{theirs} is {ours}" for ours, theirs in paired[:MOST_NAMES])
         yield f"  paired by value, {target}'s name first: {words}"
-    table, worst = compared_tensors(rows), rows[:MOST_ROWS]
-    yield from table_lines(table, width=width, most=MOST_ROWS, indent="")
-    yield from (f"  {module}: {some(values, MOST_NAMES)}" for module, values in _by_module(worst).items())
-    yield from (f"  {row.value}: {words}" for row in worst if (words := told(row)))
+    drawn = shown.rows(rows)
+    yield from table_lines(compared_tensors(drawn), width=width, indent="")
+    if len(drawn) < len(rows):
+        yield [(f"  {_not_shown(rows, drawn)}", "dim")]
+    if failing and len(rows) > 1:
+        yield [(f"  {first_failing(rows)}", "bold")]
+    yield from (f"  {module}: {some(values, MOST_NAMES)}" for module, values in _by_module(drawn).items())
+    yield from (f"  {row.value}: {words}" for row in drawn if (words := told(row)))
     limits = sorted({row.judgement.limit for row in rows})
     yield f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}"
     chosen = sum(row.judgement.within and row.judgement.basis is Basis.HARDWARE for row in rows)
@@ -95,14 +125,39 @@ def _target(result: CompareResult, target: str, items: list[FeedComparison], wid
             f"  {chosen} of them are beyond rounding, and within what such hardware chooses freely (accumulators, "
             "approximated functions): triage diagnose says what it chose"
         )
-    yield from more_line(table, MOST_ROWS, " that are better")
-    if result.observation == "deployed" and (lost := lost_to_format(worst)) is not None:
+    if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
             f"  the format alone may cost {lost.value} what is lost here, {lost.metrics.relative_rms_error:.0%} of its "
             "signal: --metric-script, or --atol and --rtol, say whether that will do, and triage debug precision finds "
             "the nodes that need more bits"
         )
         yield [(words, "yellow")]
+
+
+def worst_feeds(items: Sequence[FeedComparison]) -> Sequence[Row]:
+    """Return every tensor on the feed where it is worst, in the order in which the model computes them."""
+    found: dict[str, Row] = {}
+    for item in items:
+        for row in item.comparison.rows:
+            if row.value not in found or rank(row) < rank(found[row.value]):
+                found[row.value] = row
+    return tuple(found.values())
+
+
+def first_failing(rows: Sequence[Row]) -> str:
+    """Return in words the first tensor beyond its limit in the order of the graph; there must be one."""
+    place, row = next((place, row) for place, row in enumerate(rows, 1) if not row.judgement.within)
+    node = f", {row.op_type} '{row.node}'" if row.op_type else ""
+    module = f", {row.module}" if row.module else ""
+    return f"first beyond its limit in graph order: {row.value}{node}{module} (tensor {place} of {len(rows)})"
+
+
+def _not_shown(rows: Sequence[Row], drawn: Sequence[Row]) -> str:
+    left = [row for row in rows if not any(row is one for one in drawn)]
+    failing = sum(not row.judgement.within for row in left)
+    words = f"... and {count(len(left), 'tensor')} more"
+    beyond = f", {failing} of them beyond their limit" if failing else " within their limits"
+    return f"{words}{beyond}: --all shows them"
 
 
 def compared_tensors(rows: Sequence[Row]) -> Table:

@@ -31,6 +31,17 @@ class OutputChoice:
     by_type: Sequence[str] = ()
     strict: bool = True
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether every tensor is marked."""
+        return tuple(self.mark) in EVERYTHING
+
+
+def joined(*lists: Sequence[str]) -> tuple[str, ...]:
+    """Return what several lists of names mark together; one that stands for every tensor covers the others."""
+    whole = next((tuple(words) for words in lists if tuple(words) in EVERYTHING), None)
+    return whole or tuple(dict.fromkeys(word for words in lists for word in words))
+
 
 def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
     """Return the chosen values in topological order, the model's own outputs in their own order.
@@ -44,7 +55,7 @@ def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
     known = markable(model)
     candidates = tuple(dict.fromkeys((*known, *own)))
     picked: set[str] = set()
-    if tuple(choice.mark) in EVERYTHING:
+    if choice.is_everything:
         picked |= set(candidates)
     else:
         picked |= _results(model, choice.mark, candidates)

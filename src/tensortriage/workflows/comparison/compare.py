@@ -32,7 +32,7 @@ from tensortriage.runs.runner import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
-from tensortriage.workflows.common.output_selection import EVERYTHING, chosen_values
+from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
@@ -109,7 +109,7 @@ def _engines(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     changed = model
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
-    own, some = [request.reference] if request.reference else [], tuple(request.outputs.mark) in EVERYTHING
+    own, some = [request.reference] if request.reference else [], request.outputs.is_everything
     return [
         Live(name, spec, changed if number >= len(own) else model, lab, warm_up=request.warm_up, some=some)
         for number, (name, spec) in enumerate(numbered([*own, *request.targets]))

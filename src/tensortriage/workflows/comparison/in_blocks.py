@@ -16,7 +16,7 @@ from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import Tally
-from tensortriage.workflows.common.output_selection import EVERYTHING, OutputChoice, chosen_values
+from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.pairing import Gathered
 from tensortriage.workflows.comparison.participants import Recorder
@@ -79,7 +79,7 @@ def compare_in_blocks(
 def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -> CompareRequest:
     """Return the comparison of one block: what was wanted of it, and what leaves it."""
     outputs = OutputChoice()
-    if tuple(request.outputs.mark) in EVERYTHING and not request.outputs.exclude:
+    if request.outputs.is_everything and not request.outputs.exclude:
         outputs = request.outputs
     elif request.outputs.mark or request.outputs.exclude or request.outputs.by_type:
         own = Model.load(made.path)

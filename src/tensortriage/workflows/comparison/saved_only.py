@@ -14,7 +14,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.errors import DataError, UsageError
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.outcome import OK
-from tensortriage.workflows.common.output_selection import EVERYTHING, matching
+from tensortriage.workflows.common.output_selection import matching
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.decided_outputs import row_of
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
@@ -104,7 +104,7 @@ class SavedComparison:
         if self._record is not None:
             self._record(saved.name, number, found)
         names = [*found]
-        wanted = set(names) if not choice.mark or tuple(choice.mark) in EVERYTHING else matching(choice.mark, names)
+        wanted = set(names) if not choice.mark or choice.is_everything else matching(choice.mark, names)
         wanted -= matching(choice.exclude, names)
         chosen = {name: array for name, array in found.items() if name in wanted}
         return self._request.postprocess(chosen) if self._request.postprocess else chosen

@@ -14,6 +14,7 @@ from tensortriage.report.terminal.lines import plain
 from tensortriage.report.terminal.run_text import (
     MOST_NAMES,
     MOST_ROWS,
+    Shown,
     closing,
     comparison_lines,
     lost_to_format,
@@ -50,7 +51,7 @@ def styles(found):
 
 def test_tensors_come_worst_first_with_their_figures():
     lines = texts(result(row("good"), row("bad", 3.0, 0.5)))
-    assert lines[0] == "target against ref: deployed, 1 feed(s), 2 tensors, 1 beyond their limit"
+    assert lines[0] == "target against ref: deployed, 1 feed, 2 tensors, 1 beyond their limit"
     assert lines[1].split() == ["tensor", "op", "max", "abs", "rel.", "RMS", "SQNR", "dB", "of", "limit"]
     assert lines[2].split() == ["bad", "Conv", "0.5", "0.099", "20.1", "3x", "FAIL"]
     assert lines[3].split() == ["good", "Conv", "0.001", "0.000198", "74.1", "0.5x", "ok"]
@@ -76,7 +77,43 @@ def test_at_most_twelve_rows_are_listed_and_the_rest_counted():
     lines = texts(result(*[row(f"v{number:02}", ratio=number / 100) for number in range(MOST_ROWS + 3)]))
     listed = [line.split()[0] for line in lines if line.endswith("ok")]
     assert listed == [f"v{number:02}" for number in reversed(range(3, MOST_ROWS + 3))]
-    assert "  ... and 3 tensors more that are better" in lines
+    assert "  ... and 3 tensors more within their limits: --all shows them" in lines
+
+
+def test_failures_that_are_not_shown_are_called_so_and_the_first_of_the_graph_is_named():
+    rows = [row("fine"), row("first", 2.0, module="net.a"), *[row(f"v{n:02}", 3.0 + n) for n in range(MOST_ROWS)]]
+    lines = texts(result(*rows))
+    assert not any(line.startswith("first ") for line in lines), "it is better than twelve others"
+    assert "  ... and 2 tensors more, 1 of them beyond their limit: --all shows them" in lines
+    assert "  first beyond its limit in graph order: first, Conv '/first', net.a (tensor 2 of 14)" in lines
+    assert not any("first beyond" in line for line in texts(result(row("only", 2.0)))), "there is nothing to order"
+
+
+@pytest.mark.parametrize(
+    ("shown", "names"),
+    [
+        (Shown("graph"), [f"v{n:02}" for n in range(1, 1 + MOST_ROWS)]),
+        (Shown("graph", everything=True), [f"v{n:02}" for n in range(20)]),
+        (Shown(), ["v07", "v04", *[f"v{n:02}" for n in (3, *range(5, 7), *range(8, 15))]]),
+        (Shown(everything=True), ["v07", "v04", "v03", *[f"v{n:02}" for n in (5, 6, *range(8, 20), 0, 1, 2)]]),
+    ],
+)
+def test_tensors_are_shown_in_the_order_that_was_asked_for(shown, names):
+    ratios = {4: 5.0, 7: 9.0}
+    rows = [row(f"v{n:02}", ratios.get(n, 2.0 if n > 2 else 0.5)) for n in range(20)]
+    lines = [plain(line) for line in comparison_lines(result(*rows), 200, shown)]
+    assert [line.split()[0] for line in lines if line.endswith(("ok", "FAIL"))] == names
+
+
+def test_a_tensor_is_shown_once_on_the_feed_where_it_is_worst():
+    found = result(row("a", 0.5), row("b", 0.6))
+    again = dataclasses.replace(
+        found.comparisons[0], feed="other", comparison=Comparison("ref", "target", (row("a", 7.0), row("b", 0.1)))
+    )
+    lines = texts(dataclasses.replace(found, comparisons=(*found.comparisons, again)))
+    assert lines[0] == "target against ref: deployed, 2 feeds, 2 tensors, 1 beyond their limit"
+    assert [line.split()[0] for line in lines if line.endswith(("ok", "FAIL"))] == ["a", "b"]
+    assert [line.split()[-2] for line in lines if line.endswith(("ok", "FAIL"))] == ["7x", "0.6x"]
 
 
 def test_what_could_not_be_compared_and_what_was_paired_is_said():
