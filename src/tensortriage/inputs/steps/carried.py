@@ -169,14 +169,21 @@ def _share_a_size(output: ValueSpec, given: ValueSpec) -> bool:
     return any(isinstance(one, int) and one == other and one > 1 for one, other in sizes)
 
 
-def grown_axes(output: ValueSpec, given: ValueSpec) -> tuple[int, ...]:
+def grown_axes(output: ValueSpec, given: ValueSpec, batch: Sequence[int | str | None] = ()) -> tuple[int, ...]:
     """Return the axes along which a carried value grows: open ones that input and output call by different names.
 
     Of caches without names of dimensions it is the last but one, the axis of positions.
+
+    Args:
+        output: What a step gives.
+        given: What the next one takes.
+        batch: What the axis of the batch is called, or how large it is; that does not grow.
     """
     if given.shape is None:
         return ()
-    open_axes = [axis for axis, size in enumerate(given.shape) if not isinstance(size, int)]
+    open_axes = [
+        a for a, size in enumerate(given.shape) if not isinstance(size, int) and (not size or size not in batch)
+    ]
     named = [
         axis
         for axis in open_axes

@@ -78,13 +78,17 @@ class MeasuredSteps:
             DataError: When the reference gives NaN.
         """
         feed: Arrays = self._feeds.first
+        before: tuple[Arrays, Arrays] | None = None
+        alone: _OwnStates | None = None
         with contextlib.ExitStack() as closing:
             taught = closing.enter_context(self._lab.sequence(self._target, self._model))
-            alone = _OwnStates(self, feed, closing) if self._drifts else None
             for step in range(self._feeds.steps):
                 say(f"step {step}")
-                reference = _at_step(step, self.reference, feed)
+                with _at_step(step):
+                    feed, reference = self._feeds.taken(step, before, feed, self.reference)
                 require_numbers([(f"step {step}", reference)])
+                if self._drifts and not step:
+                    alone = _OwnStates(self, feed, closing)
                 row = self._row(step, feed, reference, taught)
                 following = self._feeds.after(step, feed, reference)
                 if row.outside:
@@ -92,7 +96,7 @@ class MeasuredSteps:
                 if alone is not None and not row.failure:
                     row = alone.added(step, row, reference, following)
                 yield row
-                feed = following
+                before, feed = (feed, reference), following
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
@@ -232,10 +236,11 @@ class _OwnStates:
         return dataclasses.replace(row, drifted=drifted)
 
 
-def _at_step(step: int, run: Run, feed: Arrays) -> Arrays:
-    """Run a feed; where that fails the step is named."""
+@contextlib.contextmanager
+def _at_step(step: int) -> Iterator[None]:
+    """Name the step at which the reference fails."""
     try:
-        return run(feed)
+        yield
     except EngineError as error:
         if not step:
             raise

@@ -66,18 +66,21 @@ def self_check(
             cure="name the states with --carry and the scores with --logits",
         )
     feed: Arrays = feeds.first
-    own: Mapping[str, Arrays] = dict.fromkeys(healthy.names, feed)
-    taken, outputs, evaluated = [feed], [], []
+    own: Mapping[str, Arrays] = {}
+    before: tuple[Arrays, Arrays] | None = None
+    taken, outputs, evaluated = [], [], []
     for step in range(feeds.steps):
         say(f"step {step}")
-        outputs.append(target(feed))
+        feed, given = feeds.taken(step, before, feed, target)
+        own = own or dict.fromkeys(healthy.names, feed)
+        taken.append(feed)
+        outputs.append(given)
         evaluated.append(healthy.each_on(own))
         following = feeds.after(step, feed, outputs[-1], next_tokens(outputs[-1][roles.logits]))
         own = {name: feeds.own(name, step, own[name], evaluated[-1].values[name], following) for name in healthy.names}
-        feed = following
-        taken.append(feed)
+        before, feed = (feed, given), following
     say("the whole sequence")
-    whole_feed = _whole(roles, taken[:-1])
+    whole_feed = _whole(feeds.roles, taken)
     feeds.require_taken(whole_feed)
     whole, found = target(whole_feed), healthy.on(whole_feed)
     first = feeds.first[roles.tokens].shape[-1]

@@ -1,11 +1,12 @@
 """The feeds of all steps: the first one, and how each follows from what an engine made of the one before."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, EngineError, TriageError, UsageError
 from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.random import random_feeds
@@ -13,6 +14,7 @@ from tensortriage.inputs.steps.carried import Carry, carried, unpaired
 from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, beginning, following, next_tokens, step_roles
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.lab import Run
 from tensortriage.runs.scripts import BETWEEN, ScriptFunction
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.steps_request import STEPS
@@ -34,6 +36,7 @@ class StepFeeds:
         steps: How many steps there are.
         first: The first feed.
         origin: Whether it was given or made up.
+        notes: What was taken otherwise than its name says.
 
     Raises:
         UsageError: When nothing leads from one step to the next, or what may is not named so
@@ -66,7 +69,9 @@ class StepFeeds:
         self.origin = self._given[0].origin if count else Origin.RANDOM
         self._draws: list[Arrays] = []
         self._made_up = self._make_up(request.feeding)
-        self.first = self._checked(beginning(self.roles, self._given[0].tensors if count else {}, next(self._made_up)))
+        self._beginning = (self._given[0].tensors if count else {}, next(self._made_up))
+        self.first = self._checked(beginning(self.roles, *self._beginning))
+        self.notes: list[str] = []
 
     def close(self) -> None:
         """End the processes of the script."""
@@ -77,6 +82,43 @@ class StepFeeds:
     def keeps_states(self) -> bool:
         """Whether what an engine makes of one step reaches its next one, other than by tokens."""
         return bool(self.roles.carry or self._between)
+
+    def taken(self, step: int, before: tuple[Arrays, Arrays] | None, feed: Arrays, run: Run) -> tuple[Arrays, Arrays]:
+        """Run a feed; where an engine refuses it, with its masks read otherwise: what it runs is believed from then on.
+
+        Args:
+            step: The number of the step.
+            before: Feed and outputs of the step before; None for the first.
+            feed: The feed.
+            run: The engine.
+
+        Returns:
+            The feed that was run, and its outputs.
+
+        Raises:
+            EngineError: When the engine runs none; that of the feed.
+        """
+        try:
+            return feed, run(feed)
+        except EngineError:
+            named, tried = self.roles, {_sizes(feed)}
+            for reading in named.readings():
+                self.roles = reading
+                with contextlib.suppress(TriageError):
+                    other = self._again(step, before)
+                    if _sizes(other) not in tried:
+                        tried.add(_sizes(other))
+                        outputs = run(other)
+                        self.notes.append(_read(named, reading))
+                        return other, outputs
+            self.roles = named
+            raise
+
+    def _again(self, step: int, before: tuple[Arrays, Arrays] | None) -> dict[str, np.ndarray]:
+        if before is not None:
+            return self.after(step - 1, *before)
+        self.first = self._checked(beginning(self.roles, *self._beginning))
+        return self.first
 
     def after(
         self, step: int, feed: Arrays, outputs: Arrays, tokens: np.ndarray | None = None
@@ -94,7 +136,7 @@ class StepFeeds:
         chosen = given.get(roles.tokens) if roles.tokens else None
         if chosen is None and roles.generates:
             chosen = next_tokens(outputs[roles.logits]) if tokens is None else tokens
-        made = following(roles, feed, roles.state(outputs), chosen)
+        made = following(roles, feed, roles.state(outputs, feed), chosen)
         made |= {name: array for name, array in given.items() if name not in {pair.input for pair in roles.carry}}
         if not roles.tokens and not self._given and self._between is None:
             made |= self._drawn(step)
@@ -113,10 +155,9 @@ class StepFeeds:
             right: The reference's next feed.
         """
         if self._between is None:
-            return {**right, **self.roles.state(outputs)}
-        made = {**right, **self.roles.state(outputs), **self._script_of(who).next_feed(outputs, feed, step)}
-        told = (self.roles.tokens, *self.roles.masks, *self.roles.positions)
-        return self._checked(made | {name: right[name] for name in told if name})
+            return {**right, **self.roles.state(outputs, feed)}
+        made = {**right, **self.roles.state(outputs, feed), **self._script_of(who).next_feed(outputs, feed, step)}
+        return self._checked(made | {name: right[name] for name in self.roles.told})
 
     def require_taken(self, feed: Arrays) -> None:
         """Refuse a feed of the whole sequence that the model does not take.
@@ -138,8 +179,7 @@ class StepFeeds:
         roles = self.roles
         if not roles.tokens:
             return 0
-        past = [feed[name].shape[axes[0]] for name, axes in roles.grown.items() if axes]
-        return int(feed[roles.tokens].shape[-1] + (past[0] if past else 0))
+        return int(feed[roles.tokens].shape[-1] + roles.held(feed))
 
     def _script_of(self, who: str) -> ScriptFunction:
         if who not in self._scripts:
@@ -188,7 +228,7 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
     if not (request.paths or request.script):
         return ()
     states = frozenset(pair.input for pair in roles.carry)
-    told = states | frozenset((*roles.masks, *roles.positions) if roles.tokens else ())
+    told = states | frozenset(set(roles.told) - {roles.tokens} if roles.tokens else ())
     wanted = dict.fromkeys((frozenset[str](), states, told))
     for without in wanted:
         try:
@@ -202,7 +242,20 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
 def _left(model: Model, roles: StepRoles) -> tuple[Carry, ...]:
     """Return what may be states that no name tells."""
     known = [name for pair in roles.carry for name in (pair.output, pair.input)]
-    return unpaired(model.outputs, model.inputs, (*known, roles.tokens, roles.logits, *roles.masks, *roles.positions))
+    return unpaired(model.outputs, model.inputs, (*known, *roles.told, roles.logits))
+
+
+def _sizes(feed: Arrays) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((name, np.shape(array)) for name, array in feed.items())
+
+
+def _read(own: StepRoles, other: StepRoles) -> str:
+    """Say which masks are read otherwise."""
+    ways = dict.fromkeys(other.masks, "grows with the sequence")
+    ways |= dict.fromkeys(other.windowed, "is as long as what caches hold")
+    ways |= dict.fromkeys(other.seen, "stays what it is")
+    moved = [n for n in ways if (n in own.seen, n in own.windowed) != (n in other.seen, n in other.windowed)]
+    return "the reference runs no other reading: " + ", ".join(f"'{name}' {ways[name]}" for name in moved)
 
 
 def _unnamed(left: tuple[Carry, ...]) -> UsageError:

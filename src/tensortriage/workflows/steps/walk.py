@@ -109,7 +109,7 @@ def _measured(
             steps.notes.append("nothing was generated: no input takes token ids, or no output is called logits")
         if wrong is not None:
             again = steps.again(steps.open_feeds[wrong])
-    report = _report(request, target, feeds, rows, free, steps.notes)
+    report = _report(request, target, feeds, rows, free, [*feeds.notes, *steps.notes])
     if stopped and report.verdict in ("match", "drift"):  # what was asked beyond these steps is not known
         report = dataclasses.replace(report, verdict="inconclusive")
     report = dataclasses.replace(report, again=again, stopped=stopped)

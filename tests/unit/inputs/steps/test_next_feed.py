@@ -122,3 +122,95 @@ def test_a_mask_of_a_fixed_size_that_is_added_is_filled_behind_what_is_shown():
     first["attention_mask"] = np.where(np.tri(3, 5), 0.0, -1e9).astype(np.float32)[None, None]
     second = following(roles, first, {}, np.array([8]))
     np.testing.assert_array_equal(second["attention_mask"], np.float32([[[[0, 0, 0, 0, -1e9]]]]))
+
+
+def seq2seq(*more, mask="encoder_attention_mask", read=("batch", "read")):
+    """Roles of an encoder-decoder's decoder, as Optimum writes it."""
+    cross = [ValueSpec(f"past_key_values.0.encoder.{part}", DType.FLOAT, ("batch", 2, "read", 4)) for part in ("key",)]
+    own = ValueSpec("past_key_values.0.decoder.key", DType.FLOAT, ("batch", 2, "past", 4))
+    inputs = [INPUTS[0], ValueSpec(mask, DType.INT64, read), own, *cross, *more]
+    outputs = [OUTPUTS[0], ValueSpec("present.0.decoder.key", DType.FLOAT, ("batch", 2, "past + sequence", 4))]
+    return step_roles(inputs, outputs, [Carry("present.0.decoder.key", own.name)])
+
+
+@pytest.mark.parametrize(
+    ("mask", "read"), [("encoder_attention_mask", ("batch", None)), ("padding_mask", ("batch", "read"))]
+)
+def test_the_mask_of_what_an_encoder_read_stays(mask, read):
+    roles = seq2seq(mask=mask, read=read)
+    assert (roles.masks, roles.seen) == ((), (mask,))
+    made_up = {
+        "input_ids": np.array([[5, 6, 7]] * 2),
+        mask: np.zeros((1, 6), np.int64),
+        "past_key_values.0.decoder.key": np.zeros((2, 2, 0, 4), np.float32),
+        "past_key_values.0.encoder.key": np.ones((2, 2, 6, 4), np.float32),
+    }
+    first = beginning(roles, {}, made_up)
+    np.testing.assert_array_equal(first[mask], np.ones((2, 6)))
+    second = following(roles, first, {}, np.array([8, 9]))
+    assert second[mask] is first[mask]
+
+
+def test_a_merged_decoder_takes_its_caches_from_the_second_step_on():
+    flag, beams = ValueSpec("use_cache_branch", DType.BOOL, (1,)), ValueSpec("beam_idx", DType.INT32, ("batch",))
+    roles = seq2seq(flag, beams)
+    made_up = {
+        "input_ids": np.array([[5], [6]]),
+        "encoder_attention_mask": np.zeros((2, 6), np.int64),
+        "past_key_values.0.decoder.key": np.zeros((2, 2, 0, 4), np.float32),
+        "past_key_values.0.encoder.key": np.ones((2, 2, 6, 4), np.float32),
+        "use_cache_branch": np.array([True]),
+        "beam_idx": np.int32([7, 7]),
+    }
+    first = beginning(roles, {}, made_up)
+    assert first["use_cache_branch"].tolist() == [False]
+    assert first["beam_idx"].tolist() == [0, 1]
+    assert following(roles, first, {}, np.array([8, 9]))["use_cache_branch"].tolist() == [True]
+
+
+def test_an_output_that_is_empty_leaves_the_state_as_it_is():
+    roles = step_roles(INPUTS, OUTPUTS, [Carry("present_key_0", "past_key_0")])
+    feed = {"past_key_0": np.ones((1, 2, 3, 4), np.float32)}
+    assert roles.state({"present_key_0": np.zeros((0, 2, 1, 4), np.float32)}, feed)["past_key_0"] is feed["past_key_0"]
+
+
+def test_of_encoder_and_decoder_in_one_the_decoder_gets_the_token():
+    inputs = [
+        ValueSpec("input_ids", DType.INT64, ("batch", "read")),
+        ValueSpec("attention_mask", DType.INT64, ("batch", "read")),
+        ValueSpec("decoder_input_ids", DType.INT64, ("batch", "sequence")),
+    ]
+    roles = step_roles(inputs, OUTPUTS[:1], [])
+    assert (roles.tokens, roles.masks, roles.seen) == ("decoder_input_ids", (), ("attention_mask",))
+
+
+def test_positions_count_what_the_given_mask_shows():
+    """As transformers counts them for batches that are padded on the left."""
+    made_up = {**FIRST, "position_ids": np.full((1, 8), 3)}
+    given = {"input_ids": np.array([[0, 0, 5], [6, 7, 8]]), "attention_mask": np.array([[0, 0, 1], [1, 1, 1]])}
+    first = beginning(ROLES, given, {**made_up, "past_key_0": np.zeros((2, 2, 0, 4), np.float32)})
+    np.testing.assert_array_equal(first["position_ids"], [[0, 0, 0], [0, 1, 2]])
+    second = following(ROLES, first, {}, np.array([8, 9]))
+    np.testing.assert_array_equal(second["position_ids"], [[1], [3]])
+    np.testing.assert_array_equal(second["attention_mask"], [[0, 0, 1, 1], [1, 1, 1, 1]])
+
+
+def test_the_mask_of_a_window_is_as_long_as_what_it_holds():
+    state = {"past_key_0": np.ones((1, 2, 2, 4), np.float32)}  # a row is gone
+    (windowed,) = (each for each in ROLES.readings() if each.windowed)
+    made = following(windowed, FIRST, state, np.array([8]))
+    np.testing.assert_array_equal(made["attention_mask"], [[1, 1, 1]])
+
+
+def test_other_readings_of_masks_begin_with_those_that_change_least():
+    roles = seq2seq(ValueSpec("attention_mask", DType.INT64, ("batch", "past + sequence")))
+    first, *others = [(each.masks, each.windowed, each.seen) for each in roles.readings()]
+    assert first == (("attention_mask", "encoder_attention_mask"), (), ())
+    assert len(others) == 7
+    assert (("attention_mask",), ("attention_mask",), ("encoder_attention_mask",)) in others
+
+
+def test_an_axis_that_the_batch_names_does_not_grow():
+    """An exporter gave every axis of the output a name of its own."""
+    outputs = [OUTPUTS[0], ValueSpec("present_key_0", DType.FLOAT, ("any_0", "any_1", "any_2", "any_3"))]
+    assert step_roles(INPUTS, outputs, [Carry("present_key_0", "past_key_0")]).grown == {"past_key_0": (2,)}

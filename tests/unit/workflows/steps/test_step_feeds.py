@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models import parse
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Origin
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.requests import StepsRequest
@@ -173,3 +173,40 @@ def test_a_script_makes_the_next_feed_in_a_process_for_each_engine(tmp_path):
         assert caught.value.slug == "between-unknown-input"
     finally:
         feeds.close()
+
+
+def test_masks_are_read_otherwise_where_an_engine_refuses_what_their_names_say():
+    text = """
+        g (int64[1, S] input_ids, int64[1, M] mask, float[1, P, 4] past) => (
+            float[1, S, 5] logits, float[1, T, 4] present) { logits = Other(input_ids) present = Cache(past) }"""
+    feeds = feeds_of(text)
+    asked = []
+
+    def run(feed):
+        asked.append(feed["mask"].shape[-1])
+        if feed["mask"].shape[-1] != 8:
+            raise EngineError("8 by 9", slug="run-failed", cure="")
+        return {"logits": np.float32([[[0, 0, 0, 1, 0]]]), "present": np.ones((1, 9, 4), np.float32)}
+
+    feed, outputs = feeds.taken(0, None, feeds.first, run)
+    assert feed is feeds.first
+    following = feeds.after(0, feed, outputs)
+    later, _ = feeds.taken(1, (feed, outputs), following, run)
+    assert (asked, feeds.roles.seen) == ([8, 9, 8], ("mask",))
+    assert later["mask"].shape == (1, 8)
+    assert feeds.notes == ["the reference runs no other reading: 'mask' stays what it is"]
+    feeds.taken(2, (later, outputs), feeds.after(1, later, outputs), run)
+    assert len(feeds.notes) == 1
+
+
+def test_what_an_engine_refuses_in_every_reading_is_its_refusal():
+    feeds = feeds_of(DECODER)
+    named = feeds.roles
+
+    def run(feed):
+        raise EngineError(f"not {feed['attention_mask'].shape}", slug="run-failed", cure="")
+
+    with pytest.raises(EngineError, match=r"not \(1, 8\)"):
+        feeds.taken(0, None, feeds.first, run)
+    assert feeds.roles == named
+    assert feeds.notes == []
