@@ -68,7 +68,9 @@ def _ids(count: int = NEW) -> torch.Tensor:
 
 def _cache(pairs: Sequence[torch.Tensor]) -> DynamicCache:
     cache = DynamicCache()
-    for layer, (key, value) in enumerate(itertools.batched(pairs, 2) if hasattr(itertools, "batched") else zip(pairs[::2], pairs[1::2], strict=True)):
+    for layer, (key, value) in enumerate(
+        itertools.batched(pairs, 2) if hasattr(itertools, "batched") else zip(pairs[::2], pairs[1::2], strict=True)
+    ):
         cache.update(key, value, layer)
     return cache
 
@@ -77,8 +79,12 @@ def _held(cache: DynamicCache) -> list[torch.Tensor]:
     return [array for layer in cache.layers for array in (layer.keys, layer.values)]
 
 
-def _causal(inner: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    found = inner(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=_cache(past), use_cache=True)
+def _causal(
+    inner: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    found = inner(
+        input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=_cache(past), use_cache=True
+    )
     return found.logits, *_held(found.past_key_values)
 
 
@@ -142,7 +148,10 @@ class Seq2Seq:
             rows = PAST if side == "decoder" else ENCODER
             axes = OLD if side == "decoder" else CROSS
             if not first:
-                caches[f"past_key_values.{layer}.{side}.{part}"] = torch.randn(BATCH, self.heads, rows, WIDTH // self.heads), axes
+                caches[f"past_key_values.{layer}.{side}.{part}"] = (
+                    torch.randn(BATCH, self.heads, rows, WIDTH // self.heads),
+                    axes,
+                )
             if first or side == "decoder":
                 outputs[f"present.{layer}.{side}.{part}"] = GROWN if side == "decoder" else CROSS
         return Form(Step(self.inner, self._run(list(inputs))), inputs, outputs, caches)
@@ -163,10 +172,17 @@ class Seq2Seq:
                 told["attention_mask"] = named["encoder_attention_mask"]
                 unused = unused if first is not None else torch.zeros(*named["encoder_attention_mask"].shape, WIDTH)
             outputs = transformers.modeling_outputs.BaseModelOutput(last_hidden_state=unused)
-            found = inner(encoder_outputs=outputs, decoder_input_ids=given[0], past_key_values=cache, use_cache=True, **told)
+            found = inner(
+                encoder_outputs=outputs, decoder_input_ids=given[0], past_key_values=cache, use_cache=True, **told
+            )
             made = found.past_key_values
             sides = (made.self_attention_cache, made.cross_attention_cache)[: 1 if past else 2]
-            return found.logits, *(a for layer in range(LAYERS) for side in sides for a in (side.layers[layer].keys, side.layers[layer].values))
+            return found.logits, *(
+                a
+                for layer in range(LAYERS)
+                for side in sides
+                for a in (side.layers[layer].keys, side.layers[layer].values)
+            )
 
         return run
 
@@ -174,8 +190,8 @@ class Seq2Seq:
 def t5() -> Seq2Seq:
     """Relative positions in buckets, RMSNorm, no scaling."""
     config = transformers.T5Config(
-        num_layers=LAYERS, num_decoder_layers=LAYERS, d_model=WIDTH, d_kv=WIDTH // HEADS, d_ff=2 * WIDTH, num_heads=HEADS,
-        vocab_size=WORDS, decoder_start_token_id=0,
+        num_layers=LAYERS, num_decoder_layers=LAYERS, d_model=WIDTH, d_kv=WIDTH // HEADS, d_ff=2 * WIDTH,
+        num_heads=HEADS, vocab_size=WORDS, decoder_start_token_id=0,
     )  # fmt: skip
     return Seq2Seq(transformers.T5ForConditionalGeneration(config), HEADS)
 
@@ -183,7 +199,8 @@ def t5() -> Seq2Seq:
 def bart() -> Seq2Seq:
     """Learned positions counted from the cache, LayerNorm behind."""
     config = transformers.BartConfig(
-        encoder_layers=LAYERS, decoder_layers=LAYERS, d_model=WIDTH, encoder_ffn_dim=2 * WIDTH, decoder_ffn_dim=2 * WIDTH,
+        encoder_layers=LAYERS, decoder_layers=LAYERS, d_model=WIDTH, encoder_ffn_dim=2 * WIDTH,
+        decoder_ffn_dim=2 * WIDTH,
         encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, vocab_size=WORDS, max_position_embeddings=128,
     )  # fmt: skip
     return Seq2Seq(transformers.BartForConditionalGeneration(config), HEADS)
@@ -192,23 +209,29 @@ def bart() -> Seq2Seq:
 def whisper() -> Seq2Seq:
     """Speech: the decoder is told positions, and sees all that was heard."""
     config = transformers.WhisperConfig(
-        encoder_layers=LAYERS, decoder_layers=LAYERS, d_model=WIDTH, encoder_ffn_dim=2 * WIDTH, decoder_ffn_dim=2 * WIDTH,
+        encoder_layers=LAYERS, decoder_layers=LAYERS, d_model=WIDTH, encoder_ffn_dim=2 * WIDTH,
+        decoder_ffn_dim=2 * WIDTH,
         encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, vocab_size=WORDS, max_target_positions=64,
-        max_source_positions=16, num_mel_bins=8, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3,
+        max_source_positions=16, num_mel_bins=8, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2, decoder_start_token_id=3,
     )  # fmt: skip
     return Seq2Seq(transformers.WhisperForConditionalGeneration(config), HEADS, mask=False, positions=True)
 
 
 def mamba() -> Form:
     """A state-space model, a token a step: states of a convolution and of a recurrence, both rewritten at each step."""
-    config = transformers.MambaConfig(num_hidden_layers=LAYERS, hidden_size=WIDTH, state_size=8, conv_kernel=KERNEL, vocab_size=WORDS)
+    config = transformers.MambaConfig(
+        num_hidden_layers=LAYERS, hidden_size=WIDTH, state_size=8, conv_kernel=KERNEL, vocab_size=WORDS
+    )
 
     def run(inner: torch.nn.Module, ids: torch.Tensor, states: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         cache = DynamicCache(config=config)
         for layer in range(LAYERS):
             held = LinearAttentionLayer()
             held.conv_states[0], held.recurrent_states[0] = states[2 * layer].clone(), states[2 * layer + 1].clone()
-            held.is_conv_states_initialized[0] = held.is_recurrent_states_initialized[0] = held.has_previous_state[0] = True
+            held.is_conv_states_initialized[0] = held.is_recurrent_states_initialized[0] = held.has_previous_state[
+                0
+            ] = True
             held.conv_kernel_size[0] = KERNEL
             held.dtype, held.device = ids.dtype, ids.device
             cache.layers[layer] = held
@@ -253,7 +276,9 @@ def export(family: str, exporter: str, path: Path, *, kind: str = "", gain: floa
     if kind == "with-past":
         return _write(made.form(first=False), exporter, path)
     with tempfile.TemporaryDirectory() as name:
-        parts = [onnx.load(_write(made.form(first=first), exporter, Path(name) / f"{first}.onnx")) for first in (True, False)]
+        parts = [
+            onnx.load(_write(made.form(first=first), exporter, Path(name) / f"{first}.onnx")) for first in (True, False)
+        ]
     onnx.save(merged(*parts), path)
     return path
 
@@ -270,7 +295,11 @@ def merged(first: onnx.ModelProto, later: onnx.ModelProto) -> onnx.ModelProto:
                 sizes = [d.dim_value for d in value.type.tensor_type.shape.dim]
                 empty = [0, *(size or 1 for size in sizes[1:])]
                 tensor = helper.make_tensor("empty", TensorProto.FLOAT, empty, [])
-                graph.node.append(helper.make_node("Constant", [], [f"{word}/{value.name}"], value=tensor, name=f"{word}/{value.name}/Constant"))
+                graph.node.append(
+                    helper.make_node(
+                        "Constant", [], [f"{word}/{value.name}"], value=tensor, name=f"{word}/{value.name}/Constant"
+                    )
+                )
             order = {value.name: place for place, value in enumerate(first.graph.output)}
             graph.output.extend(lacking)
             ordered = sorted(graph.output, key=lambda value: order[value.name])
@@ -289,19 +318,30 @@ def merged(first: onnx.ModelProto, later: onnx.ModelProto) -> onnx.ModelProto:
         weights.extend(graph.initializer)
         branches.append(helper.make_graph(graph.node, word, [], graph.output))
     names = [value.name for value in first.graph.output]
-    node = helper.make_node("If", ["use_cache_branch"], names, name="optimum::if", then_branch=branches[0], else_branch=branches[1])
+    node = helper.make_node(
+        "If", ["use_cache_branch"], names, name="optimum::if", then_branch=branches[0], else_branch=branches[1]
+    )
     flag = helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])
     graph = helper.make_graph([node], "merged", [*inputs.values(), flag], first.graph.output, weights)
-    return helper.make_model(graph, opset_imports=first.opset_import, ir_version=min(first.ir_version, 10), functions=[*first.functions])
+    return helper.make_model(
+        graph, opset_imports=first.opset_import, ir_version=min(first.ir_version, 10), functions=[*first.functions]
+    )
 
 
 def _write(form: Form, exporter: str, path: Path) -> Path:
     caches = [array for array, _ in form.caches.values()]
     inputs = (*(array for array, _ in form.inputs.values()), *([caches] if caches else []))
-    options: dict[str, object] = {"input_names": [*form.inputs, *form.caches], "output_names": [*form.outputs], "verbose": False}
+    options: dict[str, object] = {
+        "input_names": [*form.inputs, *form.caches],
+        "output_names": [*form.outputs],
+        "verbose": False,
+    }
     if exporter == "dynamo":
         kept = [dict.fromkeys(axes, torch.export.Dim.AUTO) for _, axes in form.inputs.values()]
-        shapes = (*kept, *([[dict.fromkeys(axes, torch.export.Dim.AUTO) for _, axes in form.caches.values()]] if caches else []))
+        shapes = (
+            *kept,
+            *([[dict.fromkeys(axes, torch.export.Dim.AUTO) for _, axes in form.caches.values()]] if caches else []),
+        )
         options |= {"dynamo": True, "dynamic_shapes": (shapes,), "external_data": False}
     else:
         taken = {name: dict(axes) for name, (_, axes) in (*form.inputs.items(), *form.caches.items())}
