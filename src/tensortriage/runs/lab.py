@@ -205,7 +205,7 @@ class Lab:
         return capture(
             experiment.engine, experiment.model, experiment.feed, wanted.names,
             workspace=self.workspace, specs=specs, limits=self.budget.within(self.limits), tally=self.tally,
-            batch_bytes=self._batch_bytes, unseen=unseen,
+            batch_bytes=self._batch_bytes, unseen=unseen, untouched=lambda: self._sessions.open(experiment),
         )  # fmt: skip
 
     # -- what is asked most, in short ----------------------------------------------------------------------------------

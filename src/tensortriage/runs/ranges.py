@@ -11,11 +11,13 @@ adds up.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.metrics.blocks import BLOCK, inner_products
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.sums.sum_terms import Terms, adds_up, terms_of
@@ -213,53 +215,88 @@ def _row(
     constant: bool = False,
     terms: Terms | None = None,
 ) -> RangeRow:
-    magnitudes = np.abs(array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32, copy=False)).reshape(-1)
-    largest = float(magnitudes.max(initial=0.0))
-    if not math.isfinite(largest):  # an infinity fits every format
-        magnitudes = magnitudes[np.isfinite(magnitudes)]
-        largest = float(magnitudes.max(initial=0.0))
-    smallest = float(magnitudes.min(initial=math.inf))
-    if smallest == 0.0:
-        smallest = float(magnitudes[magnitudes > 0].min(initial=math.inf))
-    smallest = smallest if math.isfinite(smallest) else 0.0
-    root = math.sqrt(float(np.square(magnitudes).sum(dtype=np.float64))) if largest < _SQUARE_FITS else math.inf
+    wide = array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32, copy=False)
+    size = _extent(wide.ravel("K"))
+    magnitudes = functools.cache(lambda: _finite_magnitudes(wide))
     found: list[FormatMisfit] = []
     for precision in formats:
         if precision.dtype.is_float and precision.dtype.bits < 32:
-            found += _held(magnitudes, largest, smallest, root, precision, constant=constant)
-            found += [] if terms is None else _summed(terms, largest, precision)
+            found += _held(magnitudes, size, precision, constant=constant)
+            found += [] if terms is None else _summed(terms, size.largest, precision)
     bound, condition = (None, None) if terms is None else (terms.bound, terms.condition)
-    return RangeRow(name, node.name, node.op_type, constant, largest, smallest, bound, condition, tuple(found))
+    return RangeRow(name, node.name, node.op_type, constant, size.largest, size.smallest, bound, condition, tuple(found))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Extent:
+    """How large the numbers of a tensor are: of most no more is asked.
+
+    Attributes:
+        count: How many there are.
+        largest: Largest finite magnitude.
+        smallest: Smallest that is not zero; 0 when there is none.
+        root: At most the Euclidean norm of the finite ones; inf where squares may not fit.
+    """
+
+    count: int
+    largest: float
+    smallest: float
+    root: float
+
+
+def _extent(flat: np.ndarray) -> _Extent:
+    """Return how large float32 or float64 numbers along one axis are, block by block, which stay in the cache."""
+    largest, smallest, squares, scratch = 0.0, math.inf, 0.0, np.empty(min(BLOCK, flat.size), flat.dtype)
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        block = np.abs(block, out=scratch[: block.size])
+        most = float(block.max())
+        if not math.isfinite(most):  # an infinity fits every format
+            block = block[np.isfinite(block)]
+            most = float(block.max(initial=0.0))
+        least = float(block.min(initial=math.inf))
+        if least == 0.0 < most:
+            least = float(block[block > 0].min())
+        largest, smallest = max(largest, most), min(smallest, least or math.inf)
+        squares += float(inner_products(block, block)) if most < _SQUARE_FITS else math.inf
+    return _Extent(flat.size, largest, smallest if math.isfinite(smallest) else 0.0, math.sqrt(squares))
+
+
+def _finite_magnitudes(wide: np.ndarray) -> np.ndarray:
+    magnitudes = np.abs(wide).reshape(-1)
+    finite = np.isfinite(magnitudes)
+    return magnitudes if finite.all() else magnitudes[finite]
 
 
 def _held(
-    magnitudes: np.ndarray, largest: float, smallest: float, root: float, precision: Precision, *, constant: bool
+    magnitudes: Callable[[], np.ndarray], size: _Extent, precision: Precision, *, constant: bool
 ) -> Iterator[FormatMisfit]:
-    """Yield what a format cannot hold of some finite magnitudes, of which ``root`` is at most the Euclidean norm."""
+    """Yield what a format cannot hold of a tensor, whose finite magnitudes are given on request."""
     info, word, what = precision.dtype.finfo, precision.value, "weight-" if constant else ""
     top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
-    if largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
-        share = float((magnitudes > top).mean())
-        words = f"reaches {largest:.3g}, beyond {word}'s largest number {top:.6g}"
+    if size.largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
+        share = float((magnitudes() > top).mean())
+        words = f"reaches {size.largest:.3g}, beyond {word}'s largest number {top:.6g}"
         yield FormatMisfit(f"{what}beyond-range", word, True, share, words)
     # Below the normal numbers no rounding changes more than half the smallest of all numbers.
-    most = math.sqrt(magnitudes.size) * float(info.smallest_subnormal) / 2.0
-    if 0.0 < smallest < normal and most >= unit * root:
-        tiny = magnitudes[(magnitudes < normal) & (magnitudes > 0)].astype(np.float32)
+    most = math.sqrt(size.count) * float(info.smallest_subnormal) / 2.0
+    if 0.0 < size.smallest < normal and most >= unit * size.root:
+        held = magnitudes()
+        tiny = held[(held < normal) & (held > 0)].astype(np.float32)
         kept = tiny.astype(precision.dtype.numpy).astype(np.float64)
-        energy = float(np.square(magnitudes, dtype=np.float64).sum())
+        energy = float(np.square(held, dtype=np.float64).sum())
         loss = math.sqrt(float(np.square(tiny - kept).sum()) / energy) if energy else 0.0
         if loss > unit:  # normal numbers cost no more than half a step, whatever their size
-            share, lost = tiny.size / int(np.count_nonzero(magnitudes)), float((kept == 0).mean())
+            share, lost = tiny.size / int(np.count_nonzero(held)), float((kept == 0).mean())
             words = (
                 f"is below {word}'s normal numbers ({normal:.3g}) in {share:.0%} of its non-zero elements, which "
                 f"leaves an error of {loss:.1e} of the tensor"
             )
             gone = bool(lost == 1.0 and share == 1.0)
             yield FormatMisfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
-    if largest > 2.0 ** (int(info.nmant) + 1) and (whole := merged_integers(magnitudes, precision)):
+    if size.largest > 2.0 ** (int(info.nmant) + 1) and (whole := merged_integers(magnitudes(), precision)):
         words = (
-            f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
+            f"holds whole numbers up to {size.largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
             f"{whole.share:.0%} of these and makes different ones equal"
         )
         yield FormatMisfit("integers", word, True, whole.share, words)

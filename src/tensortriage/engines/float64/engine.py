@@ -36,6 +36,7 @@ from tensortriage.engines.float64.stored_numbers import StoredNumbers
 from tensortriage.engines.float64.typed_steps import ExactSteps, TypedSteps
 from tensortriage.engines.options import read_options
 from tensortriage.errors import BuildFailed, ModelError
+from tensortriage.model.io.lazy_weights import MappedTensor
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.folded_norms import with_folded_norms
@@ -282,6 +283,8 @@ class _Builder:
 
 def _fetch(name: str, tensor: Any, stored: StoredNumbers) -> Fetch:
     def weight() -> np.ndarray:
+        if isinstance(tensor, MappedTensor) and tensor.dtype == ir.DataType.FLOAT and tensor.nbytes:
+            return tensor.unaligned()  # no draw moves numbers in float32
         array = stored.constant(name, _strings(tensor.numpy()))
         return array if array.dtype == np.float32 else to_float64(array)
 

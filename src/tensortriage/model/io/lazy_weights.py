@@ -146,6 +146,15 @@ class MappedTensor(ir.LazyTensor):
         """Append the raw bytes to a file without holding them in memory."""
         self.file.copy_range(self.offset, self.nbytes, file)
 
+    def unaligned(self) -> np.ndarray:
+        """Return the numbers as they lie in the file, read-only; numpy reads them wherever that is, other code may not.
+
+        Weights inside of a model file lie at any byte: `numpy` copies them, of four three, which is not needed where
+        they are converted all the same. Types that are packed are refused.
+        """
+        data = np.frombuffer(self.file.map(), np.uint8, self.nbytes, self.offset)
+        return data.view(np.dtype(self.dtype.numpy()).newbyteorder("<")).reshape(self.shape.numpy())
+
     def _map(self) -> Any:
         if not self.nbytes:
             return ir.Tensor(np.empty(self.shape.numpy(), self.dtype.numpy()), dtype=self.dtype, shape=self.shape)

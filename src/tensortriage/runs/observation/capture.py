@@ -8,6 +8,7 @@ are yielded one at a time and not kept, so a consumer that compares or stores as
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Self
 
 import numpy as np
@@ -94,6 +95,7 @@ def capture(
     tally: Tally | None = None,
     batch_bytes: int | None = None,
     unseen: Callable[[Unseen], None] | None = None,
+    untouched: Callable[[], AbstractContextManager[Runner]] | None = None,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order.
 
@@ -110,6 +112,7 @@ def capture(
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
         unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
+        untouched: Opens what runs the model as it is, for its own outputs alone; without it, a session of their own.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
@@ -124,7 +127,9 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
-                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally)
+                ask = _marking(
+                    spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched
+                )
                 try:
                     marked = _marked(ask, model, rest, specs, unseen)
                 except EngineError as error:
@@ -142,13 +147,25 @@ def capture(
 
 
 def _marking(
-    spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+    spec: EngineSpec,
+    model: Model,
+    feed: Feed,
+    *,
+    workspace: Workspace,
+    limits: Limits | None,
+    tally: Tally,
+    untouched: Callable[[], AbstractContextManager[Runner]] | None,
 ) -> Ask:
     """Return what marks some values as outputs, runs once, and returns them."""
+    declared = [output.name for output in model.outputs]
+
+    def opened(values: Sequence[str]) -> AbstractContextManager[Runner]:
+        if untouched is not None and list(values) == declared:
+            return untouched()
+        return Runner(spec, select_outputs(model, values), workspace=workspace, limits=limits, tally=tally)
 
     def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:
-        marked = select_outputs(model, values)
-        with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
+        with opened(values) as runner:
             found = runner.run(feed)
         if lacking := [value for value in values if value not in found]:
             raise RunFailed(
