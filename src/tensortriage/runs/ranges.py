@@ -224,7 +224,8 @@ def _row(
             found += _held(magnitudes, size, precision, constant=constant)
             found += [] if terms is None else _summed(terms, size.largest, precision)
     bound, condition = (None, None) if terms is None else (terms.bound, terms.condition)
-    return RangeRow(name, node.name, node.op_type, constant, size.largest, size.smallest, bound, condition, tuple(found))
+    known = (name, node.name, node.op_type, constant, size.largest, size.smallest)
+    return RangeRow(*known, bound, condition, tuple(found))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

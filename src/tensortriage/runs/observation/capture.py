@@ -127,9 +127,7 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
-                ask = _marking(
-                    spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched
-                )
+                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched)
                 try:
                     marked = _marked(ask, model, rest, specs, unseen)
                 except EngineError as error:
