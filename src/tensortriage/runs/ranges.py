@@ -264,7 +264,7 @@ def _extent(flat: np.ndarray) -> _Extent:
 
 
 def _finite_magnitudes(wide: np.ndarray) -> np.ndarray:
-    magnitudes = np.abs(wide).reshape(-1)
+    magnitudes: np.ndarray = np.abs(wide).reshape(-1)
     finite = np.isfinite(magnitudes)
     return magnitudes if finite.all() else magnitudes[finite]
 
