@@ -137,6 +137,19 @@ def test_a_host_that_ends_leaves_nothing(host, then):
     assert vanished(pids, folders) == []
 
 
+def test_a_host_may_end_where_no_thread_can_be_started_any_more(host):
+    """Python 3.12.0 and 3.12.1 refuse them in what runs at exit."""
+    refuse = (
+        "import _thread, atexit\n"
+        "def refused(*words):\n    raise RuntimeError(\"can't create new thread at interpreter shutdown\")\n"
+        "atexit.register(setattr, _thread, 'start_new_thread', refused)"
+    )
+    process, pids, folders = host(ECHO, refuse)
+    _, err = process.communicate(timeout=20)
+    assert err == ""
+    assert vanished(pids, folders) == []
+
+
 def test_killing_the_supervisor_is_a_crash_and_leaves_nothing(host):
     then = f"""
     os.kill(worker.supervisor_pid, 9)

@@ -13,6 +13,7 @@ import importlib.resources
 import json
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
@@ -26,6 +27,8 @@ from tensortriage.errors import EngineMissing, StoreError, UsageError
 
 MAX_IDLE = 2
 KILL_SECONDS = 15.0
+REAP_SECONDS = 1.0
+"""How long a supervisor that has closed its end of the connection may take to end."""
 SAID_CHARACTERS = 200
 """How much of a wrong answer is quoted."""
 _PACKAGE = "tensortriage_worker"
@@ -165,7 +168,12 @@ class Worker:
         self.alive, self.closed = False, True
         if self.owner != os.getpid():
             return  # a forked child does not own its parent's workers
-        self._group.terminate(timeout=KILL_SECONDS)
+        for gateway in list(self._group):  # Group.terminate starts threads, which Python 3.12.0 and 3.12.1 refuse at exit
+            gateway.exit()
+            gateway.join(KILL_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                gateway._io.popen.wait(REAP_SECONDS)
+            gateway._io.kill()  # which does nothing to one that has ended
         self.transport.close()
         if not self.interpreter.startswith(REMOTE):
             for folder in self.folders:  # the supervisor has done this unless it was killed

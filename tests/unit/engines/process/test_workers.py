@@ -71,10 +71,19 @@ def connected(monkeypatch, tmp_path):
 
     def connect(*answers, greeting=made, hello=HELLO, interpreter="python", affinity="a"):
         channel, ended = Channel(answers, greeting, hello), []
-        gateway = types.SimpleNamespace(remote_exec=lambda source: channel)
-        group = types.SimpleNamespace(makegateway=lambda spec: gateway, terminate=lambda timeout: ended.append(timeout))
+        process = types.SimpleNamespace(wait=lambda timeout: 0)
+        gateway = types.SimpleNamespace(
+            remote_exec=lambda source: channel, exit=lambda: ended.append("exit"), join=lambda timeout: True,
+            _io=types.SimpleNamespace(popen=process, kill=lambda: None),
+        )  # fmt: skip
+
+        class Group(list):
+            def makegateway(self, spec):
+                self.append(gateway)
+                return gateway
+
         execnet = types.SimpleNamespace(
-            Group=lambda: group, TimeoutError=Silence, RemoteError=RemoteError, HostNotFound=RemoteError
+            Group=Group, TimeoutError=Silence, RemoteError=RemoteError, HostNotFound=RemoteError
         )
         monkeypatch.setitem(sys.modules, "execnet", execnet)
         worker = Worker(interpreter, affinity)
