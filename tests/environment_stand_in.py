@@ -1,5 +1,6 @@
 """A stand-in for Python that makes virtual environments of itself, with a pip that installs nothing."""
 
+import sys
 from pathlib import Path
 
 SCRIPT = r"""#!/bin/sh
@@ -10,18 +11,33 @@ case "$*" in
     mkdir -p "$folder/bin"
     touch "$folder/pyvenv.cfg"
     cp "$0" "$folder/bin/python" ;;
-  *"-m pip "*"==0.1 "*) printf '\377\033[31m no' >&2; exit 1 ;;
-  *"-m pip "*"==0 "*) echo "no such version" >&2; exit 1 ;;
+  *"-m pip "*"==9000.1 "*) printf '\377\033[31m no' >&2; exit 1 ;;
+  *"-m pip "*"==9000 "*) echo "no such version" >&2; exit 1 ;;
   *"-m pip "*"==9 "*) sleep 600 & echo $$ > {calls}.part; mv {calls}.part {calls}.pid; wait ;;
   *"-c "*) echo 2026.4.1 ;;
 esac
 """
-"""Version 0 is refused, 0.1 too in words that are none, and 9 never comes to an end."""
+"""Version 9000 is refused, 9000.1 too in words that are none, and 9 never comes to an end."""
 
 
-def stand_in_python(folder: Path) -> Path:
-    """Write it; what it is asked for goes to ``calls`` in the folder, and the process of a pip without end."""
-    path = folder / "stand-in-python"
-    path.write_text(SCRIPT.format(calls=folder / "calls"))
+WORKING = r"""  *"-m pip "*) [ ! -e {calls}.broken ] || touch "${{0%/*}}/broken" ;;
+  *) [ ! -e "${{0%/*}}/broken" ] || set -- -c "raise SystemExit('no engine here')"; exec {python} "$@" ;;
+esac
+"""
+"""Its environments have what this Python has, but for those that are made while there is a file ``calls.broken``."""
+
+
+def stand_in_python(folder: Path, *, working: bool = False) -> Path:
+    """Write it; what it is asked for goes to ``calls`` in the folder, and the process of a pip without end.
+
+    Args:
+        folder: Where.
+        working: Whether engines of this Python run in what it makes; else it answers as if it were OpenVINO 2026.4.1.
+    """
+    path, words = folder / "stand-in-python", {"calls": folder / "calls", "python": sys.executable}
+    text = SCRIPT.format(**words)
+    if working:
+        text = text[: text.rindex('  *"-c "*)')] + WORKING.format(**words)
+    path.write_text(text)
     path.chmod(0o755)
     return path

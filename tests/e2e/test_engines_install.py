@@ -21,7 +21,10 @@ PROGRAM = "import sys; {first}; from tensortriage.cli import main; main()"
 @pytest.fixture
 def start(tmp_path):
     """Return what starts a command in which a stand-in takes the place of venv and pip."""
-    first = f"sys.executable = {str(stand_in_python(tmp_path))!r}"
+    first = (
+        f"sys.executable = {str(stand_in_python(tmp_path))!r}; "
+        "from tensortriage.workflows.engines import environments; environments.try_out = lambda *words: None"
+    )
     for name in ("work", "tmp", "home"):
         (tmp_path / name).mkdir()
     env = {"TMPDIR": str(tmp_path / "tmp"), "HOME": str(tmp_path / "home"), "XDG_DATA_HOME": str(tmp_path / "data")}

@@ -137,14 +137,15 @@ def test_a_host_that_ends_leaves_nothing(host, then):
     assert vanished(pids, folders) == []
 
 
-def test_a_host_may_end_where_no_thread_can_be_started_any_more(host):
+@pytest.mark.parametrize("then", ["", "session.close()\n"], ids=["open", "idle"])
+def test_a_host_may_end_where_no_thread_can_be_started_any_more(host, then):
     """Python 3.12.0 and 3.12.1 refuse them in what runs at exit."""
     refuse = (
         "import _thread, atexit\n"
-        "def refused(*words):\n    raise RuntimeError(\"can't create new thread at interpreter shutdown\")\n"
+        'def refused(*words):\n    raise RuntimeError("can\'t create new thread at interpreter shutdown")\n'
         "atexit.register(setattr, _thread, 'start_new_thread', refused)"
     )
-    process, pids, folders = host(ECHO, refuse)
+    process, pids, folders = host(ECHO, then + refuse)
     _, err = process.communicate(timeout=20)
     assert err == ""
     assert vanished(pids, folders) == []

@@ -62,6 +62,22 @@ def place_of(error: BaseException) -> str:
     return " ({}:{})".format(os.path.basename(own[-1].filename), own[-1].lineno) if own else ""
 
 
+_MISTAKES = (AttributeError, TypeError, NameError, LookupError, AssertionError, ImportError)
+"""What Python raises of code that is wrong about what it calls; engines refuse in other words."""
+
+
+def own_fault(error: BaseException) -> bool:
+    """Say whether an adapter made a mistake: it called what a release of an engine does not have, or has otherwise.
+
+    Such an exception comes from a line of the host's packages; one that an engine raises comes from its own lines, or
+    is of another kind.
+    """
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    files = [f.filename for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
+    asked = os.path.join(here, "tensortriage_worker", "serve.py")  # by the host, whatever there is
+    return isinstance(error, _MISTAKES) and bool(files) and files[-1].startswith(here) and files[-1] != asked
+
+
 class AdapterSession(Protocol):
     """A compiled model.
 

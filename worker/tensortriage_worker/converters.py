@@ -27,6 +27,8 @@ class Library(NamedTuple):
         title: What messages call the package.
         slug: Slug of the error for one that cannot be imported.
         modules: Their whole names.
+        distribution: The package that tells the version; empty where every one will do.
+        oldest: The oldest version that the adapter knows.
         cure: What to do when it cannot be imported, where that is not making an environment.
     """
 
@@ -34,6 +36,8 @@ class Library(NamedTuple):
     title: str
     slug: str
     modules: Tuple[str, ...]
+    distribution: str = ""
+    oldest: str = ""
     cure: str = ""
 
 
@@ -41,13 +45,30 @@ def imported(library: Library) -> Tuple[Any, ...]:
     """Import the modules of a library.
 
     Raises:
-        AdapterError: When one cannot be imported, with the library's slug.
+        AdapterError: When one cannot be imported, with the library's slug, or is too old (``engine-too-old``).
     """
+    _check_age(library)
     try:
         return tuple(importlib.import_module(name) for name in library.modules)
     except ImportError as error:
         message = "{} cannot be imported: {}".format(library.title, one_line(error))
         raise missing(library.engine, message, slug=library.slug, cure=library.cure) from error
+
+
+def _check_age(library: Library) -> None:
+    import importlib.metadata as metadata
+
+    try:
+        version = metadata.version(library.distribution) if library.distribution else ""
+    except metadata.PackageNotFoundError:  # built by hand: it is what its user says
+        return
+    if version and _in_order(version) < _in_order(library.oldest):
+        message = "{} {} is older than what is known of it here, {}".format(library.title, version, library.oldest)
+        raise missing(library.engine, message, slug="engine-too-old", cure=library.cure)
+
+
+def _in_order(version: str) -> List[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def missing(engine: str, message: str, *, slug: str, cure: str = "") -> AdapterError:

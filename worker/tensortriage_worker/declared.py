@@ -6,7 +6,7 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Seq
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault
 from tensortriage_worker.converters import one_line
 from tensortriage_worker.exchange import Item
 
@@ -60,6 +60,8 @@ class SessionByPlace(DeclaredSession):
         try:
             found = self.call(self.fed(feed))
         except (RuntimeError, ValueError, TypeError) as error:
+            if own_fault(error):
+                raise
             raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
         if len(found) != len(self.outputs or ()):
             message = "{} results came, for {} outputs of the model".format(len(found), len(self.outputs or ()))

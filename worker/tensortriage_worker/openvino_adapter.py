@@ -26,7 +26,15 @@ from tensortriage_worker.encoding import pack, unpack
 from tensortriage_worker.exchange import Item
 
 RESULT_SUFFIX = "/sink_port_"
-_LIBRARY = Library("openvino", "openvino", slug="openvino-missing", modules=("openvino",), cure="pip install openvino")
+_LIBRARY = Library(
+    "openvino",
+    "openvino",
+    slug="openvino-missing",
+    modules=("openvino",),
+    distribution="openvino",
+    oldest="2024",
+    cure="pip install openvino",
+)
 _PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "dynamic": "dynamic"}
 _WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "dynamic": "dynamic"}
 _NEEDS = {"bf16": "BF16", "fp16": "FP16"}

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure, place_of
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -34,6 +34,8 @@ ADAPTERS = {
     "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
+OF_USERS = ("function", "script", "torch")
+"""Adapters that run code of users."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "cudaErrorMemoryAllocation")
@@ -60,6 +62,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._session = None  # type: Any
+        self._adapter = ""  # of the last build
         self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
 
     def hello(self) -> Dict[str, Any]:
@@ -77,13 +80,14 @@ class _Server:
         try:
             answer = getattr(self, "_" + request["op"])(request)
         except BaseException as error:  # scripts may raise anything, SystemExit included
-            answer = {"error": describe(error, during=request["op"])}
+            answer = {"error": describe(error, during=request["op"], adapter=request.get("adapter", self._adapter))}
         return dict(answer, seconds=time.perf_counter() - started)
 
     def _probe(self, request: Dict[str, Any]) -> Dict[str, Any]:
         return {"info": _adapter(request).probe(request["options"])}
 
     def _compile(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        self._adapter = request["adapter"]
         self._session = session = _adapter(request).compile(Path(request["model"]), request["options"])
         return {"inputs": session.inputs, "outputs": session.outputs, "info": session.info}
 
@@ -125,8 +129,13 @@ class _Server:
         return {"resident_bytes": resident_bytes(os.getpid())}
 
 
-def describe(error: BaseException, *, during: str) -> Dict[str, str]:
+def describe(error: BaseException, *, during: str, adapter: str = "script") -> Dict[str, str]:
     """Return kind, message, slug and cure of an exception, for the host.
+
+    Args:
+        error: The exception.
+        during: The operation.
+        adapter: Who did it; those that run code of users do not answer for it.
 
     Errors that carry a slug (this package's, and those of `tensortriage.errors` raised by a script that uses the
     library) keep their own words; others get their type, text and the place in the user's code.
@@ -138,6 +147,10 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
     slug = getattr(error, "slug", "")
     if slug and not memory:
         return {"kind": kind, "message": text, "slug": slug, "cure": str(getattr(error, "cure", ""))}
+    if not memory and adapter not in OF_USERS and own_fault(error):
+        file, line = traceback.extract_tb(error.__traceback__)[-1][:2]
+        message = "{}: {} ({}:{})".format(type(error).__name__, text, os.path.basename(file), line)
+        return {"kind": "adapter", "message": message, "slug": "", "cure": ""}
     if isinstance(error, SystemExit):
         message = "it called sys.exit({})".format(error.code)
     elif isinstance(error, AdapterError):

@@ -60,12 +60,15 @@ def resolved_engine(spec: EngineSpec) -> ResolvedEngine:
 def in_its_environment(spec: EngineSpec) -> EngineSpec:
     """Return the spec of an engine that this Python lacks with the worker that was installed for it, if there is one.
 
+    A provider that an engine loads (``ep=qnn``) has an environment of its own name.
+
     Raises:
         UsageError: When no engine is called so.
         EngineMissing: When its package is broken.
     """
     engine = resolve(spec).engine
-    if "worker" not in engine.options or "worker" in spec.options or engine.availability().usable:
+    provider = spec.options.get("ep", "") if "ep" in engine.options else ""
+    if "worker" not in engine.options or "worker" in spec.options or (engine.availability().usable and not provider):
         return spec
-    python = installed_python(spec.name)
+    python = installed_python(provider or spec.name)
     return spec.with_options({"worker": python, **spec.options}) if python else spec

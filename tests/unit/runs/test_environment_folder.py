@@ -2,8 +2,9 @@
 
 import pytest
 
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, TriageError
-from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.engine_specs import in_its_environment, usable
 from tensortriage.runs.environment_folder import NOTE, installed_python
 
 
@@ -36,3 +37,16 @@ def test_without_one_the_command_that_makes_it_is_told(tmp_path, monkeypatch):
     with pytest.raises(EngineMissing) as caught:
         usable("mnn")
     assert caught.value.cure == "triage engines install mnn"
+
+
+def test_a_provider_has_an_environment_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    spec = EngineSpec.parse("onnxruntime:ep=qnn")
+    assert in_its_environment(spec) == spec
+    python = tmp_path / "tensortriage" / "engines" / "qnn" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    (python.parents[1] / NOTE).touch()
+    assert in_its_environment(spec).options == {"ep": "qnn", "worker": str(python)}
+    plain = EngineSpec.parse("onnxruntime:optimization=none")  # this Python has it
+    assert in_its_environment(plain) == plain

@@ -125,6 +125,28 @@ def test_a_failure_is_an_answer(server):
     assert set(serve.ADAPTERS) >= {"onnxruntime", "script", "tensorrt"}
 
 
+@pytest.mark.parametrize(
+    ("adapter", "text", "kind"),
+    [
+        ("ncnn", "None.no_such_option", "adapter"),
+        ("ncnn", "int(no_such_word=1)", "adapter"),
+        ("ncnn", "{}['lost']", "adapter"),
+        ("ncnn", "import no_such_module", "adapter"),
+        ("ncnn", "raise RuntimeError('refused')", "build"),
+        ("ncnn", "json.loads('x')", "build"),
+        ("ncnn", "json.loads(None)", "build"),  # in the lines of another package
+        ("script", "None.no_such_option", "build"),
+    ],
+)
+def test_an_adapters_own_mistake_is_no_refusal(adapter, text, kind):
+    place = Path(serve.__file__).with_name("an_adapter.py")
+    with pytest.raises(Exception) as caught:
+        exec(compile(text, str(place), "exec"), {"json": json})
+    told = describe(caught.value, during="compile", adapter=adapter)
+    assert (told["kind"], told["slug"]) == (kind, "")
+    assert ("(an_adapter.py:1)" in told["message"]) is (kind == "adapter")
+
+
 class WithSlug(Exception):
     slug = "a-slug"
 

@@ -14,7 +14,9 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.capabilities import VariesBuilds
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.capabilities.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 
 FAILURES = {
@@ -39,8 +41,11 @@ MOST_NAMED = 5
 """Ops that a verdict takes from an engine's message at most; an engine that lists more names what it was given."""
 
 
-def failed(inv: Investigation, error: EngineError) -> Verdict:
-    """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits."""
+def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
+    """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits.
+
+    Of a refusal that names none, the node is looked for with which it begins.
+    """
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
         inv.lab.budget.check()  # what ended it may be the budget, not the time limit
@@ -50,10 +55,21 @@ def failed(inv: Investigation, error: EngineError) -> Verdict:
         Culprit(node.name, node.op_type, node.outputs[0], reason=f"{inv.question.target.name} names it in its message")
         for node in nodes_in(outcome.message, inv.model.graph)[:MOST_NAMED]
     ]
+    if not named and outcome.kind is OutcomeKind.BUILD_FAILED and (node := _refused(inv, outcome, feed)):
+        summary += f"; the refusal begins with {node.op_type} '{node.name}'"
+        reason = "the refusal begins with it: what comes before is built"
+        named = [Culprit(node.name, node.op_type, node.outputs[0], reason=reason)]
     commands = [inv.command("run", "--target", str(inv.question.target))]
     if kind is not VerdictKind.ENGINE_HANG:
         commands.insert(0, reduce_command(inv))
     return inv.verdict(kind, OBSERVED, summary, culprits=named, next=commands)
+
+
+def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
+    def value(name: str) -> np.ndarray:
+        return feed.tensors[name] if name in feed.tensors else inv.golden(feed)[name]
+
+    return Refused(inv.model, inv.question.target, outcome, inv.foreseen_specs(feed), value).node(inv.lab)
 
 
 def nodes_in(message: str, graph: Graph) -> list[Node]:

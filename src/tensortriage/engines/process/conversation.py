@@ -215,6 +215,14 @@ class Conversation:
             self._over = "it ran out of memory"
             self.worker.kill(self._over)
             return _out_of_memory(f"{self.title} ran out of memory while {_DOING[operation]}: {one_line(message)}")
+        if kind == "adapter":
+            return EngineMissing(
+                f"the adapter of {self.title} does not know what is installed for {self.worker.interpreter}: "
+                f"{one_line(message)}",
+                slug="adapter",
+                cure="install a release that it knows (triage engines install NAME), and report this: no model is at "
+                "fault",
+            )
         if _SLUG.fullmatch(slug):
             return _ERRORS.get(kind, RunFailed)(one_line(message), slug=slug, cure=one_line(cure) or NO_CURE)
         if kind == "build":

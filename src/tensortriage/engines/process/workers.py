@@ -85,6 +85,7 @@ class Worker:
         self.folders: tuple[str, ...] = ()
         self._timeout_error: type[Exception] = execnet.TimeoutError
         self._group = execnet.Group()
+        atexit.unregister(self._group._cleanup_atexit)  # `close` ends it; execnet would do it by threads, see there
         self.transport: Transport = SharedFolder(())
         try:
             gateway = self._group.makegateway(execnet_spec(interpreter))
@@ -168,12 +169,13 @@ class Worker:
         self.alive, self.closed = False, True
         if self.owner != os.getpid():
             return  # a forked child does not own its parent's workers
-        for gateway in list(self._group):  # Group.terminate starts threads, which Python 3.12.0 and 3.12.1 refuse at exit
+        for gateway in list(self._group):  # Group.terminate starts threads: Python 3.12.0 and .1 refuse them at exit
             gateway.exit()
             gateway.join(KILL_SECONDS)
+            pipes: Any = gateway._io
             with contextlib.suppress(subprocess.TimeoutExpired):
-                gateway._io.popen.wait(REAP_SECONDS)
-            gateway._io.kill()  # which does nothing to one that has ended
+                pipes.popen.wait(REAP_SECONDS)
+            pipes.kill()  # which does nothing to one that has ended
         self.transport.close()
         if not self.interpreter.startswith(REMOTE):
             for folder in self.folders:  # the supervisor has done this unless it was killed

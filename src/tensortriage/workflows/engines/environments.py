@@ -1,8 +1,8 @@
 """Environments for engines: a virtual environment per engine and version, made when asked for, and used as a worker.
 
 Engines pin each other's libraries, and two versions of one engine cannot be in one Python. So each lives in a virtual
-environment of its own under the user's data folder, and runs from there with ``worker=``. An environment counts once
-its note is written, which is last.
+environment of its own under the user's data folder, and runs from there with ``worker=``. It is made beside the one
+that may be there, and takes its place once its engine has converted and run a small network in it.
 """
 
 import dataclasses
@@ -12,14 +12,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tensortriage.engines.base import Availability
-from tensortriage.engines.capabilities import ChecksOptions
-from tensortriage.engines.registry import availabilities, resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import StoreError, TriageError, UsageError
+from tensortriage.engines.registry import availabilities
+from tensortriage.errors import EngineMissing, StoreError, TriageError, UsageError
 from tensortriage.runs.environment_folder import NOTE, data_folder
 from tensortriage.values.serial import dump, load
-from tensortriage.workflows.engines.recipes import RECIPES
-from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, call, clear, failed, locked, make
+from tensortriage.workflows.engines.pythons import interpreter, lacking, minors_with, needed, offered
+from tensortriage.workflows.engines.recipes import RECIPES, Ingredients
+from tensortriage.workflows.engines.trial import try_out
+from tensortriage.workflows.engines.virtual_environment import (
+    MARK,
+    PYTHON,
+    call,
+    check_ours,
+    clear,
+    failed,
+    locked,
+    make,
+    restore,
+    stand,
+)
 
 ENVIRONMENT_FORMAT = "tensortriage.environment/1"
 _VERSION = re.compile(r"\d[\w.+!-]*")
@@ -117,7 +128,7 @@ def _command(name: str, found: Availability, own: tuple[Environment, ...]) -> st
 def environments() -> tuple[Environment, ...]:
     """Return the environments that were made, by name."""
     found = []
-    for note in sorted(data_folder().glob(f"*/{NOTE}")):
+    for note in sorted(data_folder().glob(f"[!.]*/{NOTE}")):  # not those that are being made or replaced
         try:
             found.append(load(note, Environment))
         except StoreError:  # another version's, or damaged: it is made again when asked for
@@ -126,18 +137,39 @@ def environments() -> tuple[Environment, ...]:
 
 
 def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Environment:
-    """Make an environment for an engine, or return the one that is there.
+    """Make an environment in which an engine converts and runs a small network, or return the one that is there.
+
+    One that no longer works, or was made of other packages than are installed today, stays until the new one works.
 
     Args:
         word: ``NAME``, or ``NAME==VERSION`` for another version of the engine's package.
         say: Told what takes a while.
 
     Raises:
-        UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version
-            (``environment-version``), and where the environment cannot be (``environment-path``,
-            ``environment-foreign``, ``environment-busy``, ``home-missing``).
-        EngineMissing: When it cannot be made, or the engine does not start in it (``environment-failed``).
+        UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version or one
+            older than the adapter knows (``environment-version``), and where the environment cannot be
+            (``environment-path``, ``environment-foreign``, ``environment-busy``, ``home-missing``).
+        EngineMissing: When it cannot be made, or the engine does not work in it (``environment-failed``).
     """
+    engine, version, made_of = _asked(word)
+    name = f"{engine}-{version}" if version else engine
+    around = data_folder()
+    if "," in str(around):
+        raise UsageError(
+            f"{around} contains a comma, so that no engine spec can name a Python in it",
+            slug="environment-path",
+            cure="set XDG_DATA_HOME to another folder",
+        )
+    try:
+        with locked(around) as lock:
+            restore(around / name, NOTE)
+            return _known(name, made_of, say) or _make(engine, name, made_of, lock, say)
+    except OSError as error:
+        raise failed(f"{error.filename or around}: {error.strerror or error}") from error
+
+
+def _asked(word: str) -> tuple[str, str, Ingredients]:
+    """Return the engine, the version if one is named, and what that is made of."""
     engine, pinned, version = word.partition("==")
     if engine not in RECIPES:
         raise UsageError(
@@ -151,65 +183,86 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
             slug="environment-version",
             cure="write e.g. openvino==2024.0.0",
         )
-    name = f"{engine}-{version}" if version else engine
-    recipe = RECIPES[engine]
-    requirements, bare = recipe.of(version) if version else (recipe.requirements, recipe.bare)
-    around = data_folder()
-    if "," in str(around):
+    made_of = RECIPES[engine].of(version)
+    if made_of is None:
         raise UsageError(
-            f"{around} contains a comma, so that no engine spec can name a Python in it",
-            slug="environment-path",
-            cure="set XDG_DATA_HOME to another folder",
+            f"releases of {RECIPES[engine].distribution} before {RECIPES[engine].oldest} are older than what is known "
+            f"of '{engine}' here",
+            slug="environment-version",
+            cure=f"triage engines install {engine}=={RECIPES[engine].oldest}, or a newer one",
         )
-    try:
-        with locked(around) as lock:
-            return _known(name) or _make(engine, name, requirements, bare, lock, say)
-    except OSError as error:
-        raise failed(f"{error.filename or around}: {error.strerror or error}") from error
+    return engine, version, made_of
 
 
-def _known(name: str) -> Environment | None:
-    """Return the environment of that name, if it is there and has its Python."""
+def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Environment | None:
+    """Return the environment of that name, if it is there, made of the same packages, and its engine works."""
+    place = data_folder() / name
     for known in environments():
-        if known.name == name and Path(known.python) == data_folder() / name / PYTHON and Path(known.python).exists():
-            (data_folder() / name / MARK).unlink(missing_ok=True)
+        if known.name == name and Path(known.python) == place / PYTHON and Path(known.python).exists():
+            (place / MARK).unlink(missing_ok=True)
+            if known.requirements != (*made_of.requirements, *made_of.bare):
+                say(f"{place} is of other packages, and stays until the new one works")
+                return None
+            try:
+                try_out(RECIPES[known.engine].engine, known.target, known.python)
+            except TriageError as error:
+                say(f"{place} does not work any more, and stays until the new one does: {error.message}")
+                return None
             return known
     return None
 
 
-def _make(
-    engine: str,
-    name: str,
-    requirements: tuple[str, ...],
-    bare: tuple[str, ...],
-    lock: int,
-    say: Callable[[str], None],
-) -> Environment:
+def _make(engine: str, name: str, made_of: Ingredients, lock: int, say: Callable[[str], None]) -> Environment:
     folder = data_folder() / name
-    clear(folder, NOTE)
+    part = data_folder() / f".new-{name}"
+    check_ours(folder, NOTE)
     try:
-        recipe = RECIPES[engine]
-        python = make(folder, requirements, lock, say, oldest=recipe.python, bare=bare)
-        made = Environment(engine, name, str(python), (*requirements, *bare))
-        made = dataclasses.replace(made, version=_started(made))
-        dump(made, folder / NOTE)
-        (folder / MARK).unlink()
+        python = _installed(engine, part, made_of, lock, say)
+        version = _tried(engine, python, made_of, say)
+        made = Environment(engine, name, str(folder / PYTHON), (*made_of.requirements, *made_of.bare), version)
+        dump(made, part / NOTE)
+        stand(part, folder, NOTE)
     except BaseException:
-        if not (folder / NOTE).exists():
-            clear(folder, NOTE)
+        clear(part, NOTE)
         raise
     return made
 
 
-def _started(made: Environment) -> str:
-    """Return the version of the engine's package there; for engines that need no model, the engine was started too."""
-    if made.engine != "torch":
-        spec = EngineSpec.parse(made.target)
-        engine = resolve(spec).engine
-        if isinstance(engine, ChecksOptions):
-            try:
-                engine.check(spec.options)
-            except TriageError as error:
-                raise failed(f"{made.engine} does not start in it: {error.message}") from error
-    code = f"import importlib.metadata as m; print(m.version({RECIPES[made.engine].package!r}))"
-    return call([made.python, "-I", "-c", code], "the new Python").strip()
+def _tried(engine: str, python: Path, made_of: Ingredients, say: Callable[[str], None]) -> str:
+    """Run a small network in a new environment; return the version of the engine's package there."""
+    recipe = RECIPES[engine]
+    say(f"running a small network on {engine}")
+    try:
+        code = f"import importlib.metadata as m; print(m.version({recipe.distribution!r}))"
+        version = call([str(python), "-I", "-c", code], "the new Python").strip()
+        try_out(recipe.engine, recipe.target(str(python)), str(python))
+    except TriageError as error:
+        cure = "" if made_of == recipe.of() else f"triage engines install {engine}, which is {recipe.version}"
+        raise failed(f"{engine} does not work in it: {error.message}", cure=cure) from error
+    return version
+
+
+def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Callable[[str], None]) -> Path:
+    """Make a new environment with a Python that its packages have wheels for; return its interpreter."""
+    what = made_of.bare[0] if RECIPES[engine].alone else made_of.requirements[0]
+    base = interpreter(made_of.pythons)
+    if not base:
+        raise needed(what, made_of.pythons)
+    try:
+        clear(part, NOTE)
+        return make(part, base, made_of.requirements, lock, say, made_of.bare)
+    except EngineMissing as error:
+        package, version = lacking(error.message)
+        if not package:
+            raise
+        say(f"{package} {version} is not for this Python: asking for which it is")
+        instead = offered(base, package, version) if package == RECIPES[engine].distribution else ""
+        cure = f"triage engines install {engine}=={instead}" if instead else ""
+        minors = minors_with(base, package, version)
+        if not minors:
+            raise failed(f"there is no {package} {version} for any Python here", cure=cure) from error
+        base = interpreter(made_of.pythons, minors)
+        if not base:
+            raise needed(f"{package} {version}", made_of.pythons, minors, cure=cure) from error
+    clear(part, NOTE)
+    return make(part, base, made_of.requirements, lock, say, made_of.bare)

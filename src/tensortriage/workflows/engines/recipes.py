@@ -1,41 +1,112 @@
-"""What is installed for an engine: packages pinned to versions that were seen to work together."""
+"""What is installed for an engine: packages pinned to versions that were seen to work together, release by release.
+
+A release is installed with what its row of the recipe names; rows are those that ``bench/installs.py`` has tried.
+"""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 
+Pythons = tuple[tuple[int, int], tuple[int, int]]
+"""The oldest and the newest Python that packages take."""
+_ANY: Pythons = ((3, 8), (3, 99))
+_OURS: Pythons = ((3, 11), (3, 99))
 _WORKER = ("numpy==2.4.6", "ml_dtypes==0.6.0")
 _EXPORT = ("onnx==1.23.2", "onnxscript==0.7.2")
+_ONNX2TF = (
+    "onnx==1.20.1", "onnxruntime==1.26.0", "opencv-python==4.13.0.92", "onnxsim==0.6.5", "onnxoptimizer==0.4.2",
+    "onnxscript==0.6.2", "sne4onnx==2.0.1", "sng4onnx==2.0.1", "psutil==5.9.5", "protobuf==7.35.1", "h5py==3.14.0",
+    "setuptools==81.0.0", "flatbuffers==25.12.19", "tqdm==4.67.1", "numpy==2.2.6", "ml_dtypes==0.5.4",
+)  # fmt: skip
+"""What onnx2tf 2.6.9 requires beside LiteRT 2.1.2 and pytest."""
+_RKNN = (
+    "numpy==1.26.4", "onnx==1.18.0", "onnxruntime==1.26.0", "protobuf==4.25.4", "psutil==7.2.2", "ruamel.yaml==0.19.1",
+    "scipy==1.17.1", "tqdm==4.70.1", "opencv-python-headless==4.11.0.86", "fast-histogram==0.14", "ml_dtypes==0.5.4",
+    "setuptools==80.9.0",
+)  # fmt: skip
+"""The toolkit imports pkg_resources, which no newer setuptools has and no virtual environment of Python 3.12 on."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Release:
+    """What releases of a package from one on are installed with; ``{version}`` stands for theirs.
+
+    Attributes:
+        since: The oldest of them.
+        beside: What is installed beside the package.
+        bare: What is installed without its dependencies.
+        pythons: Which Pythons all that takes.
+    """
+
+    since: str
+    beside: tuple[str, ...] = ("numpy", "ml_dtypes")
+    bare: tuple[str, ...] = ()
+    pythons: Pythons = _ANY
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What one environment is made of.
+
+    Attributes:
+        requirements: What is installed.
+        bare: What is installed besides, without its dependencies.
+        pythons: Which Pythons all that takes.
+    """
+
+    requirements: tuple[str, ...]
+    bare: tuple[str, ...]
+    pythons: Pythons
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an environment is made.
+    """How environments are made.
 
     Attributes:
-        engine: The engine that uses it.
-        package: The package whose version is that of the environment.
-        requirements: All that is installed, pinned, that package first.
-        unpinned: What another version of the package is installed with.
+        engine: The engine that uses them.
+        package: The package whose version is that of the environment; what a package has optional stands behind it.
+        version: The one that is installed unless another is asked for.
+        pinned: What that is installed with, each at the version it was seen to work with.
+        releases: What others are installed with, the newest first; what is older than all is not offered.
+        pythons: Which Pythons the pinned packages take.
         options: Options that an engine spec needs beside ``worker``, as written.
-        python: The oldest Python that the pinned packages take.
-        bare: What is installed without its dependencies: pnnx and rknn-toolkit2 want PyTorch, which they do not need
-            for ONNX files.
+        alone: Whether the package is installed without its dependencies: pnnx and rknn-toolkit2 want PyTorch, which
+            they do not need for ONNX files.
     """
 
     engine: str
     package: str
-    requirements: tuple[str, ...]
-    unpinned: tuple[str, ...] = ("numpy", "ml_dtypes")
+    version: str
+    pinned: tuple[str, ...]
+    releases: tuple[Release, ...]
+    pythons: Pythons = _OURS
     options: str = ""
-    python: tuple[int, int] = (3, 11)
-    bare: tuple[str, ...] = ()
+    alone: bool = False
 
-    def of(self, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return what is installed for another version of the package, and what of that without its dependencies."""
-        package = f"{self.package}=={version}"
-        if any(requirement.startswith(f"{self.package}==") for requirement in self.bare):
-            return self.requirements, (package,)
-        return (package, *self.unpinned), self.bare
+    @property
+    def distribution(self) -> str:
+        """The name of the package, without what is optional."""
+        return self.package.partition("[")[0]
+
+    @property
+    def oldest(self) -> str:
+        """The oldest release that is offered."""
+        return self.releases[-1].since
+
+    def of(self, version: str = "") -> Ingredients | None:
+        """Return what a version of the package, or the default one, is installed with; None for one too old."""
+        asked = version or self.version
+        release = next((each for each in self.releases if in_order(each.since) <= in_order(asked)), None)
+        if release is None:
+            return None
+        package = f"{self.package}=={asked}"
+        beside = tuple(each.format(version=asked) for each in release.beside) if version else self.pinned
+        bare = tuple(each.format(version=asked) for each in release.bare)
+        pythons = release.pythons if version else self.pythons
+        return Ingredients(beside, (package, *bare), pythons) if self.alone else Ingredients(
+            (package, *beside), bare, pythons
+        )  # fmt: skip
 
     def target(self, python: str) -> str:
         """Return what to write as a target; torch wants its network in front."""
@@ -43,66 +114,91 @@ class Recipe:
         return f"{self.engine}:{options}worker={python}"
 
 
+def in_order(version: str) -> tuple[int, ...]:
+    """Return what versions are ordered by: their numbers."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
 RECIPES: Mapping[str, Recipe] = {
     "iree": Recipe(
         "iree",
-        "iree-base-compiler",
-        ("iree-base-compiler[onnx]==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", *_WORKER),
-        unpinned=("iree-base-runtime", "onnx", "numpy", "ml_dtypes"),
+        "iree-base-compiler[onnx]",
+        "3.13.0",
+        ("iree-base-runtime==3.13.0", "onnx==1.23.2", *_WORKER),
+        (
+            Release("3.8", ("iree-base-runtime=={version}", "onnx", "numpy", "ml_dtypes")),
+            Release("3.7.1", ("iree-base-runtime==3.7.0", "onnx", "numpy", "ml_dtypes")),  # there is no other
+            Release("3.3", ("iree-base-runtime=={version}", "onnx", "numpy", "ml_dtypes")),
+        ),
     ),
     "litert": Recipe(
         "litert",
         "ai-edge-litert",
-        ("ai-edge-litert==2.1.2", "onnx2tf==2.6.9", "numpy==2.2.6", "ml_dtypes==0.5.4"),
-        unpinned=("onnx2tf", "numpy", "ml_dtypes"),
-        python=(3, 12),
+        "2.1.2",
+        _ONNX2TF,
+        (Release("1.4", _ONNX2TF, bare=("onnx2tf==2.6.9",), pythons=((3, 12), (3, 13))),),
+        pythons=((3, 12), (3, 13)),
     ),
-    "mnn": Recipe("mnn", "MNN", ("MNN==3.6.1", *_WORKER)),
-    "ncnn": Recipe("ncnn", "ncnn", ("ncnn==1.0.20261020", *_WORKER), bare=("pnnx==20261020",)),
+    "mnn": Recipe("mnn", "MNN", "3.6.1", _WORKER, (Release("3.0"),)),
+    "ncnn": Recipe(
+        "ncnn",
+        "ncnn",
+        "1.0.20261020",
+        _WORKER,
+        (
+            Release("1.0.20261020", bare=("pnnx==20261020",)),
+            Release("1.0.20260526", bare=("pnnx==20260526",)),
+            Release("1.0.20260114", bare=("pnnx==20260112",)),
+            Release("1.0.20250916", bare=("pnnx==20250912",)),
+            Release("1.0.20250503", bare=("pnnx==20250430",)),
+        ),
+    ),
     "nv_tensorrt_rtx": Recipe(
         "onnxruntime",
         "onnxruntime-ep-nv-tensorrt-rtx-cu13",
-        ("onnxruntime-ep-nv-tensorrt-rtx-cu13==0.5.0", "onnxruntime==1.32.0", *_WORKER),
-        unpinned=("onnxruntime", "numpy", "ml_dtypes"),
+        "0.5.0",
+        ("onnxruntime==1.32.0", *_WORKER),
+        (Release("0.1", ("onnxruntime", "numpy", "ml_dtypes")),),
         options="ep=nv_tensorrt_rtx",
     ),
-    "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
-    "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
+    "onnxruntime": Recipe(
+        "onnxruntime",
+        "onnxruntime",
+        "1.32.0",
+        _WORKER,
+        (Release("1.19"), Release("1.17", ("numpy<2", "ml_dtypes"))),  # which were compiled for numpy 1
+    ),
+    "openvino": Recipe("openvino", "openvino", "2026.4.1", _WORKER, (Release("2024"),)),
     "qnn": Recipe(
         "onnxruntime",
         "onnxruntime-qnn",
-        ("onnxruntime-qnn==2.7.0", "onnxruntime==1.32.0", *_WORKER),
+        "2.7.0",
+        ("onnxruntime==1.32.0", *_WORKER),
+        (Release("2.3", ("onnxruntime==1.32.0", "numpy", "ml_dtypes")),),
         options="ep=qnn",
     ),
     "rknn": Recipe(
         "rknn",
         "rknn-toolkit2",
-        (
-            "numpy==1.26.4",
-            "onnx==1.18.0",
-            "onnxruntime==1.26.0",
-            "protobuf==4.25.4",
-            "psutil==7.2.2",
-            "ruamel.yaml==0.19.1",
-            "scipy==1.17.1",
-            "tqdm==4.70.1",
-            "opencv-python-headless==4.11.0.86",
-            "fast-histogram==0.14",
-            "ml_dtypes==0.5.4",
-        ),
-        bare=("rknn-toolkit2==2.5.0",),
+        "2.5.0",
+        _RKNN,
+        (Release("2.3", _RKNN, pythons=((3, 11), (3, 12))),),
+        pythons=((3, 11), (3, 12)),
+        alone=True,
     ),
     "tvm": Recipe(
         "tvm",
         "apache-tvm",
-        ("apache-tvm==0.27.0.post1", "onnx==1.23.2", *_WORKER),
-        unpinned=("onnx", "numpy", "ml_dtypes"),
+        "0.27.0.post1",
+        ("onnx==1.23.2", *_WORKER),
+        (Release("0.25", ("onnx", "numpy", "ml_dtypes")),),
     ),
     "torch": Recipe(
         "torch",
         "torch",
-        ("torch==2.13.0", *_EXPORT, *_WORKER),
-        unpinned=("onnx", "onnxscript", "numpy", "ml_dtypes"),
+        "2.13.0",
+        (*_EXPORT, *_WORKER),
+        (Release("2.6", ("onnx", "onnxscript", "numpy", "ml_dtypes")),),
         options="...",
     ),
 }

@@ -21,8 +21,6 @@ MARK = "tensortriage-environment.part"
 """Lies in a folder of ours until it is complete."""
 PYTHON = "bin/python"
 """The interpreter in an environment."""
-NEWER_PYTHONS = 3
-"""How many minor versions from the oldest one on are looked for."""
 SAID_LINES = 3
 """How many of pip's last lines an error quotes."""
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
@@ -69,6 +67,26 @@ def clear(folder: Path, note: str) -> None:
     Raises:
         UsageError: When something else is there (``environment-foreign``).
     """
+    check_ours(folder, note)
+    if folder.exists():
+        (folder / MARK).touch()
+        for inside in list(folder.iterdir()):
+            if inside.name == MARK:
+                continue
+            if inside.is_dir() and not inside.is_symlink():
+                shutil.rmtree(inside)
+            else:
+                inside.unlink()
+        (folder / MARK).unlink()
+        folder.rmdir()
+
+
+def check_ours(folder: Path, note: str) -> None:
+    """See that a folder is an environment or what is left of one, empty, or not there at all.
+
+    Raises:
+        UsageError: When something else is there (``environment-foreign``).
+    """
     if folder.is_symlink() or folder.exists():
         ours = folder.is_dir() and not folder.is_symlink()
         names = {entry.name for entry in folder.iterdir()} if ours else set()
@@ -78,69 +96,78 @@ def clear(folder: Path, note: str) -> None:
                 slug="environment-foreign",
                 cure="move it away, or set XDG_DATA_HOME",
             )
-        (folder / MARK).touch()
-        for name in names - {MARK}:
-            inside = folder / name
-            if inside.is_dir() and not inside.is_symlink():
-                shutil.rmtree(inside)
-            else:
-                inside.unlink()
-        (folder / MARK).unlink()
-        folder.rmdir()
 
 
 def make(
     folder: Path,
+    base: str,
     requirements: Sequence[str],
     lock: int,
     say: Callable[[str], None],
-    *,
-    oldest: tuple[int, int] = (3, 11),
     bare: Sequence[str] = (),
 ) -> Path:
     """Make an environment, and return its interpreter.
 
     Args:
         folder: Where; there is nothing yet.
-        requirements: What is installed.
+        base: The Python that it is made with.
+        requirements: What is installed; wheels only, since what is built here depends on what else is installed here.
         lock: Handle that pip holds too.
         say: Told what takes a while.
-        oldest: The oldest Python that the requirements take.
         bare: What is installed besides, without its dependencies.
 
     Raises:
-        EngineMissing: When venv or pip fails, or there is no such Python (``environment-failed``).
+        EngineMissing: When venv or pip fails (``environment-failed``).
         OSError: When the folder cannot be written.
     """
-    base = interpreter(oldest)
     folder.mkdir()
     (folder / MARK).touch()
     say(f"making {folder}")
     call([base, "-I", "-m", "venv", str(folder)], "a virtual environment", lock)
     python = folder / PYTHON
-    say(f"installing {' '.join(requirements)}")
-    pip = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-    call([*pip, *requirements], "pip", lock)
-    if bare:
-        say(f"installing {' '.join(bare)} without what they depend on")
-        call([*pip, "--no-deps", *bare], "pip", lock)
+    pip = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--only-binary=:all:"]
+    for names, words in ((requirements, []), (bare, ["--no-deps"])):
+        if names:
+            say(f"installing {' '.join(names)}{' without what they depend on' if words else ''}")
+            call([*pip, *words, *names], "pip", lock)
     return python
 
 
-def interpreter(oldest: tuple[int, int]) -> str:
-    """Return a Python that is new enough: this one, or one on the PATH that starts.
+def stand(made: Path, folder: Path, note: str) -> None:
+    """Put an environment that works in the place of the one that may be there.
+
+    Programs of an environment begin with the path of its interpreter, so they are told the new one.
+
+    Args:
+        made: Where it was made, beside that place.
+        folder: The place.
+        note: Name of the file that a complete one has.
 
     Raises:
-        EngineMissing: When there is none (``environment-failed``).
+        UsageError: When something else is there (``environment-foreign``).
     """
-    if sys.version_info[:2] >= oldest:
-        return sys.executable
-    for minor in range(oldest[1], oldest[1] + NEWER_PYTHONS):
-        found = shutil.which(f"python{oldest[0]}.{minor}")
-        if found and subprocess.run([found, "-I", "-c", ""], capture_output=True, check=False).returncode == 0:
-            return found
-    wanted = ".".join(map(str, oldest))
-    raise failed(f"it needs Python {wanted} or newer, and no python{wanted} on the PATH starts")
+    for program in (made / PYTHON).parent.iterdir():
+        if program.is_file() and not program.is_symlink() and str(made).encode() in (text := program.read_bytes()):
+            program.write_bytes(text.replace(str(made).encode(), str(folder).encode()))
+    old = aside(folder)
+    clear(old, note)
+    if folder.exists():
+        folder.rename(old)
+    made.rename(folder)
+    (folder / MARK).unlink()
+    clear(old, note)
+
+
+def restore(folder: Path, note: str) -> None:
+    """Put an environment back whose successor never came into its place, because the command was killed between."""
+    old = aside(folder)
+    if (old / note).is_file() and not folder.exists():
+        old.rename(folder)
+
+
+def aside(folder: Path) -> Path:
+    """Return where an environment is kept while its successor takes its place."""
+    return folder.with_name(f".old-{folder.name}")
 
 
 def call(words: Sequence[str], what: str, *handles: int) -> str:
@@ -179,10 +206,11 @@ def _end_with_parent() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def failed(reason: str) -> EngineMissing:
+def failed(reason: str, *, cure: str = "") -> EngineMissing:
     """Return the error of an environment that cannot be made."""
     return EngineMissing(
         f"the environment cannot be made: {reason}",
         slug="environment-failed",
-        cure="read what pip printed; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
+        cure=cure
+        or "read what pip printed; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
     )

@@ -21,7 +21,9 @@ from tensortriage_worker.converters import Library, content_of, convert, importe
 from tensortriage_worker.declared import SessionByPlace, check_types, check_whole
 from tensortriage_worker.exchange import Item
 
-_LIBRARY = Library("iree", "IREE", slug="iree-missing", modules=("iree.runtime",))
+_LIBRARY = Library(
+    "iree", "IREE", slug="iree-missing", modules=("iree.runtime",), distribution="iree-base-compiler", oldest="3.3"
+)
 _BACKEND = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 _SAID_LINES = 3
 _PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
@@ -34,7 +36,11 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
     for program in ("iree-import-onnx", "iree-compile"):
         _program(program)
-    return {key: metadata.version("iree-base-" + key) for key in ("runtime", "compiler")}
+    found = {key: metadata.version("iree-base-" + key) for key in ("runtime", "compiler")}
+    if found["runtime"].split(".")[:2] != found["compiler"].split(".")[:2]:
+        message = "IREE's compiler {compiler} and runtime {runtime} are of two releases".format(**found)
+        raise missing("iree", message, slug="iree-missing")
+    return found
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":

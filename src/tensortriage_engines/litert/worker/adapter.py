@@ -35,7 +35,14 @@ _CHANNELS_LAST = frozenset({
 })  # fmt: skip
 _LAYOUTS = frozenset({"TRANSPOSE", "RESHAPE", "FULLY_CONNECTED", "BATCH_MATMUL", "GATHER", "CONCATENATION", "PACK"})
 """Operators behind which channels are where the converter put them on purpose."""
-_LIBRARY = Library("litert", "LiteRT", slug="litert-missing", modules=("ai_edge_litert.interpreter",))
+_LIBRARY = Library(
+    "litert",
+    "LiteRT",
+    slug="litert-missing",
+    modules=("ai_edge_litert.interpreter",),
+    distribution="ai-edge-litert",
+    oldest="1.4",
+)
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:

@@ -19,12 +19,15 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.converters import Library, content_of, convert, imported, one_line
 from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
+from tensortriage_worker.heard import hearing
 
 _CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
 _SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
 _SAID_LINES = 6
-_LIBRARY = Library("mnn", "MNN", slug="mnn-missing", modules=("MNN", "MNN.expr", "MNN.nn"))
+_LIBRARY = Library(
+    "mnn", "MNN", slug="mnn-missing", modules=("MNN", "MNN.expr", "MNN.nn"), distribution="MNN", oldest="3.0"
+)
 _WHOLE = frozenset({"int64", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool"})
 _REAL = frozenset({"float64", "float16"})
 
@@ -115,12 +118,16 @@ class MnnSession(DeclaredSession):
         return self._loaded(wanted)
 
     def _loaded(self, outputs: List[str]) -> Any:
-        try:
-            module = self._nn.load_module_from_file(self._path, self._fed, outputs, runtime_manager=self._manager)
-        except Exception as error:
-            raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the file: {}".format(error)) from error
+        reason = ""
+        with hearing() as printed:
+            try:
+                module = self._nn.load_module_from_file(self._path, self._fed, outputs, runtime_manager=self._manager)
+            except Exception as error:
+                module, reason = None, one_line(error)
         if module is None:
-            raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted file")
+            words = [*_said(printed), reason] if reason else _said(printed)
+            message = "the runtime refuses the converted file: {}".format(" | ".join(words) or "it says no reason")
+            raise AdapterError(AdapterFailure.BUILD, message)
         return module
 
     def _results(self, module: Any, feed: Mapping[str, Item]) -> Iterator[np.ndarray]:
@@ -133,12 +140,14 @@ class MnnSession(DeclaredSession):
                 array = array.astype(np.float32)
             kind = self._expr.int if array.dtype.kind in "iu" else self._expr.float
             constants.append(self._expr.const(array, list(array.shape), self._expr.NCHW, kind))
-        try:
-            found = module.forward(constants)
-        except Exception as error:
-            raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
+        with hearing() as printed:
+            try:
+                found = module.forward(constants)
+            except Exception as error:
+                raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
         if not found:
-            raise AdapterError(AdapterFailure.RUN, "MNN gave no result")
+            message = "MNN gave no result: {}".format(" | ".join(_said(printed)) or "it says no reason")
+            raise AdapterError(AdapterFailure.RUN, message)
         for variable in found if isinstance(found, (list, tuple)) else [found]:
             if str(variable.data_format).endswith("NC4HW4"):
                 variable = self._expr.convert(variable, self._expr.NCHW)

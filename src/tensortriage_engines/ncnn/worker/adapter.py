@@ -1,8 +1,9 @@
 """ncnn: pnnx converts the model as part of the build, for the shapes that are fed, and ncnn runs what it made.
 
-Seen with ncnn 1.0.20261020 and pnnx 20261020: the names of values are lost, inputs are in0, in1, ... and outputs out0,
-out1, ...; arrays have four axes at most and, beside them, a batch; numbers are float32, whole numbers are indices of
-embeddings alone. Which axis is the batch, or was left out, stands in the script that pnnx writes for its user.
+Seen with ncnn 1.0.20250503 to 1.0.20261020 and pnnx of the same days: the names of values are lost, inputs are in0,
+in1, ... and outputs out0, out1, ...; arrays have four axes at most and, beside them, a batch, which is 1 before
+1.0.20261020; numbers are float32, whole numbers are indices of embeddings alone. Which axis is the batch, or was left
+out, stands in the script that pnnx writes for its user.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.converters import Library, content_of, convert, imported, missing, telling
 from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
+from tensortriage_worker.heard import hearing
 
-_LIBRARY = Library("ncnn", "ncnn", slug="ncnn-missing", modules=("ncnn",))
+_LIBRARY = Library("ncnn", "ncnn", slug="ncnn-missing", modules=("ncnn",), distribution="ncnn", oldest="1.0.20250503")
 _INPUT = re.compile(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+(?:\.squeeze\((\d+)\))?\.numpy\(\)(?:, batch_index=(\d+))?\)')
-_OUTPUT = re.compile(r"from_numpy\((\w+)\.numpy\((?:batch_index=(\d+))?\)\)(?:\.unsqueeze\((\d+)\))?")
+_OUTPUT = re.compile(
+    r"from_numpy\((?:np\.array\((?=\w+\)))?(\w+)(?:\.numpy\((?:batch_index=(\d+))?)?\)\)(?:\.unsqueeze\((\d+)\))?"
+)
 _TYPES = {
     "float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
     "uint8": "u8", "bool": "bool",
@@ -33,8 +37,6 @@ _BF16 = ("use_bf16_packed", "use_bf16_storage")
 _WINOGRAD = ("use_winograd_convolution", "use_sgemm_convolution")
 _ERRORS = ("error", "not supported", "unsupported", "failed", "ignore", "fallback", "not implemented")
 _SAID_LINES = 4
-_NO_BATCH = 233
-"""What ncnn calls an array without a batch (its own default)."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -124,7 +126,8 @@ class LoadedNetwork(DeclaredSession):
         options.num_threads = int(self._options.get("threads", "1"))
         for names, switched in ((_FP16, precision == "fp16"), (_BF16, precision == "bf16")):
             for name in names:
-                setattr(options, name, switched)
+                if hasattr(options, name):  # 1.0.20250503 has no use_bf16_packed
+                    setattr(options, name, switched)
         if self._options["kernels"] == "plain":
             for name in _WINOGRAD:
                 setattr(options, name, False)
@@ -132,8 +135,14 @@ class LoadedNetwork(DeclaredSession):
             param, weights = Path(folder) / "m.param", Path(folder) / "m.bin"
             param.write_text(self._param, encoding="utf-8")
             weights.write_bytes(self._weights)
-            if network.load_param(str(param)) or network.load_model(str(weights)):
-                raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted network")
+            with hearing() as printed:
+                refused = network.load_param(str(param)) or network.load_model(str(weights))
+            if refused:
+                said = _said(printed)
+                message = "the runtime refuses the converted network: {}".format(
+                    " | ".join(said) or "it says no reason"
+                )
+                raise AdapterError(AdapterFailure.BUILD, message)
         return network
 
     def _started(self, network: Any, feed: Mapping[str, Item]) -> Any:
@@ -146,8 +155,8 @@ class LoadedNetwork(DeclaredSession):
             array = np.ascontiguousarray(array, np.int32 if array.dtype.kind in "iub" else np.float32)
             if row["axis"] is not None:
                 array = array.squeeze(row["axis"])
-            batch = _NO_BATCH if row["batch"] is None else row["batch"]
-            if extractor.input(name, self._runtime.Mat(array, batch_index=batch).clone()):
+            words = {} if row["batch"] is None else {"batch_index": row["batch"]}  # which releases before lack
+            if extractor.input(name, self._runtime.Mat(array, **words).clone()):
                 raise AdapterError(AdapterFailure.RUN, "ncnn refuses '{}'".format(spec["name"]))
         return extractor
 
@@ -183,7 +192,9 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         convert("the converter pnnx", [str(_converter()), str(beside), *words], Path(folder), made, _said)
         script = files["ncnnpy"].read_text(encoding="utf-8")
         param = files["ncnnparam"].read_text(encoding="utf-8")
-        told = {"param": param, "inputs": _places(_INPUT, script, (2, 3)), "outputs": _places(_OUTPUT, script, (3, 2))}
+        fed = _places(_INPUT, script, (2, 3))
+        _check_left_out(fed, declared["inputs"])
+        told = {"param": param, "inputs": fed, "outputs": _places(_OUTPUT, script, (3, 2))}
         header = json.dumps(told).encode("ascii")
         return len(header).to_bytes(8, "little") + header + files["ncnnbin"].read_bytes()
 
@@ -195,6 +206,17 @@ def _places(pattern: "re.Pattern[str]", script: str, groups: Tuple[int, int]) ->
         axis, batch = (None if match[group] is None else int(match[group]) for group in groups)
         found[match[1]] = {"axis": axis, "batch": batch}
     return found
+
+
+def _check_left_out(rows: Mapping[str, Mapping[str, Optional[int]]], specs: List[Mapping[str, Any]]) -> None:
+    """Refuse a batch that the converter left out although it is more than one, as it does before 20261020."""
+    for number, spec in enumerate(specs):
+        axis = rows.get("in{}".format(number), {}).get("axis")
+        if axis is not None and spec["shape"] and spec["shape"][axis] != 1:
+            message = "this release of pnnx takes a batch of 1, and '{}' has {}".format(
+                spec["name"], spec["shape"][axis]
+            )
+            raise AdapterError(AdapterFailure.BUILD, message)
 
 
 def _said(lines: List[str]) -> List[str]:

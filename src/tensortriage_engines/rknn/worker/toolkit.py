@@ -18,10 +18,12 @@ import types
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault
 from tensortriage_worker.converters import Library, imported
 
-_LIBRARY = Library("rknn", "rknn-toolkit2", slug="rknn-missing", modules=("rknn.api",))
+_LIBRARY = Library(
+    "rknn", "rknn-toolkit2", slug="rknn-missing", modules=("rknn.api",), distribution="rknn-toolkit2", oldest="2.3"
+)
 _SAID_LINES = 3
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -82,6 +84,8 @@ class ToolkitFolder:
             with _heard(self._said):
                 found = function(*arguments, **words)
         except (Exception, SystemExit) as error:  # whatever a converter in Python comes upon is its reason
+            if own_fault(error):
+                raise
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             words_said = lines[-1] if lines else type(error).__name__
             raise AdapterError(AdapterFailure.BUILD, "{}: {}".format(function.__name__, words_said)) from error

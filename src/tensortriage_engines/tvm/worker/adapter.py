@@ -11,17 +11,19 @@ import time
 import warnings
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from tensortriage_engines.tvm.worker.saved_module import SavedModule
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault
 from tensortriage_worker.converters import Library, imported
 from tensortriage_worker.declared import SessionByPlace, check_types, check_whole
 from tensortriage_worker.exchange import Item
 
-_LIBRARY = Library("tvm", "TVM", slug="tvm-missing", modules=("tvm", "tvm.relax"))
+_LIBRARY = Library(
+    "tvm", "TVM", slug="tvm-missing", modules=("tvm", "tvm.relax"), distribution="apache-tvm", oldest="0.25"
+)
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -114,12 +116,9 @@ def _imported(model: Path, *, weights_apart: bool, values: bool = False) -> Any:
     proto = onnx.load(str(model))
     if values:
         proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in _inner(proto.graph))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about outputs without a type
-            return from_onnx(proto, keep_params_in_input=weights_apart)
-    except Exception as error:  # whatever an importer in Python comes upon is its reason
-        raise _refusal(error) from error
+    with _refusals(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about outputs without a type
+        return from_onnx(proto, keep_params_in_input=weights_apart)
 
 
 def _inner(graph: Any) -> List[str]:
@@ -144,11 +143,8 @@ def _built(tvm: Any, module: Any, options: Mapping[str, str]) -> Any:
     from tvm import relax
 
     left_out = [word for word in options["left_out"].split("+") if word]
-    try:
-        with tvm.transform.PassContext(opt_level=int(options["optimize"]), disabled_pass=left_out):
-            return relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
-    except Exception as error:  # as above
-        raise _refusal(error) from error
+    with _refusals(), tvm.transform.PassContext(opt_level=int(options["optimize"]), disabled_pass=left_out):
+        return relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
 
 
 def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSession:
@@ -160,12 +156,10 @@ def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSessi
     from tvm import relax
 
     zeros = {spec["name"]: Item(spec["name"], np.zeros(spec["shape"], spec["dtype"])) for spec in declared["inputs"]}
-    try:
+    with _refusals():
         machine = relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
         session = TvmSession(tvm, machine, declared, {}, {})
         found = {item.name: list(item.array.shape) for item in session.run(zeros)}
-    except Exception as error:  # as above
-        raise _refusal(error) from error
     for spec in declared["outputs"]:
         if spec["shape"] not in (None, found[spec["name"]]):
             message = "the library gives '{}' the shape {}; in the model it has {}".format(
@@ -175,9 +169,16 @@ def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSessi
     return session
 
 
-def _refusal(error: Exception) -> AdapterError:
-    words = error.message if isinstance(error, AdapterError) else "{}: {}".format(type(error).__name__, error)
-    return AdapterError(AdapterFailure.BUILD, " ".join(words.split()))
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Take whatever an importer or compiler in Python comes upon for its reason to refuse, but for our own mistakes."""
+    try:
+        yield
+    except Exception as error:
+        if own_fault(error):
+            raise
+        words = error.message if isinstance(error, AdapterError) else "{}: {}".format(type(error).__name__, error)
+        raise AdapterError(AdapterFailure.BUILD, " ".join(words.split())) from error
 
 
 def _array(result: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from tensortriage.errors import (
     DataError,
     EngineCrashed,
     EngineHung,
+    EngineMissing,
     EngineOutOfMemory,
     ModelError,
     RunFailed,
@@ -31,6 +32,8 @@ class Worker:
     """Gives prepared answers; one that is an exception is raised, one that is a function is asked."""
 
     alive, closed = True, True  # closed: the pool of workers is not to have it
+
+    interpreter = "/there/bin/python"
 
     def __init__(self, folder: Path, *answers):
         self.folders = (str(folder),)
@@ -179,6 +182,7 @@ def test_the_last_words_are_those_about_a_fatal_error(talk):
         (failure("Strange", "no", "odd", "do"), RunFailed, "odd", "do"),
         (failure("usage", "no", "Not A Slug", "do"), RunFailed, "run-failed", None),
         (failure("build", "no such op"), BuildFailed, "build-failed", None),
+        (failure("adapter", "AttributeError: no use_bf16_packed (adapter.py:7)"), EngineMissing, "adapter", None),
         (failure("run", "no"), RunFailed, "run-failed", None),
     ],
 )

@@ -78,6 +78,9 @@ def connected(monkeypatch, tmp_path):
         )  # fmt: skip
 
         class Group(list):
+            def _cleanup_atexit(self):
+                """Be what execnet registers."""
+
             def makegateway(self, spec):
                 self.append(gateway)
                 return gateway

@@ -1,5 +1,8 @@
 """Environments are made from PyPI when asked for; here without it: pip is a script that says what it was asked."""
 
+import dataclasses
+import importlib
+import importlib.metadata
 import os
 import sys
 
@@ -7,13 +10,14 @@ import pytest
 
 from environment_stand_in import stand_in_python
 from tensortriage.engines.base import Availability
-from tensortriage.engines.registry import ResolvedEngine
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.serial import dump
 from tensortriage.workflows.engines import environments
 from tensortriage.workflows.engines.environments import NOTE, Environment, install, list_engines
 from tensortriage.workflows.engines.recipes import RECIPES
 from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, locked
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import imported
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def data(tmp_path, monkeypatch):
 def calls(tmp_path, monkeypatch):
     """Return what is called instead of this Python: a script that notes its words; see `stand_in_python`."""
     monkeypatch.setattr(sys, "executable", str(stand_in_python(tmp_path)))
-    monkeypatch.setattr(environments, "resolve", lambda spec: ResolvedEngine(spec, object()))
+    monkeypatch.setattr(environments, "try_out", lambda *words: None)
     return tmp_path / "calls"
 
 
@@ -36,7 +40,7 @@ def words(calls):
 
 def test_an_environment_is_pinned_and_made_once(data, calls):
     made = install("openvino")
-    assert words(calls)[1].endswith(" " + " ".join(RECIPES["openvino"].requirements))
+    assert words(calls)[1].endswith(" " + " ".join(RECIPES["openvino"].of().requirements))
     assert made.target == f"openvino:worker={data / 'openvino' / 'bin' / 'python'}"
     count = len(words(calls))
     assert install("openvino") == made
@@ -52,7 +56,7 @@ def test_another_version_is_an_environment_of_its_own(data, calls):
 
 def test_what_pip_refuses_leaves_nothing(data, calls):
     with pytest.raises(EngineMissing, match="no such version") as caught:
-        install("openvino==0")
+        install("openvino==9000")
     assert caught.value.slug == "environment-failed"
     assert list(data.iterdir()) == []
 
@@ -66,6 +70,7 @@ def test_what_pip_refuses_leaves_nothing(data, calls):
         ("../openvino", "environment-unknown"),
         ("", "environment-unknown"),
         ("openvino==1 --index-url=x", "environment-version"),
+        ("ncnn==1.0.20240820", "environment-version"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(data, calls, word, slug):
@@ -147,7 +152,7 @@ def test_only_one_makes_environments_at_a_time(data, calls):
 
 def test_pip_may_say_anything(data, calls):
     with pytest.raises(EngineMissing) as caught:
-        install("openvino==0.1")
+        install("openvino==9000.1")
     assert caught.value.slug == "environment-failed"
     assert "\ufffd" in caught.value.message
     assert list(data.iterdir()) == []
@@ -202,19 +207,20 @@ def test_a_note_of_another_kind_is_no_environment(data, kind):
 
 
 def test_every_requirement_of_a_recipe_is_pinned():
-    assert [r for recipe in RECIPES.values() for r in (*recipe.requirements, *recipe.bare) if "==" not in r] == []
+    made_of = [recipe.of() for recipe in RECIPES.values()]
+    assert [r for each in made_of for r in (*each.requirements, *each.bare) if "==" not in r] == []
 
 
 def test_what_is_installed_bare_brings_nothing_along(data, calls):
     made = install("ncnn")
-    assert words(calls)[2].endswith(" --quiet --no-deps pnnx==20261020")
+    assert words(calls)[2].endswith(" --no-deps pnnx==20261020")
     assert "pnnx" not in words(calls)[1]
     assert made.requirements[-1] == "pnnx==20261020"
 
 
 def test_another_version_of_what_is_installed_bare_is_installed_bare(data, calls):
     made = install("rknn==2.3.2")
-    assert words(calls)[2].endswith(" --quiet --no-deps rknn-toolkit2==2.3.2")
+    assert words(calls)[2].endswith(" --no-deps rknn-toolkit2==2.3.2")
     assert "rknn-toolkit2" not in words(calls)[1]
     assert "onnx==1.18.0" in made.requirements
 
@@ -237,7 +243,98 @@ def test_packages_that_want_a_newer_python_get_one_from_the_path(data, calls, tm
 def test_without_a_newer_python_nothing_is_made(data, calls, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 11, 7))
     monkeypatch.setenv("PATH", "/no/such/folder")
-    with pytest.raises(EngineMissing, match=r"needs Python 3\.12") as caught:
+    with pytest.raises(EngineMissing, match=r"takes Python 3\.12 to 3\.13: this is 3\.11") as caught:
         install("litert")
     assert caught.value.slug == "environment-failed"
     assert words(calls) == []
+
+
+@pytest.fixture
+def working(tmp_path, monkeypatch, data):
+    """Return where a file says that what is installed from now on does not work; real engines run in what is made."""
+    monkeypatch.setattr(sys, "executable", str(stand_in_python(tmp_path, working=True)))
+    return tmp_path / "calls.broken"
+
+
+def kept(data):
+    return sorted(path.name for path in data.iterdir())
+
+
+def test_an_environment_counts_once_its_engine_has_run_a_network(data, working):
+    made = install("onnxruntime")
+    assert made.version
+    assert made == install("onnxruntime")
+    working.touch()
+    with pytest.raises(EngineMissing, match="no engine here") as caught:
+        install("onnxruntime==1.30.0")
+    assert caught.value.cure == f"triage engines install onnxruntime, which is {RECIPES['onnxruntime'].version}"
+    assert kept(data) == ["onnxruntime"]
+
+
+def test_one_of_other_packages_stays_until_the_new_one_works(data, working):
+    made = install("onnxruntime")
+    old = dataclasses.replace(made, requirements=("onnxruntime==1.0",))
+    dump(old, data / "onnxruntime" / NOTE)
+    (data / "onnxruntime" / "kept").touch()
+    working.touch()
+    with pytest.raises(EngineMissing):
+        install("onnxruntime")
+    assert environments.environments() == (old,)
+    assert (data / "onnxruntime" / "kept").exists()
+    working.unlink()
+    assert install("onnxruntime") == made
+    assert not (data / "onnxruntime" / "kept").exists()
+    assert kept(data) == ["onnxruntime"]
+
+
+def test_one_that_works_no_longer_is_made_again(data, working):
+    made = install("onnxruntime")
+    (data / "onnxruntime" / "bin" / "broken").touch()
+    said = []
+    assert install("onnxruntime", say=said.append) == made
+    assert "does not work any more" in said[0]
+    assert not (data / "onnxruntime" / "bin" / "broken").exists()
+
+
+def test_a_command_that_was_killed_between_old_and_new_leaves_the_old(data, working):
+    made = install("onnxruntime")
+    (data / "onnxruntime").rename(data / ".old-onnxruntime")
+    count = len(words(working.with_suffix("")))
+    assert environments.environments() == ()
+    assert install("onnxruntime") == made
+    assert [line for line in words(working.with_suffix(""))[count:] if "-m pip" in line] == []
+
+
+def test_programs_are_told_where_they_are(data, calls, monkeypatch):
+    from tensortriage.workflows.engines import virtual_environment
+
+    def make(folder, *rest):
+        python = virtual_environment.make(folder, *rest)
+        (folder / "bin" / "iree-compile").write_text(f"#!{python}\n")
+        return python
+
+    monkeypatch.setattr(environments, "make", make)
+    install("iree")
+    assert (data / "iree" / "bin" / "iree-compile").read_text() == f"#!{data / 'iree' / PYTHON}\n"
+
+
+@pytest.mark.parametrize("name", ["iree", "litert", "mnn", "ncnn", "openvino", "rknn", "tvm"])
+def test_adapters_refuse_what_is_older_than_recipes_offer(name, monkeypatch):
+    module = {
+        "openvino": "tensortriage_worker.openvino_adapter",
+        "rknn": "tensortriage_engines.rknn.worker.toolkit",
+    }.get(name, f"tensortriage_engines.{name}.worker.adapter")
+    library = importlib.import_module(module)._LIBRARY
+    assert (library.distribution, library.oldest) == (RECIPES[name].distribution, RECIPES[name].oldest)
+    monkeypatch.setattr(importlib.metadata, "version", lambda package: {library.distribution: "0.9"}[package])
+    with pytest.raises(AdapterError, match=rf"0\.9 is older than what is known of it here, {library.oldest}") as caught:
+        imported(library)
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.MISSING, "engine-too-old")
+
+
+def test_what_belongs_to_a_release_is_installed_with_it(data, calls):
+    assert install("iree==3.7.1").requirements[:2] == ("iree-base-compiler[onnx]==3.7.1", "iree-base-runtime==3.7.0")
+    assert "iree-base-runtime==3.9.0" in install("iree==3.9.0").requirements
+    assert "pnnx==20250912" in install("ncnn==1.0.20251231").requirements
+    assert "numpy<2" in install("onnxruntime==1.17.3").requirements
+    assert "numpy<2" not in install("onnxruntime==1.20.0").requirements

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -14,11 +13,9 @@ from environment_stand_in import stand_in_python
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.workflows.engines.virtual_environment import (
     MARK,
-    NEWER_PYTHONS,
     PYTHON,
     call,
     clear,
-    interpreter,
     locked,
     make,
 )
@@ -140,29 +137,14 @@ def test_what_stops_this_stops_a_program_and_all_that_it_started(tmp_path):
 
 
 def test_an_environment_is_made_step_by_step(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", str(stand_in_python(tmp_path)))
-    told = []
+    python, told = str(stand_in_python(tmp_path)), []
     with locked(tmp_path) as lock:
-        made = make(tmp_path / "new", ["one==1", "two"], lock, told.append, bare=["three==3"])
+        made = make(tmp_path / "new", python, ["one==1", "two"], lock, told.append, ["three==3"])
     assert made == tmp_path / "new" / PYTHON
     assert (tmp_path / "new" / MARK).exists()  # who asked for it takes it away
     steps = [line.partition(" PIP_INDEX_URL= ")[2] for line in (tmp_path / "calls").read_text().splitlines()]
-    pip = "-I -m pip install --disable-pip-version-check --quiet"
+    pip = "-I -m pip install --disable-pip-version-check --quiet --only-binary=:all:"
     assert steps == [f"-I -m venv {tmp_path / 'new'}", f"{pip} one==1 two", f"{pip} --no-deps three==3"]
     assert len(told) == 3
     with pytest.raises(FileExistsError):
-        make(tmp_path / "new", [], 0, told.append)
-
-
-def test_this_python_is_taken_where_it_is_new_enough(tmp_path, monkeypatch):
-    here = sys.version_info[:2]
-    assert interpreter(here) == interpreter((3, 0)) == sys.executable
-    newer = (here[0], here[1] + 1)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineMissing, match=f"needs Python {newer[0]}.{newer[1]} or newer"):
-        interpreter(newer)
-    for minor, ends in ((newer[1], 1), (newer[1] + 1, 0), (newer[1] + NEWER_PYTHONS, 0)):
-        path = tmp_path / f"python{newer[0]}.{minor}"
-        path.write_text(f"#!/bin/sh\nexit {ends}\n")
-        path.chmod(0o755)
-    assert interpreter(newer) == str(tmp_path / f"python{newer[0]}.{newer[1] + 1}")  # the first that starts
+        make(tmp_path / "new", python, [], 0, told.append)

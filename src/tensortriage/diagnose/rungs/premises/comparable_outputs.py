@@ -105,7 +105,7 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
         except EngineError as error:
             inv.answered(question, f"no: {error.message}", feed=feed.name)
             stumbles = Outcome.of(error).kind is OutcomeKind.RUN_FAILED  # maybe over what an op before made
-            return (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error)
+            return (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error, feed)
         except Unsound as problem:
             return incomparable(inv, problem, feed)
     repeat = {"commands": list(inv.lab.tally.commands)} if inv.lab.tally.commands else {}

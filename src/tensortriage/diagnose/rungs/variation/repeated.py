@@ -71,7 +71,7 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         seen = inv.lab.remember(RepeatedRuns, target, inv.model, worst.feed, QUESTION, lambda: repeated(inv, worst))
     except EngineError as failure:
         inv.answered(QUESTION, f"no: {failure.message}")
-        return failed(inv, failure)
+        return failed(inv, failure, worst.feed)
     runs, differing, moved = seen.runs, seen.differing, seen.moved
     largest = max(moved, key=lambda n: moved[n], default="")
     if not largest or moved[largest] == 0.0:

@@ -1,6 +1,7 @@
 """What ncnn's adapter makes of pnnx's script, of models that it refuses, and of blobs; without ncnn and pnnx."""
 
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -19,8 +20,10 @@ SCRIPT = """
     ex.input("in2", ncnn.Mat(in2.numpy()).clone())
     out.append(torch.from_numpy(out0.numpy()).unsqueeze(0))
     out.append(torch.from_numpy(out1.numpy(batch_index=0)))
+    out.append(torch.from_numpy(np.array(out2)).unsqueeze(1))
+    out.append(torch.from_numpy(np.array(out3)))
 """
-"""As pnnx 20261020 writes it."""
+"""As pnnx 20261020 writes it, and for the last two outputs those before it."""
 PNNX = """#!{python} -S
 import sys
 words = dict(word.split("=", 1) for word in sys.argv[2:])
@@ -66,7 +69,16 @@ def test_what_was_left_out_stands_in_the_script(converter):
     assert told["inputs"] == {
         "in0": {"axis": 0, "batch": None}, "in1": {"axis": None, "batch": 1}, "in2": {"axis": None, "batch": None},
     }  # fmt: skip
-    assert told["outputs"] == {"out0": {"axis": 0, "batch": None}, "out1": {"axis": None, "batch": 0}}
+    assert told["outputs"] == {
+        "out0": {"axis": 0, "batch": None}, "out1": {"axis": None, "batch": 0},
+        "out2": {"axis": 1, "batch": None}, "out3": {"axis": None, "batch": None},
+    }  # fmt: skip
+
+
+def test_a_batch_that_is_left_out_is_one(converter):
+    with pytest.raises(AdapterError, match="takes a batch of 1, and 'x' has 2") as caught:
+        converted(converter(), {**DECLARED, "inputs": [spec("x", [2, 3])]})
+    assert caught.value.kind is AdapterFailure.BUILD
 
 
 def test_a_model_without_inputs_has_no_shapes(converter):
@@ -100,7 +112,7 @@ def test_without_the_converter_it_is_missing(monkeypatch, tmp_path):
 class Mat:
     """An array of the runtime."""
 
-    def __init__(self, array, batch_index=None):
+    def __init__(self, array, batch_index=233):
         self.array, self.batch = np.array(array), batch_index
 
     def clone(self):
@@ -117,7 +129,8 @@ class Net:
     """A network that gives twice what it is fed."""
 
     def __init__(self, log):
-        self.opt, self.log, self.fed = types.SimpleNamespace(), log, {}
+        names = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage")  # as of May 2025
+        self.opt, self.log, self.fed = types.SimpleNamespace(**dict.fromkeys(names)), log, {}
         log.append(self)
 
     def load_param(self, path):
@@ -126,6 +139,7 @@ class Net:
 
     def load_model(self, path):
         self.weights = Path(path).read_bytes()
+        os.write(2, b"layer nn.InstanceNorm1d not exists or registered\n")
         return int(self.weights == b"refused")
 
     def create_extractor(self):
@@ -195,6 +209,7 @@ def test_what_does_not_run():
     with pytest.raises(AdapterError) as caught:
         opened([], weights=b"refused")
     assert caught.value.kind is AdapterFailure.BUILD
+    assert caught.value.message.endswith(": layer nn.InstanceNorm1d not exists or registered")
 
 
 @pytest.mark.parametrize(
