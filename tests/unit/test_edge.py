@@ -19,7 +19,7 @@ HOME = Path(tensortriage_engines.__file__).parent
 PUBLIC = ("tensortriage.engines.sdk", "tensortriage.api")
 PUBLIC_FOR_COMMANDS = ("tensortriage.sdk", "tensortriage.api")
 WORKER = {
-    f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "shards")
+    f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")
 }  # what the worker offers to adapters
 HOSTS = sorted(HOME.glob("*/*.py"))
 HALVES = sorted(HOME.glob("*/worker/*.py"))
