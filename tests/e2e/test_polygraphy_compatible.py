@@ -332,6 +332,14 @@ def test_lint_reports_what_scripts_compare(names, more, code, passing, failing, 
     assert document == {"summary": {"passing": passing, "failing": failing}, "lint_entries": entries}
 
 
+@pytest.mark.parametrize(("more", "said"), [((), 1), (("--no-onnxruntime-shape-inference",), 0)])
+def test_shapes_that_were_inferred_are_told_of_in_the_words_that_scripts_look_for(more, said, tmp_path):
+    line = "Inferred shapes in the model with `onnxruntime.tools.symbolic_shape_infer`"
+    words = ("surgeon", "sanitize", MODEL, "-o", "out.onnx", "--fold-constants", *more, "-v")
+    done = polygraphy(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout.count(line)) == (0, said)
+
+
 def test_lint_of_what_is_no_model(tmp_path):
     (tmp_path / "m.onnx").write_bytes(b"this is not a model")
     assert polygraphy("check", "lint", "m.onnx", "-o", "lint.json", cwd=tmp_path).returncode == 1

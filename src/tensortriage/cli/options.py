@@ -286,8 +286,13 @@ def model_type_option(heading: str) -> GroupedOption:
 
 
 def own_inference(heading: str) -> GroupedOption:
-    """Return the choice of another shape inference."""
-    return accepted_option("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.")
+    """Return the choice of another shape inference; whether it was given is kept in the context."""
+    return accepted_option("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.",
+                           is_flag=True, callback=_keep)  # fmt: skip
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    context.meta[parameter.opts[0]] = value
 
 
 def inference_accepted(heading: str) -> list[click.Option]:

@@ -146,12 +146,17 @@ class Model:
         """Let onnx.checker judge the model: operator signatures, attribute types, opset rules.
 
         Large weights are shown to it as inputs, so that a model of any size is checked without reading them; that
-        their bytes are there was checked when the model was loaded.
+        their bytes are there was checked when the model was loaded. An output of unknown rank, which engines take and
+        the checker does not, is shown to it with a shape.
 
         Raises:
             ModelError: With the checker's first complaint (slug ``model-invalid``).
         """
-        serialized = to_bytes(hollow_proto(self.ir, above_bytes=_CHECKED_BYTES))
+        proto = hollow_proto(self.ir, above_bytes=_CHECKED_BYTES)
+        for output in proto.graph.output:
+            if output.type.HasField("tensor_type"):
+                output.type.tensor_type.shape.SetInParent()
+        serialized = to_bytes(proto)
         try:
             onnx.checker.check_model(serialized)
         except Exception as error:  # ValidationError, and whatever else the C++ checker lets through

@@ -24,6 +24,7 @@ _logger = logging.getLogger(__name__)
 _KIND = re.compile(r"\) \[\w+\]")
 _REASON = re.compile(r"[,)] Error (.*)", re.DOTALL)
 _NO_OPERATOR, _CUSTOM = "No Op registered for", "is not a registered function/op"
+_UNDECLARED = re.compile(r"No opset import for domain '(?!ai\.onnx')(.+)'")  # GraphSurgeon declares it and asks again
 _LOGGED = {"exception": logging.ERROR, "warning": logging.WARNING}
 
 
@@ -114,10 +115,13 @@ def _entries(findings: Sequence[LintFinding], names: dict[str, str]) -> Iterator
         elif finding.severity is not Severity.EXCEPTION or finding.source == "rule":
             continue
         elif finding.source in ("onnx_loader", "onnx_checker"):
-            if _NO_OPERATOR not in finding.why:
-                yield LintEntry("exception", finding.source, finding.why)
+            if _NO_OPERATOR not in finding.why and not _UNDECLARED.search(finding.why):
+                source = "onnx_checker" if finding.slug == "value-defined-twice" else finding.source
+                yield LintEntry("exception", source, finding.why)
         else:
             message = _core(finding.why)
+            if undeclared := _UNDECLARED.search(message):
+                message = f"Fatal error: {undeclared[1]}:{finding.op_type}(-1) {_CUSTOM}"
             level = "warning" if _CUSTOM in message else "exception"
             yield LintEntry(level, finding.source, message, node, finding.op_type)
     yield from unused

@@ -1,8 +1,12 @@
 """``triage surgeon insert``: put one node into a model."""
 
 import ast
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.errors import UsageError
@@ -62,6 +66,8 @@ def insert(
     from tensortriage.cli.surgeon.show import show
     from tensortriage.workflows.edits import small_edits
 
+    if click.get_current_context().meta.get(COMPATIBLE):
+        node = dataclasses.replace(node, renamed="{value}_polygraphy_surgeon_insert_output")
     show(small_edits.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
 
 

@@ -1,6 +1,7 @@
 """``triage surgeon sanitize``: fold constants, choose outputs and input shapes, infer shapes, clean up."""
 
 import dataclasses
+import logging
 
 import click
 
@@ -16,6 +17,8 @@ Examples:
   triage surgeon sanitize model.onnx --override-input-shapes x:[1,3,224,224] --cleanup -o static.onnx
   triage surgeon sanitize model.onnx --outputs hidden logits --cleanup -o cut.onnx
 """
+# What scripts look for in the log; the inference is our own.
+_INFERRED = "Inferred shapes in the model with `onnxruntime.tools.symbolic_shape_infer`'s counterpart here"
 ACCEPTED = [
     GroupedOption(["--partitioning"], type=click.Choice(["basic", "recursive"]), expose_value=False, heading=FOLDING,
                   rare=True, help="Accepted; a node that cannot be folded never keeps another from being folded."),
@@ -34,6 +37,10 @@ def sanitize(request: SanitizeRequest, as_json: bool) -> None:
     from tensortriage.cli.surgeon.show import show
     from tensortriage.workflows.edits.sanitize import sanitize
 
-    strict = not click.get_current_context().meta.get(COMPATIBLE)
+    meta = click.get_current_context().meta
+    strict = not meta.get(COMPATIBLE)
     outputs = dataclasses.replace(request.outputs, strict=strict)
-    show(sanitize(dataclasses.replace(request, outputs=outputs, strict=strict)), as_json=as_json)
+    result = sanitize(dataclasses.replace(request, outputs=outputs, strict=strict))
+    if request.infer_shapes and not strict and not meta.get("--no-onnxruntime-shape-inference"):
+        logging.getLogger(__name__).debug(_INFERRED)
+    show(result, as_json=as_json)

@@ -125,10 +125,10 @@ def _values(tensor: onnx.TensorProto, weight: Callable[[str], np.ndarray]) -> Se
 
 
 def _tensor(value: ValueFacts) -> str:
-    parts = [f"dtype={value.type}"] if value.type else []
-    if value.shape is not None:
-        parts.append(f"shape={tuple(-1 if size is None else size for size in value.shape)}")
-    return f"{value.name} [{', '.join(parts)}]" if parts else value.name
+    if not value.type:
+        return value.name
+    shape = tuple(-1 if size is None else size for size in value.shape or ())  # of an unknown rank as of a scalar
+    return f"{value.name} [dtype={value.type}, shape={shape}]"
 
 
 def _stored(tensor: onnx.TensorProto, brackets: type = tuple) -> str:

@@ -12,8 +12,8 @@ from tensortriage.model.lint.finding import LintFinding, Severity
 SLUGS: Mapping[str, str] = {
     "node-name-twice": "Two nodes with one name: precision settings and reports by name mean either",
     "nodes-unnamed": "Nodes without names, which cannot be addressed",
-    "node-unused": "A node whose results nothing uses",
-    "input-unused": "An input that nothing uses: engines drop it, and then refuse to be fed it",
+    "node-unused": "A node that no output depends on",
+    "input-unused": "An input that no output depends on: engines drop it, and then refuse to be fed it",
     "initializer-unused": "An initializer that nothing uses",
     "function-unused": "A model-local function that nothing calls",
 }
@@ -30,12 +30,13 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
     for node in all_nodes(graph.node):
         used |= {info.name for _, body in bodies(node) for info in body.output}
     initializers = {tensor.name for tensor in graph.initializer}
+    needed = _needed(graph)
     for node in graph.node:
-        if not any(name in used for name in node.output if name):
-            yield _finding("node-unused", node.name, op_label(node), "", "nothing uses what it makes",
+        if needed.isdisjoint(node.output):
+            yield _finding("node-unused", node.name, op_label(node), "", "no output depends on what it makes",
                            "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     for info in graph.input:
-        if info.name not in used and info.name not in initializers:
+        if info.name not in needed and info.name not in initializers:
             yield _finding("input-unused", "", "", info.name, "it must be fed and changes nothing",
                            "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     unused = sorted(initializers - used)
@@ -47,6 +48,22 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
         if (function.domain, function.name) not in called:
             place = f"{function.domain}::{function.name}"
             yield _finding("function-unused", "", "", place, "nothing calls it", "remove it from the file")
+
+
+def _needed(graph: onnx.GraphProto) -> set[str]:
+    """Return the values that outputs depend on; nodes may stand in any order."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    needed = {info.name for info in graph.output}
+    ahead = list(needed)
+    while ahead:
+        node = makers.get(ahead.pop())
+        if node is None:
+            continue
+        read = {name for each in all_nodes([node]) for name in each.input if name}
+        read |= {info.name for each in all_nodes([node]) for _, body in bodies(each) for info in body.output}
+        ahead += read - needed
+        needed |= read
+    return needed
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[LintFinding]:

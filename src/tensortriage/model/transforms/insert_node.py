@@ -29,6 +29,7 @@ class NewNode:
             what follows: everything that used the value uses the result of the node.
         name: Name of the node; empty for one made from the operator.
         attributes: By name.
+        renamed: Name of what it makes of a value that it takes too and that is no output of the model.
     """
 
     op_type: str
@@ -37,13 +38,14 @@ class NewNode:
     outputs: Sequence[str]
     name: str = ""
     attributes: Mapping[str, Attribute] = dataclasses.field(default_factory=dict)
+    renamed: str = "inserted::{value}"
 
 
 def insert_node(model: Model, new: NewNode) -> Model:
     """Return the model with a node inserted, and without the nodes that served nothing but the values it now makes.
 
     A value that is both input and output keeps its name on the output side when it is an output of the model; else the
-    result is named ``inserted::V``. Shapes that were declared downstream are forgotten, but for those of the model's
+    result is renamed. Shapes that were declared downstream are forgotten, but for those of the model's
     outputs where nobody knows what the operator does to shapes.
 
     Args:
@@ -70,9 +72,14 @@ def insert_node(model: Model, new: NewNode) -> Model:
         name=new.name or names.fresh(f"inserted::{new.op_type}"),
     )
     for name, made in zip(new.outputs, node.outputs, strict=True):
-        _take_over(graph, values[name], made, node, names, is_input=name in new.inputs)
+        _take_over(graph, values[name], made, node, names, renamed=new.renamed if name in new.inputs else "")
     _check(model, node)
-    graph.append(node)
+    makers = {value.producer() for value in node.inputs if value is not None}
+    at = max((index for index, each in enumerate(graph) if each in makers), default=-1)
+    if at < 0:
+        graph.append(node)
+    else:
+        graph.insert_after(graph.node(at), node)
     clone.ir.opset_imports.setdefault(new.domain, 1)
     try:
         result = Model.from_ir(clone.ir)  # sorts the nodes
@@ -90,10 +97,13 @@ def insert_node(model: Model, new: NewNode) -> Model:
     return Model.from_ir(result.ir)
 
 
-def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, is_input: bool) -> None:
-    """Make everything but the new node itself use what it makes instead of an existing value."""
+def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, renamed: str) -> None:
+    """Make everything but the new node itself use what it makes instead of an existing value.
+
+    A value that the node takes too has a pattern for the new name in `renamed`.
+    """
     name = old.name or ""
-    if not is_input and old.producer() is None:
+    if not renamed and old.producer() is None:
         raise UsageError(
             f"{name!r} is an input of the model or a constant, so that no node can produce it",
             slug="value-not-made",
@@ -104,8 +114,8 @@ def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, na
             user.replace_input_with(index, made)
     is_output = old in graph.outputs and old.producer() is not None
     replace_output(graph, old, made)
-    if is_input and not is_output:
-        made.name = names.fresh(f"inserted::{name}")
+    if renamed and not is_output:
+        made.name = names.fresh(renamed.format(value=name))
     else:
         old.name, made.name = names.fresh(f"before::{name}"), name
     made.type = old.type

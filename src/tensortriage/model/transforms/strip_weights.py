@@ -19,13 +19,13 @@ from tensortriage.errors import UsageError
 from tensortriage.model.inspect.sparsity import dense_groups, pruned, sparse_candidates
 from tensortriage.model.io.check_tensors import STRIPPED_MARK
 from tensortriage.model.io.serialize import Hollow
-from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.rewrite_helpers import nearest_name
 from tensortriage.values.dtype import DType
 
 _SPARSE = "SPARSE_2_4"
-_OPERANDS = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (0, 1, 2), "MatMul": (0, 1)}
+_WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _LARGE_OPERANDS = {"Gather": (0,), "Slice": (0,)}
 _LARGE = 1024
 _PASSED_THROUGH = ("Transpose", "DequantizeLinear", "QuantizeLinear")
@@ -112,15 +112,14 @@ def _weights(graph: Graph) -> Iterator[str]:
         for index in _LARGE_OPERANDS.get(node.op_type, ()):
             if index < len(node.inputs) and _elements(graph, node.inputs[index]) >= _LARGE:
                 yield node.inputs[index]
-        for index in _OPERANDS.get(node.op_type, ()):
-            name = _source(graph, node, index)
+        for value in node.inputs if node.op_type in _WEIGHTED else ():
+            name = _source(graph, value)
             if _elements(graph, name):
                 yield name
 
 
-def _source(graph: Graph, node: Node, index: int) -> str:
-    """Return the value behind the operand of a node, through Transpose, quantizers and dequantizers."""
-    value = node.inputs[index] if index < len(node.inputs) else ""
+def _source(graph: Graph, value: str) -> str:
+    """Return the value behind an operand, through Transpose, quantizers and dequantizers."""
     while (producer := graph.producer(value)) is not None and producer.op_type in _PASSED_THROUGH:
         value = producer.inputs[0]
     return value

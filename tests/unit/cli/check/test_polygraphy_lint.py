@@ -59,6 +59,20 @@ def test_an_operator_of_ones_own_is_a_warning_and_its_node_passes(told):
     assert summary == {"passing": ["one", "two"], "failing": ["three"]}
 
 
+def test_an_operator_of_a_domain_that_the_model_does_not_declare_is_one_of_ones_own(told):
+    why = "ONNX Runtime refused the model: In Node, (x) : y, Error No opset import for domain 'my.domain'"
+    checker = finding("onnx-checker", source="onnx_checker", why="No opset import for domain 'my.domain'")
+    passes, summary, entries = told(checker, finding(node="one", why=why), failing=["one"])
+    assert (passes, summary["passing"]) == (True, ["one"])
+    assert [entry["message"] for entry in entries] == ["Fatal error: my.domain:Abs(-1) is not a registered function/op"]
+    assert not told(finding("onnx-checker", source="onnx_checker", why="No opset import for domain 'ai.onnx'"))[0]
+
+
+def test_a_name_that_is_defined_twice_is_the_checkers(told):
+    twice = finding("value-defined-twice", source="onnx_loader", why="'x' is defined more than once")
+    assert told(twice)[2][0]["source"] == "onnx_checker"
+
+
 def test_what_nothing_uses_is_told_last_and_does_not_pass_as_a_node(told):
     passes, summary, entries = told(
         finding("node-unused", node="two", severity=Severity.HINT, source="rule"),

@@ -39,6 +39,27 @@ def test_what_nothing_uses():
     ]
 
 
+def test_what_only_something_unused_reads_is_unused():
+    text = """
+        g (bool c, float[2] x, float[2] z) => (float[2] y) {
+            [second] e = If (c) <then_branch = t () => (float[2] a) { [n] a = Neg(d) },
+                                 else_branch = o () => (float[2] b) { [m] b = Identity(z) }>
+            [first] d = Exp(z)  [live] y = Relu(x) }"""
+    assert rows(text) == [
+        ("node-unused", "hint", "second"),
+        ("node-unused", "hint", "first"),
+        ("input-unused", "hint", "c"),
+        ("input-unused", "hint", "z"),
+    ]
+
+
+def test_an_output_of_unknown_rank_is_no_fault():
+    def edit(message):
+        message.graph.output[0].type.tensor_type.ClearField("shape")
+
+    assert rows(CLEAN, edit) == []
+
+
 def test_bodies_use_values_too():
     text = """
         g (bool c, float[2] x) => (float[2] y) <float[2] w = {1, 2}> {

@@ -27,6 +27,13 @@ def test_a_value_that_is_input_and_output_gets_the_node_behind_it():
     assert len(original.graph.nodes) == len(result.graph.nodes) - 1
 
 
+def test_the_node_stands_right_behind_what_it_takes_and_its_result_is_named_as_asked():
+    result = insert_node(models.branchy(), NewNode(op_type="Neg", inputs=["a"], outputs=["a"], renamed="{value}_new"))
+    names = [node.name for node in result.graph.nodes]
+    assert names.index("inserted::Neg") == names.index("start") + 1
+    assert result.graph.node("left").inputs == ("a_new",)
+
+
 def test_an_output_of_the_model_keeps_its_name_and_type():
     result = insert_node(models.branchy(), NewNode(op_type="Relu", inputs=["z"], outputs=["z"]))
     assert [spec.name for spec in result.outputs] == ["y", "z"]

@@ -53,6 +53,17 @@ def test_weights_lose_their_numbers_and_say_so(tmp_path):
     assert path.stat().st_size < 10_000
 
 
+def test_a_constant_in_the_place_of_the_activations_is_a_weight_too():
+    nodes = [
+        helper.make_node("QuantizeLinear", ["table", "scale"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale"], ["d"]),
+        helper.make_node("MatMul", ["d", "m"], ["y"]),
+    ]
+    kept = {name: weights()[name] for name in ("table", "scale")}
+    stripped = strip_weights(models.of_nodes(nodes, inputs={"m": (30, 2)}, outputs={"y": ()}, initializers=kept))
+    assert stripped[1] == ("table",)
+
+
 def test_excluded_weights_are_left_alone():
     _, names = strip_weights(model(), exclude=["conv", "scale"])
     assert "conv" not in names
