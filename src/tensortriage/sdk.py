@@ -25,6 +25,7 @@ from tensortriage.values.output_files import Place as Place
 from tensortriage.values.printable import printable as printable
 from tensortriage.values.text import count as count
 from tensortriage.values.text import duration as duration
+from tensortriage.values.text import magnitude as magnitude
 from tensortriage.values.text import parse_bytes as parse_bytes
 from tensortriage.values.text import shorten as shorten
 

@@ -7,11 +7,11 @@ from tensortriage_batch.batch_result import BatchResult, CellOutcome, CellResult
 
 OUTCOME_WORDS: Mapping[CellOutcome, str] = {
     CellOutcome.AS_EXPECTED: "ok",
-    CellOutcome.UNEXPECTED: "not ok",
+    CellOutcome.UNEXPECTED: "FAILED",
     CellOutcome.SKIPPED: "skipped",
     CellOutcome.NOT_RUN: "not run",
 }
-_SUMMARY = 100
+_SUMMARY = 240
 
 
 def cell_line(cell: CellResult) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensortriage.sdk import Finished, count, read_regular
+from tensortriage.sdk import Finished, count, magnitude, read_regular
 from tensortriage_batch.batch_file import Expectation
 from tensortriage_batch.batch_result import CellEnding
 
@@ -46,14 +46,15 @@ def misfit(rule: Expectation | None, ending: CellEnding) -> str:
         return ending.summary
     got = ending.verdict or MEANINGS.get(ending.code, f"exit code {ending.code}")
     verdicts, codes = _verdicts(rule), _codes(rule)
+    got += f" at {ending.culprit}" if ending.culprit else ""
     if verdicts and ending.verdict not in verdicts:
-        return f"{got} instead of {' or '.join(verdicts)}"
+        return f"{got} (expected: {' or '.join(verdicts)})"
     if not verdicts and ending.code not in codes:
         wanted = " or ".join(MEANINGS.get(code, f"exit code {code}") for code in codes)
-        return f"{got} instead of {wanted}" + (f": {ending.summary}" if ending.summary else "")
+        return f"{got} (expected: {wanted})" + (f": {ending.summary}" if ending.summary else "")
     culprit = rule.culprit if rule is not None else ""
     if culprit and not fnmatch.fnmatchcase(ending.culprit, culprit):
-        return f"culprit {ending.culprit or 'none'} instead of {culprit}"
+        return f"culprit {ending.culprit or 'none'} (expected: {culprit})"
     return ""
 
 
@@ -97,7 +98,8 @@ def _said(data: Mapping[str, Any]) -> tuple[str, str, str]:
     kind = str(data.get("format", "")).partition("/")[0]
     if kind == "tensortriage.report":
         verdict = data["verdict"]
-        return verdict["verdict"], verdict["summary"], next((c["node"] for c in verdict["culprits"]), "")
+        words = ": ".join(filter(None, (verdict.get("headline", ""), verdict["summary"])))
+        return verdict["verdict"], words, next((c["node"] for c in verdict["culprits"]), "")
     if kind == "tensortriage.error":
         return data["slug"], data["message"], ""
     if kind == "tensortriage.run":
@@ -128,4 +130,4 @@ def _run_words(data: Mapping[str, Any]) -> str:
     figures = [float(row["figure"]) for row in outside or rows if row["figure"] is not None]
     largest = max(figures, key=lambda figure: math.inf if math.isnan(figure) else figure, default=None)
     text = f"{len(outside)} of {count(len(rows), 'tensor')} outside the limit" if rows else "nothing compared"
-    return text if largest is None else f"{text}, largest figure {largest:.3g}"
+    return text if largest is None else f"{text}, largest figure {magnitude(largest)}"

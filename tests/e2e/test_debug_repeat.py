@@ -37,7 +37,7 @@ def test_artifacts_and_text(tmp_path):
     done = triage("debug", "repeat", "--until", "4", "--artifacts", "artifact.bin", "--check", command, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "4 runs, 3 passed, 1 failed" in done.stdout
-    assert "failure rate 25% of 4; between 5% and 70% with 95% confidence" in done.stdout
+    assert "failure rate 25 % of 4; between 5 % and 70 % with 95 % confidence" in done.stdout
     folder = tmp_path / "polygraphy_artifacts"
     assert (len(list((folder / "good").iterdir())), len(list((folder / "bad").iterdir()))) == (3, 1)
     assert "run 2" in done.stdout  # what the failing run printed

@@ -31,6 +31,7 @@ from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
+from tensortriage.values.text import error_size
 
 TACTICS_SUFFIX = ".tactics.json"
 CACHE_SUFFIX = ".timing.cache"
@@ -84,7 +85,7 @@ class NumbersJudge:
             ]
             worst = max(worst, *rows)
         failed, error, output, kind = worst
-        reason = f"largest relative error {error:.2g}" + (f", at output '{output}'" if output else "")
+        reason = f"largest relative error {error_size(error)}" + (f", at output '{output}'" if output else "")
         return Judged(BuildJudgement.BAD if failed else BuildJudgement.GOOD, kind if failed else "", reason, error)
 
 

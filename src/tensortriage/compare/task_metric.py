@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tensortriage.search.statistics.repeats import NORMAL, wilson
+from tensortriage.values.text import magnitude, percent
 
 RESAMPLES = 10_000
 """Draws of the bootstrap: the ends of a 95 % interval then vary by less than a tenth of its width."""
@@ -158,7 +159,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
     for word, trait in traits:
         ours, theirs = (_median([trait(sample) for sample in part]) for part in (bad, good))
         if ours is not None and theirs is not None and (ours > 2 * theirs or theirs > 2 * ours):
-            told.append(f"median {word} {ours:.3g}, of the others {theirs:.3g}")
+            told.append(f"median {word} {magnitude(ours)}, of the others {magnitude(theirs)}")
     for word, values, all_values in (
         ("label", [s.label for s in bad], [s.label for s in good]),
         ("shape", [s.shape for s in bad], [s.shape for s in good]),
@@ -166,7 +167,7 @@ def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[st
         most = max(set(values), key=values.count)
         share, usual = values.count(most) / len(values), all_values.count(most) / len(all_values)
         if most and share > 0.5 and share > 2 * usual:
-            told.append(f"{word} {list(most)} in {share:.0%} of them, in {usual:.0%} of the others")
+            told.append(f"{word} {list(most)} in {percent(share)} of them, in {percent(usual)} of the others")
     return tuple(told)
 
 

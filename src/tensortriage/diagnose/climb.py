@@ -28,6 +28,7 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
 from tensortriage.runs.budget import BudgetSpent
+from tensortriage.values.text import percent, times
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
     worst = evidence.worst_feed
     name, _, ratio = worst.worst_output()
     samples = len(evidence.results)
-    limit = "within the tolerance given" if inv.question.tolerance else f"{ratio:.2g}x the fp32 noise floor"
+    limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
     return inv.verdict(
         VerdictKind.MATCH,
         unfailing(samples, inv.inputs_word),
@@ -141,7 +142,9 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
         known = "an engine from a file runs as a whole: give the options that it was built with to learn the op"
         commands = [inv.command("diagnose", "--target", str(target.with_options(anew)))]
     elif evidence.influence is not None:
-        known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
+        known = (
+            f"the ops that are wrong by themselves explain only {percent(evidence.influence.explained)} of the error"
+        )
     elif evidence.local is not None and evidence.local.metrics:
         known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
     else:

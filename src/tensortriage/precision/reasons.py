@@ -14,6 +14,7 @@ from tensortriage.compare.judgement.thresholds import CANCELS, LOST_ANGLE, UNDER
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import merged_integers
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import magnitude, percent
 
 _WIDE = (np.float32, np.float64)
 PERIODIC = frozenset({"Sin", "Cos", "Tan"})
@@ -35,19 +36,19 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
     made = [values[name] for name in node.outputs if name in values]
     read = dict(_operands(node, values, graph))
     if (reach := _reach(made)) > largest:
-        return f"max {reach:.3g} > {largest:.6g}"
+        return f"max {magnitude(reach)} > {magnitude(largest, 6)}"
     for name, array in read.items():
         if (reach := _reach([array])) > largest:
             kind = "constant" if name in graph.constants else "operand"
-            return f"{kind} '{name}' reaches {reach:.3g} > {largest:.6g}"
+            return f"{kind} '{name}' reaches {magnitude(reach)} > {magnitude(largest, 6)}"
     if (share := _underflow(made, smallest)) > UNDERFLOW_SHARE:
-        return f"{share:.0%} of its result is below {smallest:.2g}"
+        return f"{percent(share)} of its result is below {magnitude(smallest, 2)}"
     if words := _integers(made, precision) or _angles(node, made, read, graph, precision):
         return words
     if node.op_type in ("Add", "Sub", "Sum", "MatMul", "Gemm", "ReduceMean", "ReduceSum") and made:
         before, after = _rms(read.values()), _rms(made)
         if after > 0.0 and before / after > CANCELS:
-            return f"cancellation: operands of {before:.2g} leave {after:.2g}"
+            return f"cancellation: operands of {magnitude(before, 2)} leave {magnitude(after, 2)}"
     return ""
 
 
@@ -84,7 +85,10 @@ def _underflow(arrays: Iterable[np.ndarray], smallest: float) -> float:
 def _integers(made: Iterable[np.ndarray], precision: Precision) -> str:
     for array in made:
         if array.dtype in _WIDE and np.isfinite(array).all() and (found := merged_integers(np.abs(array), precision)):
-            return f"whole numbers up to {_reach([array]):.6g}; {precision.value} has all only up to {found.exact:.0f}"
+            return (
+                f"whole numbers up to {magnitude(_reach([array]), 6)}; {precision.value} has all only up to "
+                f"{magnitude(found.exact, 6)}"
+            )
     return ""
 
 
@@ -97,7 +101,11 @@ def _angles(
     if reach == 0.0:
         return ""
     off = float(precision.dtype.finfo.eps) / 2.0 * 2.0 ** math.floor(math.log2(reach))
-    return f"angles up to {reach:.4g} rad, off by up to {off:.2g} rad in {precision.value}" if off > LOST_ANGLE else ""
+    return (
+        f"angles up to {magnitude(reach, 4)} rad, off by up to {magnitude(off, 2)} rad in {precision.value}"
+        if off > LOST_ANGLE
+        else ""
+    )
 
 
 def _rms(arrays: Iterable[np.ndarray]) -> float:

@@ -16,6 +16,7 @@ from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
+from tensortriage.values.text import error_size
 
 
 class FailureKind(enum.Enum):
@@ -96,8 +97,8 @@ class Failure:
             return f"{where} is not finite"
         if self.kind is FailureKind.SHAPE:
             return f"{where} has another shape"
-        return f"{where} is wrong by {self.error:.2g}" + (
-            f", '{self.output}' by {self.influence:.2g}" if self.output and self.output != self.value else ""
+        return f"{where} is wrong by {error_size(self.error)}" + (
+            f", '{self.output}' by {error_size(self.influence)}" if self.output and self.output != self.value else ""
         )
 
     def share(self, sample: str, output: str, influence: float) -> float:

@@ -28,7 +28,7 @@ def culprits(report: Report) -> Table:
         Column("influence", lambda c: magnitude(c.influence), Looks.NUMBER),
         Column("explains", lambda c: percent(report.explained_share(c)), Looks.NUMBER),
         Column("from", report.origin_words, Looks.CODE, beneath=MOST_ROWS),
-        Column("why", lambda c: c.reason, Looks.SENTENCE, beneath=3),
+        Column("why", report.reason_beyond_summary, Looks.SENTENCE, beneath=3),
         Column("error", lambda c: "; ".join(c.anatomy), Looks.SENTENCE, beneath=3),
     )
     return Table.of("Culprits", "culprit", columns, report.verdict.culprits)

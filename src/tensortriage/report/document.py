@@ -14,11 +14,11 @@ from typing import TypeVar
 from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict, VerdictKind
 from tensortriage.errors import StoreError
-from tensortriage.report.verdict_words import KIND_WORDS, KindWords
+from tensortriage.report.verdict_words import KIND_WORDS, KindWords, headline
 from tensortriage.runs.case import CaseFacts
 from tensortriage.runs.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.values import serial
-from tensortriage.values.text import count, duration
+from tensortriage.values.text import count, duration, magnitude
 
 T = TypeVar("T")
 
@@ -90,6 +90,20 @@ class Report:
         return KIND_WORDS[self.verdict.kind]
 
     @property
+    def headline(self) -> str:
+        """Op, module and effect; what the kind of verdict means where no op is to blame."""
+        return self.verdict.headline or headline(self.verdict)
+
+    @property
+    def left_open(self) -> Sequence[Step]:
+        """The questions that found no answer, or were not asked."""
+        return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "not asked"))]
+
+    def reason_beyond_summary(self, culprit: Culprit) -> str:
+        """Return why a culprit is one; empty where the summary has said so."""
+        return "" if culprit.reason in self.verdict.summary else culprit.reason
+
+    @property
     def confidence(self) -> float:
         """Confidence within 0..1, whatever the file says."""
         confidence = self.verdict.confidence
@@ -124,7 +138,7 @@ class Report:
     def output_sentences(self) -> Sequence[str]:
         """Return in words how far those outputs are off of which a relative RMS error does not say it."""
         rows = [row for row in self.worst_outputs() if row.needs_sentence]
-        return [f"'{row.name}' {row.words} ({row.measure}: {row.error:.3g})" for row in rows]
+        return [f"'{row.name}' {row.words} ({row.measure}: {magnitude(row.error)})" for row in rows]
 
     @property
     def repro_words(self) -> str:

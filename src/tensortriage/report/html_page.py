@@ -90,7 +90,7 @@ def _times(ratio: float | None) -> str:
 
 def _crossed(text: str) -> str:
     """Return ``71x`` and ``x floor`` with the sign that a page has for it."""
-    return re.sub(r"(?<=\d)x$|^x(?= )", "×", text)
+    return re.sub(r"(?<=[\d ])x$|^x(?= )", "×", text)
 
 
 def _sentence_case(text: str) -> str:

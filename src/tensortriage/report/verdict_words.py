@@ -9,8 +9,9 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.report.tables import Tone
+from tensortriage.values.text import count, error_size
 
 BREAKERS = "these tensors restore the answer when they are marked as outputs"
 
@@ -96,3 +97,40 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         ),
     }
 )
+
+
+_EFFECTS: Mapping[VerdictKind, str] = MappingProxyType(
+    {
+        VerdictKind.LOCAL_FAULT: "computes wrong numbers",
+        VerdictKind.NON_FINITE: "returns NaN or Inf",
+        VerdictKind.RANGE_OVERFLOW: "leaves the range of the number format",
+        VerdictKind.LAYOUT: "returns right numbers in wrong places",
+        VerdictKind.FUSION_FAULT: "goes wrong only when fused",
+    }
+)
+"""What the first culprit of a verdict does, where its error says no more."""
+
+
+def headline(verdict: Verdict) -> str:
+    """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
+
+    Example:
+        ``Gelu blocks.2.mlp.1 (node_gelu_2) returns 1.03 times the right value``
+    """
+    title = KIND_WORDS[verdict.kind].title
+    if verdict.kind.exit_code != 1 or not verdict.culprits:
+        return title
+    first, more = verdict.culprits[0], len({culprit.node for culprit in verdict.culprits}) - 1
+    others = f" (and {count(more, 'more op')})" if more else ""
+    effect = _EFFECTS.get(verdict.kind, "")
+    if not effect:
+        return f"{title}: {place_of(first)}{others}"
+    if verdict.kind is VerdictKind.LOCAL_FAULT and first.local_error is not None:
+        effect = first.effect or f"is off by {error_size(first.local_error)}"
+    return f"{place_of(first)} {effect}{others}"
+
+
+def place_of(culprit: Culprit) -> str:
+    """Return operator, module and node: ``Gelu blocks.2.mlp.1 (node_gelu_2)``."""
+    module = culprit.origin.module if culprit.origin.beside(culprit.node) else ""
+    return f"{culprit.op_type} {module} ({culprit.node})" if module else f"{culprit.op_type} {culprit.node}"

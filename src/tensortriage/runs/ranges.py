@@ -23,6 +23,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.sums.sum_terms import Terms, adds_up, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size, magnitude, percent, times
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
 """Formats that tensors are held against unless told otherwise."""
@@ -277,7 +278,7 @@ def _held(
     top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
     if size.largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
         share = float((magnitudes() > top).mean())
-        words = f"reaches {size.largest:.3g}, beyond {word}'s largest number {top:.6g}"
+        words = f"reaches {magnitude(size.largest)}, beyond {word}'s largest number {magnitude(top, 6)}"
         yield FormatMisfit(f"{what}beyond-range", word, True, share, words)
     # Below the normal numbers no rounding changes more than half the smallest of all numbers.
     most = math.sqrt(size.count) * float(info.smallest_subnormal) / 2.0
@@ -290,15 +291,15 @@ def _held(
         if loss > unit:  # normal numbers cost no more than half a step, whatever their size
             share, lost = tiny.size / int(np.count_nonzero(held)), float((kept == 0).mean())
             words = (
-                f"is below {word}'s normal numbers ({normal:.3g}) in {share:.0%} of its non-zero elements, which "
-                f"leaves an error of {loss:.1e} of the tensor"
+                f"is below {word}'s normal numbers ({magnitude(normal)}) in {percent(share)} of its non-zero "
+                f"elements, which leaves an error of {error_size(loss)} of the tensor"
             )
             gone = bool(lost == 1.0 and share == 1.0)
             yield FormatMisfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
     if size.largest > 2.0 ** (int(info.nmant) + 1) and (whole := merged_integers(magnitudes(), precision)):
         words = (
-            f"holds whole numbers up to {size.largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
-            f"{whole.share:.0%} of these and makes different ones equal"
+            f"holds whole numbers up to {magnitude(size.largest, 6)}; {word} has every one only up to "
+            f"{magnitude(whole.exact, 6)}, changes {percent(whole.share)} of these and makes different ones equal"
         )
         yield FormatMisfit("integers", word, True, whole.share, words)
 
@@ -344,14 +345,14 @@ def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Form
     top, unit = float(info.max), float(info.eps) / 2.0
     if largest_sum(precision) < math.inf and terms.bound is not None and largest <= top < terms.bound:
         words = (
-            f"has sums whose terms add up to {terms.bound:.3g}, beyond {word}'s largest number {top:.6g}, if they are "
-            f"added up in {word}"
+            f"has sums whose terms add up to {magnitude(terms.bound)}, beyond {word}'s largest number "
+            f"{magnitude(top, 6)}, if they are added up in {word}"
         )
         yield FormatMisfit("sum-beyond-range", word, False, 1.0, words)
     if terms.condition is not None and terms.condition * unit >= 1.0:
         words = (
-            f"cancels: its terms are {terms.condition:.3g}x larger than what is left of them, and rounding them to "
-            f"{word} costs {terms.condition * unit:.2g}x the result"
+            f"cancels: its terms are {times(terms.condition)} larger than what is left of them, and rounding them to "
+            f"{word} costs {times(terms.condition * unit)} the result"
         )
         yield FormatMisfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)
 

@@ -1,4 +1,7 @@
-"""Numbers and long names made short for people's eyes, and the sizes that people write."""
+"""Numbers and long names made short for people's eyes, and the sizes that people write.
+
+Every number that a person reads is written here, so that one screen, page or file never shows a figure in two ways.
+"""
 
 import math
 import re
@@ -26,27 +29,72 @@ def shorten(text: str, width: int) -> str:
     return text[: width - tail - 1] + _ELLIPSIS + text[len(text) - tail :]
 
 
-def magnitude(value: float | None) -> str:
-    """Return a number with three significant digits; ``-`` when it was not measured.
+def magnitude(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many significant digits; ``-`` when it was not measured.
+
+    Whole digits are never dropped below a million, so that 65,519 stays above the 65,504 at which fp16 ends.
 
     Example:
-        >>> magnitude(0.000012345)
-        '1.23e-05'
+        >>> magnitude(0.000012345), magnitude(0.0312), magnitude(65519.0), magnitude(4.234e6)
+        ('1.23e-05', '0.0312', '65,519', '4.23 million')
     """
     if value is None:
         return "-"
+    value = float(value)  # of numpy's, which have formats of their own
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Inf" if value > 0 else "-Inf"
-    if value != 0 and 1e4 <= abs(value) < 1e7:
-        return f"{value:.0f}"
-    return f"{value:.3g}"
+    size = abs(float(f"{value:.{digits}g}"))
+    if 1e6 <= size < 1e12:
+        unit, word = (1e6, "million") if size < 1e9 else (1e9, "billion")
+        return f"{float(f'{value / unit:.{digits}g}'):g} {word}"
+    return f"{value:,.0f}" if 10.0 ** min(digits, 6) <= size < 1e6 else f"{value:,.{digits}g}"
 
 
 def times(value: float | None) -> str:
-    """Return a ratio as ``310x``; ``-`` when it was not measured."""
-    return "-" if value is None else magnitude(value) + ("x" if math.isfinite(value) else "")
+    """Return a ratio; one of thousands with two digits, for no floor is known better. ``-`` when it was not measured.
+
+    Example:
+        >>> times(1.0312), times(9550.0), times(4.23e6)
+        ('1.03x', '9,600x', '4.2 million x')
+    """
+    if value is None or not math.isfinite(value):
+        return magnitude(value)
+    if abs(value) < 999.5:
+        return f"{magnitude(value)}x"
+    text = magnitude(float(f"{value:.2g}"), 2)
+    return f"{text} x" if text.endswith("illion") else f"{text}x"
+
+
+def over_floor(ratio: float | None) -> str:
+    """Return error over noise floor for a sentence; a floor of zero, or an infinite error, has no ratio.
+
+    Example:
+        >>> over_floor(12.345), over_floor(float("inf"))
+        ('12.3x what healthy engines differ by', 'more than any healthy engine differs by')
+    """
+    if ratio is None or not math.isfinite(ratio):
+        return "more than any healthy engine differs by"
+    return f"{times(ratio)} what healthy engines differ by"
+
+
+def error_size(error: float | None) -> str:
+    """Return a relative error for a sentence: in percent where that is read at a glance, else as a power of ten.
+
+    Example:
+        >>> error_size(0.0301), error_size(0.0071), error_size(3.1e-4), error_size(42.0), error_size(float("inf"))
+        ('3 %', '0.71 %', '3.1e-04', '42x', 'NaN or Inf')
+    """
+    if error is None:
+        return "not measured"
+    if not math.isfinite(error):
+        return "NaN or Inf"
+    if error == 0.0:
+        return "0"
+    if error < 9.95e-4:
+        return f"{error:.1e}"
+    return percent(error) if error < 9.95 else times(error)
 
 
 def decibel(value: float | None) -> str:
@@ -61,14 +109,21 @@ def decibel(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 in percent; never ``100 %`` or ``0 %`` for what is only close to it."""
+    """Return a share of 1 in percent; never ``100 %`` or ``0 %`` for what is only close to it.
+
+    Example:
+        >>> percent(0.031), percent(0.0071), percent(1e-6), percent(0.9999), percent(1.0)
+        ('3 %', '0.71 %', '< 0.01 %', '> 99 %', '100 %')
+    """
     if share is None or math.isnan(share):
         return "-"
-    if 0 < share < 0.01:
-        return "< 1 %"
-    if 0.99 < share < 1:
+    if math.isinf(share):
+        return magnitude(share)
+    if 0.0 < share < 0.00995:
+        return f"{share * 100:.2g} %" if share >= 1e-4 else "< 0.01 %"
+    if 0.99 < share < 1.0:
         return "> 99 %"
-    return f"{share * 100:.0f} %"
+    return f"{share * 100:,.0f} %"
 
 
 def duration(seconds: float) -> str:

@@ -66,6 +66,6 @@ def test_what_bad_samples_share_is_told_only_where_others_lack_it():
     good = [sample(n, label=(n % 10,), other=(n % 10,), largest_input=1.0) for n in range(20)]
     (inputs, label) = compare_scores("t", [*bad, *good]).common
     assert inputs.startswith("median largest input 50")
-    assert label.startswith("label [7] in 100%")
+    assert label.startswith("label [7] in 100 %")
     same = [sample(n, target=float(n % 2), label=(1,), other=(1,)) for n in range(10)]
     assert compare_scores("t", same).common == ()

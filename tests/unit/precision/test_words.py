@@ -29,9 +29,9 @@ def f32(*numbers):
 @pytest.mark.parametrize(
     ("node", "values", "words"),
     [
-        ("square", {"a": f32(3e5, 1.0)}, "max 3e+05 > 65504"),
-        ("root", {"a": f32(3e5, 1.0), "b": f32(500.0, 1.0)}, "operand 'a' reaches 3e+05 > 65504"),
-        ("square", {"a": f32(1e-6, 1.0)}, "50% of its result is below 6.1e-05"),
+        ("square", {"a": f32(3e5, 1.0)}, "max 300,000 > 65,504"),
+        ("root", {"a": f32(3e5, 1.0), "b": f32(500.0, 1.0)}, "operand 'a' reaches 300,000 > 65,504"),
+        ("square", {"a": f32(1e-6, 1.0)}, "50 % of its result is below 6.1e-05"),
         ("minus", {"b": f32(900.0, 800.0), "x": f32(900.5, 799.5), "c": f32(-0.5, 0.5)}, "cancellation"),
         ("keep", {"c": f32(0.5, 0.25), "y": f32(0.4, 0.2)}, ""),
         ("keep", {"c": f32(np.inf, 0.25), "y": f32(1.0, 0.2)}, ""),  # an infinity fits every format
@@ -55,10 +55,10 @@ TURNS = """
 @pytest.mark.parametrize(
     ("node", "values", "words"),
     [
-        ("cast", {"a": f32(1001.0, 1002.0)}, "whole numbers up to 1002; bf16 has all only up to 256"),
+        ("cast", {"a": f32(1001.0, 1002.0)}, "whole numbers up to 1,002; bf16 has all only up to 256"),
         ("cast", {"a": f32(1000.0, 1004.0)}, ""),  # multiples of 4 are exact below 1024
-        ("angle", {"a": f32(1.5, 2.5), "b": f32(3001.0, 0.1)}, "angles up to 3001 rad, off by up to 8 rad in bf16"),
-        ("sin", {"b": f32(3001.0, 0.1), "y": f32(0.5, 0.1)}, "angles up to 3001 rad, off by up to 8 rad in bf16"),
+        ("angle", {"a": f32(1.5, 2.5), "b": f32(3001.0, 0.1)}, "angles up to 3,001 rad, off by up to 8 rad in bf16"),
+        ("sin", {"b": f32(3001.0, 0.1), "y": f32(0.5, 0.1)}, "angles up to 3,001 rad, off by up to 8 rad in bf16"),
         ("sin", {"b": f32(3.0, 0.1), "y": f32(0.1, 0.1)}, ""),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_constant_beyond_the_range():
     nodes = [helper.make_node("Mul", ["x", "big"], ["y"], name="mask")]
     model = of_nodes(nodes, inputs={"x": (1,)}, outputs={"y": (1,)}, initializers={"big": f32(-1e9)})
     found = reason_for(model.graph.node("mask"), {"x": f32(0.0), "y": f32(0.0)}, model.graph, Precision.FP16)
-    assert found == "constant 'big' reaches 1e+09 > 65504"
+    assert found == "constant 'big' reaches 1 billion > 65,504"
     assert reason_for(model.graph.node("mask"), {"x": f32(0.0)}, model.graph, Precision.BF16) == ""
 
 

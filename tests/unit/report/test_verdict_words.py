@@ -1,5 +1,8 @@
-from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.report.verdict_words import KIND_WORDS, Tone
+import pytest
+
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.model.provenance.origin import NodeOrigin
+from tensortriage.report.verdict_words import KIND_WORDS, Tone, headline
 
 
 def test_every_verdict_has_words() -> None:
@@ -14,3 +17,29 @@ def test_tone_agrees_with_the_exit_code() -> None:
 
 def test_tones_differ_without_colour() -> None:
     assert len({tone.sign for tone in Tone}) == len({tone.label for tone in Tone}) == len(Tone)
+
+
+GELU = NodeOrigin("blocks.2.mlp.1", "GELU")
+
+
+@pytest.mark.parametrize(
+    ("kind", "culprits", "expected"),
+    [
+        (
+            "local-fault",
+            [Culprit("node_gelu_2", "Gelu", "v", 0.03, effect="returns 1.03 times the right value", origin=GELU)],
+            "Gelu blocks.2.mlp.1 (node_gelu_2) returns 1.03 times the right value",
+        ),
+        ("local-fault", [Culprit("gelu", "Gelu", "v", 0.03)], "Gelu gelu is off by 3 %"),
+        (
+            "fusion-fault",
+            [Culprit("gelu", "Gelu", "v"), Culprit("add", "Add", "w"), Culprit("add", "Add", "x")],
+            "Gelu gelu goes wrong only when fused (and 1 more op)",
+        ),
+        ("model-changed", [Culprit("norm", "Add", "v")], "The two models differ: Add norm"),
+        ("engine-crash", [], "The engine crashes"),
+        ("rounding", [Culprit("exp", "Exp", "v")], "Rounding explains the error"),
+    ],
+)
+def test_a_headline_names_op_module_and_effect(kind, culprits, expected) -> None:
+    assert headline(Verdict(kind, 1.0, "", tuple(culprits))) == expected

@@ -74,8 +74,8 @@ def test_exit_codes():
 
 def test_lines():
     assert cell_line(cell()) == "ok       net / real / fp16 / run: fine (1.5 s)"
-    assert re.match(r"not ok +net / real / bf16 / run: .*alert", cell_line(BAD))
+    assert re.match(r"FAILED +net / real / bf16 / run: .*alert", cell_line(BAD))
     assert "\x1b" not in cell_line(BAD)
     lines = list(closing_lines(batch(cell(kept=True), BAD, SKIPPED)))
-    assert lines[0] == "3 cells: 1 ok, 1 not ok, 1 skipped; 3.0 s, 1 known from earlier"
+    assert lines[0] == "3 cells: 1 ok, 1 FAILED, 1 skipped; 3.0 s, 1 known from earlier"
     assert lines[2].strip() == "triage run net.onnx"

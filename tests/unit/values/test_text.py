@@ -1,4 +1,6 @@
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,8 +26,9 @@ def test_shorten_keeps_both_ends_and_the_width(raw: str, width: int) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (None, "-"), (0.0, "0"), (math.nan, "NaN"), (math.inf, "Inf"), (-math.inf, "-Inf"), (81234.5, "81234"),
-        (1.2345e-5, "1.23e-05"), (0.0312, "0.0312"), (65504.0, "65504"), (3.4e38, "3.4e+38"),
+        (None, "-"), (0.0, "0"), (math.nan, "NaN"), (math.inf, "Inf"), (-math.inf, "-Inf"), (81234.5, "81,234"),
+        (1.2345e-5, "1.23e-05"), (0.0312, "0.0312"), (65504.0, "65,504"), (3.4e38, "3.4e+38"),
+        (65519.4, "65,519"), (999999.7, "1 million"), (4231104.0, "4.23 million"), (-5e11, "-500 billion"),
     ],
 )  # fmt: skip
 def test_magnitude(value: float | None, shown: str) -> None:
@@ -35,7 +38,10 @@ def test_magnitude(value: float | None, shown: str) -> None:
 def test_percent_is_never_certain_about_what_is_only_close() -> None:
     assert text.percent(1.0) == "100 %"
     assert text.percent(0.9999) == "> 99 %"
-    assert text.percent(0.0001) == "< 1 %"
+    assert text.percent(0.0001) == "0.01 %"
+    assert text.percent(0.00001) == "< 0.01 %"
+    assert text.percent(0.994) == "> 99 %"
+    assert text.percent(2.5) == "250 %"
     assert text.percent(0.0) == "0 %"
     assert text.percent(None) == "-"
 
@@ -48,8 +54,24 @@ def test_duration(seconds: float, shown: str) -> None:
     assert text.duration(seconds) == shown
 
 
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (None, "not measured"), (math.nan, "NaN or Inf"), (math.inf, "NaN or Inf"), (0.0, "0"), (3.14e-4, "3.1e-04"),
+        (9.96e-4, "0.1 %"), (0.0071, "0.71 %"), (0.0301, "3 %"), (1.21, "121 %"), (42.0, "42x"),
+        (4.2e6, "4.2 million x"),
+    ],
+)  # fmt: skip
+def test_an_error_is_told_in_percent_where_that_is_read_at_a_glance(error: float | None, shown: str) -> None:
+    assert text.error_size(error) == shown
+
+
 def test_ratios_levels_counts_and_shapes() -> None:
     assert text.times(310.4) == "310x"
+    assert text.times(9550.0) == "9,600x"
+    assert text.times(122705.0) == "120,000x"
+    assert text.times(4231104.0) == "4.2 million x"
+    assert text.over_floor(None) == "more than any healthy engine differs by"
     assert text.times(math.inf) == "Inf"
     assert text.decibel(math.inf) == "exact"
     assert text.decibel(51.23) == "51.2"
@@ -110,3 +132,30 @@ def test_the_first_names_are_listed_and_the_others_counted() -> None:
     assert some(["a", "b", "c"], 3) == "a, b, c"
     assert some(["a", "b", "c"], 2) == "a, b and 1 more"
     assert some([], 2) == ""
+
+
+FORMATTED = re.compile(r"\{[^{}]*:[^{}]*\.\d[eg%]\}|\{[^{}]*:[^{}]*%\}")
+SCRIPTS_AND_LISTINGS = {
+    "cli/inspect/data_view.py",  # statistics, as Polygraphy lists them
+    "cli/run/compatible.py",  # the last line of a run, as Polygraphy prints it
+    "cli/run/script.py",  # source text of a script
+    "compare/alignment/tensor_fingerprint.py",  # text that is hashed
+    "compare/nonfinite/element.py",  # operands of a formula, which can be typed
+    "reduce/repro/repro_script.py",  # source text of a script
+    "values/text.py",
+}
+SIGNED = re.compile(r":\+")
+"""A difference keeps its sign, which `text` does not write."""
+
+
+def test_no_other_module_writes_numbers_for_people():
+    """Every other format of a float than decimals of a unit (seconds, dB) is one of `text`'s."""
+    package = Path(text.__file__).parent.parent
+    found = [
+        f"{path.relative_to(package)}: {match[0]}"
+        for path in sorted(package.rglob("*.py"))
+        if str(path.relative_to(package)) not in SCRIPTS_AND_LISTINGS
+        for match in FORMATTED.finditer(path.read_text("utf-8"))
+        if not SIGNED.search(match[0])
+    ]
+    assert found == []

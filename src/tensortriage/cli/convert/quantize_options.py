@@ -12,6 +12,7 @@ from tensortriage.errors import UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.request_fields import MetricOptions
 from tensortriage.values.options import flag, option, part, request
+from tensortriage.values.text import error_size, magnitude, percent, times
 
 if TYPE_CHECKING:
     from tensortriage.runs.scripts import Metric
@@ -159,7 +160,8 @@ def lines(result: "QuantizeResult") -> list[str]:
         mark = "*" if tried.calibration == result.calibration else " "
         metric = "" if tried.metric is None else f", metric {tried.metric:.4f}"
         found.append(
-            f"  {mark} {tried.calibration:<12}  {tried.quantized} nodes, worst output error {tried.worst:.2e}{metric}"
+            f"  {mark} {tried.calibration:<12}  {tried.quantized} nodes, worst output error "
+            f"{error_size(tried.worst)}{metric}"
         )
     if result.sensitive:
         found.append(f"  left float, the most sensitive first: {', '.join(result.sensitive)}")
@@ -170,8 +172,8 @@ def lines(result: "QuantizeResult") -> list[str]:
     found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]
     for use in result.outgrown[:MOST_SHOWN]:
         found.append(
-            f"  '{use.value}' reaches {use.largest:.3g} on {use.sample}, calibrated to {use.range:.3g}: "
-            f"{use.clipped_share:.2%} clipped, {use.clipping_over_rounding:.3g}x the noise of rounding"
+            f"  '{use.value}' reaches {magnitude(use.largest)} on {use.sample}, calibrated to {magnitude(use.range)}: "
+            f"{percent(use.clipped_share)} clipped, {times(use.clipping_over_rounding)} the noise of rounding"
         )
     if result.outgrown:
         worst = collections.Counter(use.sample for use in result.outgrown).most_common(MOST_NAMED)

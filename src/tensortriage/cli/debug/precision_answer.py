@@ -14,7 +14,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.precision.search.request import PrecisionRequest
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, duration
+from tensortriage.values.text import count, duration, error_size, magnitude, percent
 from tensortriage.workflows.find_precision import find_precision
 
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
@@ -41,7 +41,7 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
     yield from _read_back(plan)
     for remedy in plan.remedies:
         where = f", {remedy.file}" if remedy.file else ""
-        left = f"then {count(remedy.kept, 'node')} kept, error {remedy.error:.1e}"
+        left = f"then {count(remedy.kept, 'node')} kept, error {error_size(remedy.error)}"
         yield f"remedy {remedy.name}: {remedy.what}; {left}{where}"
     if plan.kept:
         yield "the same for other tools:"
@@ -66,7 +66,9 @@ def _nodes(plan: PrecisionPlan) -> Iterator[str]:
         yield f"good enough with every node in {plan.precision}: none of {plan.candidates} has to be kept"
         return
     share = (
-        "" if plan.low_share is None else f"; {plan.low_share:.0%} of MatMul, Gemm and Conv work in {plan.precision}"
+        ""
+        if plan.low_share is None
+        else f"; {percent(plan.low_share)} of MatMul, Gemm and Conv work in {plan.precision}"
     )
     yield f"keep {len(plan.nodes)} of {plan.candidates} nodes in {plan.higher}, the others in {plan.precision}{share}:"
     for node in plan.nodes[:SHOWN_NODES]:
@@ -98,7 +100,7 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
     if own and not plan.nodes and asked is not None and measured is not None and asked <= measured:
         yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
     if error.metric is not None:
-        yield f"metric: {error.metric:.6g}, of the reference {error.metric_reference:.6g}"
+        yield f"metric: {magnitude(error.metric, 6)}, of the reference {magnitude(error.metric_reference, 6)}"
     if not error.explained:
         yield (
             "the target is worse than rounding to the format explains (by more than 3 dB): something else is wrong as "
@@ -117,8 +119,8 @@ def _curve(plan: PrecisionPlan) -> Iterator[str]:
 
 
 def _point(point: Point) -> str:
-    metric = "" if point.metric is None else f", metric {point.metric:.6g}"
-    latency = "" if point.latency_ms is None else f", {point.latency_ms:.3g} ms"
+    metric = "" if point.metric is None else f", metric {magnitude(point.metric, 6)}"
+    latency = "" if point.latency_ms is None else f", {magnitude(point.latency_ms)} ms"
     where = "measured" if point.measured else "emulated"
     decibels = "-inf" if math.isinf(point.error) else f"{point.sqnr_db:.1f}"
     return f"{point.kept:4d} kept: {decibels} dB{metric}{latency}  ({where}{', good enough' if point.within else ''})"
@@ -140,4 +142,4 @@ def _read_back(plan: PrecisionPlan) -> Iterator[str]:
 def _number(error: float | None) -> str:
     if error is None:
         return "not measured"
-    return "NaN or Inf" if math.isinf(error) else f"{error:.1e}"
+    return "NaN or Inf" if math.isinf(error) else error_size(error)

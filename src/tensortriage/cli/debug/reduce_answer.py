@@ -20,7 +20,7 @@ from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, duration
+from tensortriage.values.text import count, duration, error_size, percent
 from tensortriage.workflows.reduce import reduce
 
 WORDS = {
@@ -120,8 +120,8 @@ def summary(reduction: Reduction) -> Iterator[str]:
     yield "minimal: " + MINIMALITY[reduction.minimality].format(size=reduction.block_items)
     if reduction.confidence is not None:
         yield (
-            f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs; "
-            f"every node is needed with {reduction.confidence:.0%} confidence"
+            f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs; every node is needed "
+            f"with {percent(reduction.confidence)} confidence"
         )
     for opened in reduction.opened:
         yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
@@ -147,4 +147,4 @@ def _in_the_whole(reduction: Reduction) -> str:
     failure = reduction.failure
     if failure is None or not failure.kind.numeric or not failure.output:
         return ""
-    return f"; in the whole model '{failure.output}' is wrong by {failure.influence:.2g} on {failure.sample}"
+    return f"; in the whole model '{failure.output}' is wrong by {error_size(failure.influence)} on {failure.sample}"

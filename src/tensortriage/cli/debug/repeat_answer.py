@@ -19,6 +19,7 @@ from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.search.statistics.repeats import RepeatStop
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import percent
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 _logger = logging.getLogger(__name__)
@@ -73,8 +74,8 @@ def summary(result: Repeated) -> Iterator[str]:
     )
     if result.rate is not None:
         yield (
-            f"failure rate {result.rate:.0%} of {told}; between {result.low:.0%} and {result.high:.0%} "
-            f"with {result.confidence:.0%} confidence"
+            f"failure rate {percent(result.rate)} of {told}; between {percent(result.low)} and {percent(result.high)} "
+            f"with {percent(result.confidence)} confidence"
         )
     if len(result.signatures) > 1:
         yield "ways of failing: " + ", ".join(f"{word} ({many}x)" for word, many in result.signatures.items())

@@ -10,6 +10,7 @@ from tensortriage.cli.documents import answer
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.request_fields import external_data_field, samples_field
 from tensortriage.values.options import argument, option, part
+from tensortriage.values.text import error_size, magnitude, percent
 
 if TYPE_CHECKING:
     from tensortriage.workflows.quantization.blocked_inspection import BlockRow
@@ -67,8 +68,7 @@ def inspect_quantizers(
 
 def lines(found: "QuantizersResult") -> Iterator[str]:
     """Yield a result as lines of text."""
-    from tensortriage.compare.judgement.relative_error import say
-    from tensortriage.values.text import count
+    from tensortriage.values.text import count, error_size
 
     for blocked in found.blocks:
         yield from _block_lines(blocked)
@@ -76,7 +76,7 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
         return
     yield (
         f"{count(len(found.pairs), 'pair')} on {count(len(found.feeds), 'feed')} ({found.inputs} data); with all of "
-        f"them outputs are off by {say(found.error)} (relative RMS)"
+        f"them outputs are off by {error_size(found.error)} (relative RMS)"
     )
     for number, row in enumerate(found.pairs[:MOST_SHOWN], 1):
         yield from _row_lines(number, row)
@@ -85,7 +85,7 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
     if found.fixed:
         yield f"{count(len(found.fixed), 'weight')} stored quantized, taken as exact: name the float model (--original)"
     if found.remove:
-        yield f"remove '{found.remove}' first: outputs are then off by {say(found.error_without)}"
+        yield f"remove '{found.remove}' first: outputs are then off by {error_size(found.error_without)}"
     if found.recalibrate:
         yield f"recalibrate: ranges cut numbers off; take samples like {', '.join(found.recalibrate[:3])} in"
     misfits = sum(row.kind not in ("", "fits") for row in found.pairs)
@@ -94,10 +94,13 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
 
 
 def _block_lines(row: "BlockRow") -> Iterator[str]:
-    from tensortriage.compare.judgement.relative_error import say
 
     what = f"{row.dtype} weight" if row.weight else row.dtype
-    off = "" if row.error is None else f": off by {say(row.error)}, {say(row.best_error)} with the best scales"
+    off = (
+        ""
+        if row.error is None
+        else f": off by {error_size(row.error)}, {error_size(row.best_error)} with the best scales"
+    )
     yield f"'{row.node}' ({what}) in blocks of {row.block} along axis {row.axis}, {row.scales} scales{off}"
     right = (
         "nothing wrong" if row.error is not None else "nothing wrong to be seen without the float model (--original)"
@@ -106,18 +109,17 @@ def _block_lines(row: "BlockRow") -> Iterator[str]:
 
 
 def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
-    from tensortriage.compare.judgement.relative_error import say
 
-    left = "" if row.without is None else f", without it {say(row.without)}"
+    left = "" if row.without is None else f", without it {error_size(row.without)}"
     what = f"{row.dtype} weight" if row.weight else row.dtype
-    yield f"{number:4d} '{row.node}' ({what}): alone {say(row.alone)}{left}"
+    yield f"{number:4d} '{row.node}' ({what}): alone {error_size(row.alone)}{left}"
     if row.observed is None or row.representable is None or row.clipped is None:
         return
     met = f" on {row.observed_on}" if row.observed_on else ""
     yield (
-        f"       holds {row.representable[0]:.4g} to {row.representable[1]:.4g}, meets {row.observed[0]:.4g} to "
-        f"{row.observed[1]:.4g}{met}; {100 * row.clipped:.2g} % cut off; of its error {row.clipping_share or 0.0:.0%} "
-        "is clipping, the rest rounding"
+        f"       holds {magnitude(row.representable[0], 4)} to {magnitude(row.representable[1], 4)}, meets "
+        f"{magnitude(row.observed[0], 4)} to {magnitude(row.observed[1], 4)}{met}; {percent(row.clipped)} cut off; of "
+        f"its error {percent(row.clipping_share or 0.0)} is clipping, the rest rounding"
     )
     if row.words:
         yield f"       {row.words}"

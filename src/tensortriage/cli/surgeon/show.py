@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from tensortriage.cli.documents import answer
-from tensortriage.values.text import size
+from tensortriage.values.text import error_size, size
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.edits.verify_edit import Proof
 
@@ -48,5 +48,5 @@ def _proof(proof: Proof) -> str:
     worst = max(proof.outputs, key=lambda output: (output.ratio, output.relative_rms_error))
     if not worst.relative_rms_error:
         return f"verified on {data}: the outputs did not move at all"
-    error = f"{worst.relative_rms_error:.1e} (relative RMS)"
+    error = f"{error_size(worst.relative_rms_error)} (relative RMS)"
     return f"verified on {data}: '{worst.name}' moved most, by {error}, {worst.ratio:.2f} of what is allowed"

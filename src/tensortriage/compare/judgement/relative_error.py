@@ -112,20 +112,3 @@ def ratio_of(error: float | None, floor: float | None) -> float | None:
 def largest(errors: Mapping[str, float]) -> float:
     """Return the largest of some errors, 0 when there is none."""
     return max(errors.values(), default=0.0)
-
-
-def say(error: float | None) -> str:
-    """Return an error for a sentence: ``3.1e-04``, ``NaN/Inf`` for an infinite one."""
-    if error is None:
-        return "not measured"
-    return "NaN/Inf" if math.isinf(error) else f"{error:.1e}"
-
-
-def say_ratio(ratio: float | None) -> str:
-    """Return error over floor for a sentence: ``12x its floor``; a floor of zero, or an infinite error, has no ratio.
-
-    Example:
-        >>> say_ratio(12.345), say_ratio(float("inf"))
-        ('12.3x its floor', 'beyond any floor')
-    """
-    return f"{ratio:.3g}x its floor" if ratio is not None and math.isfinite(ratio) else "beyond any floor"

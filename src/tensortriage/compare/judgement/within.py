@@ -31,6 +31,7 @@ from tensortriage.compare.judgement.thresholds import (
     TOO_COARSE,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.values.text import magnitude, percent
 
 # -- a floor -----------------------------------------------------------------------------------------------------------
 
@@ -286,9 +287,9 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
         equal = figure.mismatches == 0
         return Judgement(equal, "equal", 0.0 if equal else math.inf, Basis.EQUALITY)
     signal = figure.reference_rms if figure.compared else 0.0
-    words = f"rms <= 1 x floor {limit.error * signal if math.isfinite(limit.error) else math.inf:.3g}"
+    words = f"rms <= 1 x floor {magnitude(limit.error * signal if math.isfinite(limit.error) else math.inf)}"
     if limit.basis is Basis.LOST:
-        words = f"rms <= {LOST:.0%} of the signal, though rounding to {format_name} may cost more"
+        words = f"rms <= {percent(LOST)} of the signal, though rounding to {format_name} may cost more"
     if figure.has_nan or figure.nonfinite_mismatch:
         return Judgement(False, words, math.inf, limit.basis)
     error = error_of(figure)

@@ -15,6 +15,7 @@ import numpy as np
 from tensortriage.compare.nonfinite.element import Element, RuleMatch, spoken
 from tensortriage.compare.nonfinite.sum_rules import SUMS
 from tensortriage.model.ir.graph import Node
+from tensortriage.values.text import magnitude
 
 UNEXPLAINED = "unexplained"
 
@@ -60,7 +61,7 @@ def rule_of(
     element = Element(node, wide, np.shape(result), tuple(map(int, index)), float(result[index]), largest)
     with np.errstate(all="ignore"):
         found = _read(element)
-    limit = f", beyond the largest number {largest:.6g}" if found.rule == "overflow" else ""
+    limit = f", beyond the largest number {magnitude(largest, 6)}" if found.rule == "overflow" else ""
     subject = f"element {list(element.index)} is" if index else "the result is"
     sentence = f"{subject} {spoken(element.result)}: {found.words}{limit}"
     return Rule(found.rule, element.index, found.operands, element.result, sentence)
@@ -209,7 +210,7 @@ def _moved(element: Element) -> RuleMatch | None:
 def _ranges(element: Element) -> str:
     """Return the ranges of the operands, for a sentence."""
     words = [
-        f"'{element.name(position)}' in [{np.min(array):.3g}, {np.max(array):.3g}]"
+        f"'{element.name(position)}' in [{magnitude(np.min(array))}, {magnitude(np.max(array))}]"
         for position, array in enumerate(element.operands)
         if array is not None and array.size
     ]

@@ -18,9 +18,10 @@ from tensortriage.compare.judgement.thresholds import AGREES, FEWEST_IN_PART, MI
 from tensortriage.compare.patterns import misplaced, narrower_format, value_relations
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
-from tensortriage.compare.patterns.finding import PatternFinding, energy, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, energy
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude, percent
 
 SLUGS = (
     "shape", "nonfinite", "rounding", "constant", "stale", "sign", "scale", "offset", "saturation", "zeros", "shift",
@@ -44,6 +45,11 @@ class Anatomy:
     def sentences(self) -> tuple[str, ...]:
         """The findings in words."""
         return tuple(finding.sentence for finding in self.findings)
+
+    @property
+    def effect(self) -> str:
+        """What an op with this error does, as a predicate, from the strongest finding; empty if that does not say."""
+        return self.findings[0].effect if self.findings else ""
 
     @property
     def slugs(self) -> tuple[str, ...]:
@@ -220,5 +226,5 @@ def _noise(specimen: Specimen, relative: float) -> PatternFinding:
     """Describe an error without any pattern."""
     share = float(np.count_nonzero(specimen.unequal)) / specimen.unequal.size
     which = "all elements" if share == 1.0 else f"{percent(share)} of the elements"
-    sentence = f"{which} differ, without a pattern; the error is {number(relative)} of the tensor's RMS"
+    sentence = f"{which} differ, without a pattern; the error is {magnitude(relative, 4)} of the tensor's RMS"
     return PatternFinding("noise", sentence, 0.2, {"share": share, "relative_rms_error": relative})

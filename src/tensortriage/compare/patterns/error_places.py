@@ -21,7 +21,8 @@ from tensortriage.compare.judgement.thresholds import (
     PERIOD_FILLED,
 )
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import PatternFinding, counted, listed, log10_binomial, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, counted, listed, log10_binomial
+from tensortriage.values.text import magnitude, percent
 
 _TILES = (128, 64, 32, 16, 8)
 _LONGEST_PERIOD = 512
@@ -215,11 +216,14 @@ def _common(specimen: Specimen, broken: np.ndarray) -> str:
     if ours.size < FEWEST_ALIKE or others.size < FEWEST_ALIKE:
         return ""
     if np.abs(ours).min() > np.abs(others).max():
-        return f", exactly where the reference's magnitude exceeds {number(float(np.abs(others).max()))}: an overflow"
+        return (
+            f", exactly where the reference's magnitude exceeds {magnitude(float(np.abs(others).max()), 4)}: an "
+            "overflow"
+        )
     if ours.max() < others.min():
-        return f", exactly where the reference is below {number(float(others.min()))}"
+        return f", exactly where the reference is below {magnitude(float(others.min()), 4)}"
     if ours.min() > others.max():
-        return f", exactly where the reference is above {number(float(others.max()))}"
+        return f", exactly where the reference is above {magnitude(float(others.max()), 4)}"
     if not ours.any() and others.all():
         return ", exactly where the reference is zero"
     return ""

@@ -3,11 +3,13 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tensortriage.compare.judgement.thresholds import HALVED_BY_CHANCE, LOG10_LUCK, PATTERN_MAJORITY, PATTERN_SHARE
+from tensortriage.values.text import magnitude
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,17 +28,40 @@ class PatternFinding:
     strength: float
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    @property
+    def effect(self) -> str:
+        """What an op with this error does, for a headline: ``returns 1.03 times the right value``; empty if unclear."""
+        known = self.evidence
+        if self.sentence.startswith("in the wrong elements") or self.strength < PATTERN_SHARE:
+            return ""
+        if self.slug == "scale" and not known["offset"]:
+            factor = known["factor"]
+            return f"returns {magnitude(factor, 3 if abs(factor - 1.0) > 0.01 else 6)} times the right value"
+        if self.slug == "constant":
+            return f"returns {magnitude(known['value'])} everywhere" if "value" in known else ""
+        if self.slug == "nonfinite":
+            return "returns " + ("NaN" if known["NaN"] else "Inf")
+        if self.slug == "rounding":
+            return f"rounds its result to {known['format']}" if "format" in known else ""
+        return _EFFECTS.get(self.slug, "")
 
-def percent(share: float) -> str:
-    """Return a share for a sentence; never ``100 %`` or ``0 %`` for what is only close to it."""
-    if 0.0 < share < 0.01:
-        return f"{share * 100:.2g} %"
-    return "more than 99 %" if 0.99 < share < 1.0 else f"{share * 100:.0f} %"
 
-
-def number(value: float) -> str:
-    """Return a number for a sentence, with four significant digits."""
-    return f"{value:.4g}"
+_EFFECTS: Mapping[str, str] = MappingProxyType(
+    {
+        "shape": "returns a tensor of another shape",
+        "stale": "returns another tensor",
+        "sign": "returns the right value with the wrong sign",
+        "offset": "is off by a constant",
+        "saturation": "cuts its result off",
+        "zeros": "returns zeros",
+        "wrong-axis": "works along the wrong axis",
+        "slice-scale": "scales its slices by wrong factors",
+    }
+    | dict.fromkeys(
+        ("shift", "transposition", "layout", "reordering", "permutation"), "returns right numbers in wrong places"
+    )
+)
+"""What an op with an error of a kind does, where that is the same for all errors of the kind."""
 
 
 def counted(count: int, noun: str) -> str:

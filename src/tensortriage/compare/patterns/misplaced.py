@@ -16,7 +16,8 @@ from tensortriage.compare.judgement.thresholds import LOG10_LUCK, SAME_NUMBERS, 
 from tensortriage.compare.metrics import ulp
 from tensortriage.compare.metrics.random_projection import project_rows
 from tensortriage.compare.patterns.error_view import Specimen, same_box
-from tensortriage.compare.patterns.finding import PatternFinding, counted, energy, listed, percent, support
+from tensortriage.compare.patterns.finding import PatternFinding, counted, energy, listed, support
+from tensortriage.values.text import percent
 
 _PLACES = 16384
 _FIRST_PLACES = 1024

@@ -13,8 +13,9 @@ import numpy as np
 
 from tensortriage.compare.judgement.thresholds import EVEN_LEVELS, FEWEST_VALUES, HALF_A_LEVEL, HALF_A_SPACING
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import PatternFinding, number
+from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude
 
 _TF32_BITS = 13
 """Bits of a float32 mantissa that TF32 has not."""
@@ -53,8 +54,8 @@ def narrowed(specimen: Specimen) -> PatternFinding | None:
             largest = float((np.abs(target - reference) / spacing(reference)).max())
             facts = {"format": label, "largest_error_in_spacings": largest}
             sentence = (
-                f"every value of the target is a {label} number, with errors up to {number(largest)} spacings of it: "
-                f"computed or stored in {label}"
+                f"every value of the target is a {label} number, with errors up to {magnitude(largest, 4)} spacings "
+                f"of it: computed or stored in {label}"
             )
             return PatternFinding("narrow-format", sentence, 0.3, facts)
     return None
@@ -110,9 +111,9 @@ def quantised(specimen: Specimen) -> PatternFinding | None:
         return None
     largest = float(np.abs(target - reference).max()) / step
     facts = {"levels": int(levels.size), "step": step, "largest_error_in_steps": largest}
-    words = f"{levels.size} evenly spaced values, {number(step)} apart"
+    words = f"{levels.size} evenly spaced values, {magnitude(step, 4)} apart"
     if largest <= HALF_A_LEVEL:
         sentence = f"the target is the reference rounded to {words}: 8-bit quantisation, and nothing else"
         return PatternFinding("rounding", sentence, 1.0, facts)
-    sentence = f"the target has only {words}, with errors up to {number(largest)} of them: 8-bit quantisation"
+    sentence = f"the target has only {words}, with errors up to {magnitude(largest, 4)} of them: 8-bit quantisation"
     return PatternFinding("narrow-format", sentence, 0.5, facts)

@@ -23,8 +23,9 @@ from tensortriage.compare.judgement.thresholds import (
     VARIATION,
 )
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import PatternFinding, energy, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, energy
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude, percent
 
 _LIMITS = {
     float(kind.finfo.max): f"the largest {kind.label} number"
@@ -39,7 +40,7 @@ def constant(specimen: Specimen) -> PatternFinding | None:
         return None
     if np.ptp(target) == 0.0 < np.ptp(reference) or _lost_variation(reference, target, None):
         value = float(target.mean())
-        return PatternFinding("constant", f"the target is {number(value)} everywhere", 1.0, {"value": value})
+        return PatternFinding("constant", f"the target is {magnitude(value, 4)} everywhere", 1.0, {"value": value})
     for axis, size in enumerate(specimen.shape):
         if size > 1 and _lost_variation(reference, target, axis):
             sentence = f"the target does not vary along axis {axis}, the reference does"
@@ -70,7 +71,7 @@ def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
     if count == known:
         return PatternFinding("zeros", "the target is zero everywhere", share, facts), zeros
     if others.size and count >= FEWEST_ALIKE and largest < float(others.min()):
-        sentence = f"magnitudes up to {number(largest)} have become zero, larger ones have not: flushed to zero"
+        sentence = f"magnitudes up to {magnitude(largest, 4)} have become zero, larger ones have not: flushed to zero"
     else:
         sentence = f"{percent(count / known)} of the reference's non-zero elements are zero in the target"
     return PatternFinding("zeros", f"{sentence}; they hold {percent(share)} of the error", share, facts), zeros
@@ -122,7 +123,7 @@ def _fits(reference: np.ndarray, target: np.ndarray) -> Iterator[tuple[float, fl
 
 def _linear_finding(factor: float, offset: float, share: float, where: str) -> PatternFinding:
     facts = {"factor": factor, "offset": offset, "explained": share}
-    times = f"{number(factor)} times" if abs(factor - 1.0) > 1e-3 else f"(1 {factor - 1.0:+.2g}) times"
+    times = f"{magnitude(factor, 4)} times" if abs(factor - 1.0) > 1e-3 else f"(1 {factor - 1.0:+.2g}) times"
     if offset == 0.0 and abs(factor + 1.0) < SIGN_FLIPPED:
         return PatternFinding("sign", f"{where}the sign is flipped", share, facts)
     if offset == 0.0:
@@ -164,7 +165,7 @@ def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
     low, high = float(factors.min()), float(factors.max())
     if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= SLICES_OVER_FLOOR * specimen.floor:
         return None
-    sentence = f"every {words} has a factor of its own, from {number(low)} to {number(high)}"
+    sentence = f"every {words} has a factor of its own, from {magnitude(low, 4)} to {magnitude(high, 4)}"
     return PatternFinding("slice-scale", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
 
 
@@ -176,7 +177,7 @@ def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
     if not share or not _is_common(offsets):
         return None
     low, high = float(offsets.min()), float(offsets.max())
-    sentence = f"every {words} has an offset of its own, from {number(low)} to {number(high)}"
+    sentence = f"every {words} has an offset of its own, from {magnitude(low, 4)} to {magnitude(high, 4)}"
     return PatternFinding("slice-offset", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
 
 
@@ -218,10 +219,12 @@ def saturated(specimen: Specimen) -> PatternFinding | None:
         return None
     bounds = [(high, "above"), (low, "below")]
     parts = [
-        f"{number(bound)} for all that lies {side} it" for (bound, side), n in zip(bounds, beyond, strict=True) if n
+        f"{magnitude(bound, 4)} for all that lies {side} it"
+        for (bound, side), n in zip(bounds, beyond, strict=True)
+        if n
     ]
     if all(beyond) and abs(high + low) <= 1e-3 * abs(high):
-        parts = [f"{number(high)} in magnitude for all that lies beyond"]
+        parts = [f"{magnitude(high, 4)} in magnitude for all that lies beyond"]
     bound = high if beyond[0] else low
     hint = f" ({_LIMITS[abs(bound)]})" if abs(bound) in _LIMITS else ""
     facts = {"low": low, "high": high, "above": beyond[0], "below": beyond[1], "explained": share}

@@ -14,6 +14,7 @@ from tensortriage.compare.judgement.relative_error import decibels
 from tensortriage.compare.judgement.within import near_prediction
 from tensortriage.compare.quantization.quantizer_fit import integer_range
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude
 
 MX_BLOCK = 32
 """Of all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""
@@ -66,7 +67,9 @@ def fit_blocks(
         return BlockFit("scale-shape", words=f"{text}; correct axis, block_size or the scales")
     if not (np.isfinite(scales).all() and (scales > 0).all()):
         bad = scales[~(np.isfinite(scales) & (scales > 0))].flat[0]
-        return BlockFit("scale-not-positive", words=f"its scale {bad:.3g} is not a positive number; calibrate again")
+        return BlockFit(
+            "scale-not-positive", words=f"its scale {magnitude(bad)} is not a positive number; calibrate again"
+        )
     if numbers is None:
         return _alone(scales, block, dtype)
     x = numbers.astype(np.float64)
@@ -133,7 +136,7 @@ def _mistake(
         tried.append((away, "order" if other == axis else "axis", text))
     factor = float(np.median(scales / best[0]))
     word = "small" if factor < 1 else "large"
-    text = f"its scales are too {word}, by a factor of {max(factor, 1 / factor):.3g}; calibrate again"
+    text = f"its scales are too {word}, by a factor of {magnitude(max(factor, 1 / factor))}; calibrate again"
     tried.append((_error(x, scales / factor, zeros, axis, block, dtype), f"scale-too-{word}", text))
     if zeros.any() or best[1].any():
         fitting = _zeros(x, scales, axis, block, dtype)
@@ -154,7 +157,9 @@ def _likeness(scales: np.ndarray, best: np.ndarray) -> tuple[str, str]:
                 "fewer? Store one for each block",
             )
     low, high = (float(np.quantile(scales / best, share)) for share in (0.05, 0.95))
-    text = f"its scales are {low:.3g} to {high:.3g} times those that fit, block by block: of other numbers?"
+    text = (
+        f"its scales are {magnitude(low)} to {magnitude(high)} times those that fit, block by block: of other numbers?"
+    )
     return "scale-unfit", f"{text} Calibrate again"
 
 

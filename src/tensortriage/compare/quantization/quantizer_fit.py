@@ -21,6 +21,7 @@ from tensortriage.compare.judgement.within import is_decisive, near_prediction
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude, percent
 
 KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
 
@@ -100,7 +101,7 @@ def calibrate(
     observed = (float(x.min(initial=0.0)), float(x.max(initial=0.0)))
     shaped = best.astype(np.asarray(scale).dtype), best_zeros.astype(dtype.numpy)
     if not (np.isfinite(scales).all() and (scales > 0.0).all()):
-        words = f"its scale {_first_bad(scales):.3g} is not a positive number"
+        words = f"its scale {magnitude(_first_bad(scales))} is not a positive number"
         return QuantizerFit(
             "scale-not-positive", math.inf, least, 1.0, 1.0, observed, (0.0, 0.0), *shaped, words, _RECALIBRATE
         )
@@ -247,8 +248,11 @@ def _mistake(
         if removes(_error(x, scales, zeros, other, limits)):
             words = f"its {scales.size} scales fit axis {other}, but are applied along axis {axis}"
             return "axis", words, f"set the attribute axis to {other}"
-    spans = f"it meets [{fit.observed[0]:.4g}, {fit.observed[1]:.4g}], and can represent [{fit.representable[0]:.4g}, "
-    spans += f"{fit.representable[1]:.4g}]"
+    spans = (
+        f"it meets [{magnitude(fit.observed[0], 4)}, {magnitude(fit.observed[1], 4)}], and can represent "
+        f"[{magnitude(fit.representable[0], 4)}, "
+    )
+    spans += f"{magnitude(fit.representable[1], 4)}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
     wide = float(scales.max()) * (limits[1] - limits[0]) >= WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
     for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
@@ -260,20 +264,25 @@ def _mistake(
                 f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these",
             )
     factor = float(np.median(scales / fit.scale.astype(np.float64)))
-    how = f"{fit.clipped:.0%} of the numbers are cut off, which is {fit.clipping:.0%} of its error"
+    how = f"{percent(fit.clipped)} of the numbers are cut off, which is {percent(fit.clipping)} of its error"
     if fit.clipping >= 0.5:
-        words = f"its scale is too small, by a factor of {1 / factor:.3g}: {spans}; {how}"
+        words = f"its scale is too small, by a factor of {magnitude(1 / factor)}: {spans}; {how}"
         return "scale-too-small", words, f"calibrate again, on data like these: scale {_shown(fit.scale)}"
     used = min(1.0, max(abs(v) for v in fit.observed) / max(abs(v) for v in fit.representable))
     words = (
-        f"its scale is too large, by a factor of {factor:.3g}: {spans}, of which {used:.0%} is used; rounding is all "
+        f"its scale is too large, by a factor of {magnitude(factor)}: {spans}, of which {percent(used)} is used; "
+        "rounding is all "
     )
     return "scale-too-large", words + "of its error", f"calibrate again, on data like these: scale {_shown(fit.scale)}"
 
 
 def _shown(scale: np.ndarray) -> str:
     flat = np.asarray(scale, np.float64).reshape(-1)
-    return f"{flat[0]:.4g}" if flat.size == 1 else f"{flat.min():.4g} to {flat.max():.4g} per channel"
+    return (
+        magnitude(flat[0], 4)
+        if flat.size == 1
+        else f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
+    )
 
 
 def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.ndarray) -> str:

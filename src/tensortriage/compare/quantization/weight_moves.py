@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.thresholds import FAR_IN_STEPS, FEWEST_IN_ROW, HALF_A_STEP, MOST_FAR
+from tensortriage.values.text import magnitude
 
 _MOST_SOUGHT = 64
 """Rows that are looked for in other places: enough to tell what was done to a weight."""
@@ -38,8 +39,8 @@ class WeightMove:
         """What became of it, after "in index 3 of axis 0"."""
         where = f"index {self.row} of axis {self.axis}"
         if self.other != self.row:
-            return f"{where} holds the original's index {self.other}, times {self.factor:.3g}"
-        return f"{where} is {self.factor:.3g} times the original's"
+            return f"{where} holds the original's index {self.other}, times {magnitude(self.factor)}"
+        return f"{where} is {magnitude(self.factor)} times the original's"
 
 
 def weight_moves(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> tuple[WeightMove, ...]:

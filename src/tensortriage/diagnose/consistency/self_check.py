@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import least_floor, say
+from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.within import fp32_limit, within_limit
 from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
 from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
@@ -30,6 +30,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import Lab, Run
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore, TensorStore
+from tensortriage.values.text import error_size
 
 STREAM_RUNS = 3
 """Runs in each of two streams at once."""
@@ -207,8 +208,8 @@ class SelfCheck:
     def _broken(self, relation: EqualityClaim, parting: Parting, *, proves: bool) -> SelfAnswer:
         located = self._first_to_part(relation)
         rows = f", rows {', '.join(map(str, parting.rows))}" if parting.rows else ""
-        healthy = f"a healthy engine stays within {say(parting.allowed)}"
-        text = f"output '{parting.value}' differs by {say(parting.difference)}{rows}; {healthy}"
+        healthy = f"a healthy engine stays within {error_size(parting.allowed)}"
+        text = f"output '{parting.value}' differs by {error_size(parting.difference)}{rows}; {healthy}"
         if not proves and located is None:
             why = "it is decided by scores, and no value before it differs: within the rounding of the scores"
             return _answer(relation, ClaimOutcome.DECIDED, f"{text}; {why}", parting=parting)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.patterns.anatomy import dissect
+from tensortriage.compare.patterns.anatomy import Anatomy, dissect
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -24,8 +24,8 @@ MOST_SENTENCES = 4
 """Findings told of one tensor, the strongest ones."""
 
 
-Patterns = Mapping[str, tuple[str, ...]]
-"""Value name to what is peculiar about its error, in sentences, the strongest first; none where nothing is."""
+Patterns = Mapping[str, Anatomy]
+"""Value name to what is peculiar about its error, the strongest first; nothing where it is as any other."""
 
 
 def with_anatomy(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
@@ -45,18 +45,22 @@ def looked_at(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdi
         BudgetSpent: When there is no time to ask the target again.
     """
     output = evidence.worst_feed.worst_output()[0]
-    told = of_output(inv, evidence)
+    told = of_output(inv, evidence).get(output)
+    verdict = dataclasses.replace(verdict, anatomy=told.sentences[:MOST_SENTENCES] if told else ())
     values = list(dict.fromkeys(culprit.value for culprit in verdict.culprits[:MOST_CULPRITS] if culprit.value))
     if not values:
-        return dataclasses.replace(verdict, anatomy=told.get(output, ()))
+        return verdict
     born = born_in(inv, evidence, values)
     culprits = tuple(with_sentences(culprit, born) for culprit in verdict.culprits)
-    return dataclasses.replace(verdict, anatomy=told.get(output, ()), culprits=culprits)
+    return dataclasses.replace(verdict, culprits=culprits)
 
 
 def with_sentences(culprit: Culprit, patterns: Patterns) -> Culprit:
     """Return a culprit with what is known of its value."""
-    return dataclasses.replace(culprit, anatomy=patterns.get(culprit.value, culprit.anatomy))
+    found = patterns.get(culprit.value)
+    if found is None:
+        return culprit
+    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=found.effect)
 
 
 def of_output(inv: Investigation, evidence: Evidence) -> Patterns:
@@ -72,17 +76,17 @@ def of_output(inv: Investigation, evidence: Evidence) -> Patterns:
         if other is not feed:
             others[f"'{name}' on {other.name}"] = inv.golden_outputs(other)[name]
     floor = evidence.worst_feed.floors.target.get(name, 0.0)
-    return {name: sentences(golden[name], target, others=others, floor=floor)}
+    return {name: dissected(golden[name], target, others=others, floor=floor)}
 
 
 def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Patterns:
     """Look at what culprits compute, against the golden values."""
     golden = inv.golden(evidence.feed)
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, Anatomy] = {}
     for value, target, floor in culprit_arrays(inv, evidence, [value for value in values if value in golden]):
         node = inv.model.graph.producer(value)
         operands = {f"its operand '{name}'": golden[name] for name in (node.uses if node else ()) if name in golden}
-        found[value] = sentences(golden[value], target, others=operands, floor=floor)
+        found[value] = dissected(golden[value], target, others=operands, floor=floor)
     return found
 
 
@@ -108,10 +112,8 @@ def culprit_arrays(
         yield value, np.asarray(shown[value]), floors.get(value, 0.0)
 
 
-def sentences(
-    reference: np.ndarray, target: np.ndarray, *, others: Mapping[str, np.ndarray], floor: float
-) -> tuple[str, ...]:
-    """Return the strongest findings about one pair of tensors in words."""
+def dissected(reference: np.ndarray, target: np.ndarray, *, others: Mapping[str, np.ndarray], floor: float) -> Anatomy:
+    """Return the findings about one pair of tensors."""
     fitting = {name: np.asarray(array) for name, array in others.items() if array.shape == reference.shape}
     finite_floor = floor if np.isfinite(floor) else 0.0
-    return dissect(np.asarray(reference), target, others=fitting, floor=finite_floor).sentences[:MOST_SENTENCES]
+    return dissect(np.asarray(reference), target, others=fitting, floor=finite_floor)

@@ -7,15 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
-from tensortriage.compare.judgement.relative_error import (
-    RELATIVE_RMS,
-    UNEQUAL,
-    error_of,
-    measure_of,
-    ratio_of,
-    say,
-    sqnr_db,
-)
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL, error_of, measure_of, ratio_of, sqnr_db
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
@@ -33,6 +25,7 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.observation.capture import size_of
+from tensortriage.values.text import error_size
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
@@ -100,7 +93,7 @@ class FeedResult:
             name: The output.
             noise: What scores may be off by, e.g. ``bf16's rounding``.
         """
-        words = f"has relative error {say(self.errors[name])}"
+        words = f"is off by {error_size(self.errors[name])}"
         if self.measure(name) == UNEQUAL:
             figure = self.metrics[name]
             words = f"has {figure.mismatches} of {figure.count} elements unequal"

@@ -62,6 +62,7 @@ class Culprit:
             empty for other verdicts.
         origin: Module, class and line of the source network from which the node was made, as far as the file says.
         repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
+        effect: What its error is, as a predicate: ``returns 1.03 times the right value``; empty where none is known.
     """
 
     node: str
@@ -77,6 +78,7 @@ class Culprit:
     change: str = ""
     origin: NodeOrigin = UNKNOWN
     repeated_module: str = ""
+    effect: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Step:
     """One question of the ladder and the answer that was found.
 
     Attributes:
-        question: E.g. ``does the target fail above the noise floor?``.
+        question: E.g. ``does the output differ by more than fp32 engines do?``.
         answer: One short sentence.
         evidence: Figures and names behind the answer, JSON-able.
         seconds: Wall time since the step before, or since the diagnosis began.
@@ -209,6 +211,7 @@ class Verdict:
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         remedy: A change that makes the target right, tried on it; None when none is known.
         repro: A case of its own that fails like the culprit; None when none was made.
+        headline: Op, module and effect in a few words; empty where no op is to blame.
         format: Version of this file format.
     """
 
@@ -225,6 +228,7 @@ class Verdict:
     breakers: tuple[str, ...] = ()
     remedy: Remedy | None = None
     repro: ReproFacts | None = None
+    headline: str = ""
     format: str = VERDICT_FORMAT
 
     @property

@@ -14,6 +14,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import magnitude
 
 SLUGS: Mapping[str, str] = {
     "epsilon-vanishes": "An epsilon that a format rounds to zero: what it guards divides by zero",
@@ -52,8 +53,8 @@ def _epsilon(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
                 yield subject.finding(
                     "epsilon-vanishes",
                     node,
-                    f"{epsilon:.3g} is zero in {precision.value}, whose smallest number is {smallest:.2g}: "
-                    "what it guards can divide by zero",
+                    f"{magnitude(epsilon)} is zero in {precision.value}, whose smallest number is "
+                    f"{magnitude(smallest, 2)}: what it guards can divide by zero",
                     f"raise it to 1e-5 or so, or keep '{node.name}' and what it guards in fp32",
                     severity=subject.aims.severity_in(precision),
                     value=value,
@@ -120,7 +121,8 @@ def _beyond(subject: LintSubject, node: Node, value: str, number: float) -> Iter
         yield subject.finding(
             "mask-beyond-range",
             node,
-            f"{number:.3g} is {sign}Inf in {precision.value}, which ends at {_largest(precision):.5g}; {effect}",
+            f"{magnitude(number)} is {sign}Inf in {precision.value}, which ends at "
+            f"{magnitude(_largest(precision), 5)}; {effect}",
             "use -1e4 for a mask" if number < 0 else f"keep '{node.name}' in fp32, or scale the constant down",
             severity=subject.aims.severity_in(precision) if multiplied else Severity.HINT,
             value=value,

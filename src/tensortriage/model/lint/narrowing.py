@@ -11,6 +11,7 @@ import numpy as np
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude
 
 SLUGS: Mapping[str, str] = {
     "int64-beyond-int32": "An int64 constant that int32 cannot hold, which is what many engines compute in",
@@ -65,7 +66,7 @@ def _double(subject: LintSubject, name: str) -> Iterator[LintFinding]:
         yield subject.finding(
             "float64-beyond-float32",
             users[0],
-            f"{array[lost].ravel()[0]:.3g} is {'Inf' if np.isinf(narrow).any() else 'zero'} in float32",
+            f"{magnitude(array[lost].ravel()[0])} is {'Inf' if np.isinf(narrow).any() else 'zero'} in float32",
             "use a number within float32",
             severity=Severity.PROBLEM if subject.aims.narrows_doubles else Severity.HINT,
             value=name,

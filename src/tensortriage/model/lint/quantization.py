@@ -12,6 +12,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import magnitude, percent
 
 SLUGS: Mapping[str, str] = {
     "scale-not-positive": "A quantization scale that is zero, negative, infinite or NaN",
@@ -97,7 +98,7 @@ def _impossible(
         yield subject.finding(
             "scale-not-positive",
             node,
-            f"{int(bad.sum())} of {scale.size} scales are not {what}, e.g. {scale[bad].ravel()[0]:.3g}",
+            f"{int(bad.sum())} of {scale.size} scales are not {what}, e.g. {magnitude(scale[bad].ravel()[0])}",
             "quantize the weight again"
             if blocks
             else "calibrate again; a channel that is always zero needs a scale of 1",
@@ -150,7 +151,7 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
         yield subject.finding(
             "scale-too-large",
             node,
-            f"the weights reach {reached:.0%} of the range of {spec.dtype.label}",
+            f"the weights reach {percent(reached)} of the range of {spec.dtype.label}",
             "calibrate again: the scale of a weight is its largest magnitude over 127",
             value=node.inputs[1],
         )
@@ -158,7 +159,7 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
         yield subject.finding(
             "scale-too-small",
             node,
-            f"{cut_off:.1%} of the weights lie at the ends of the range of {spec.dtype.label}",
+            f"{percent(cut_off)} of the weights lie at the ends of the range of {spec.dtype.label}",
             "calibrate again with the largest magnitude, or clip less",
             value=node.inputs[1],
         )

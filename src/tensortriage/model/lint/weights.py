@@ -16,6 +16,7 @@ from tensortriage.model.lint.constants import is_mask
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.text import magnitude, percent
 
 SLUGS: Mapping[str, str] = {
     "weight-beyond-range": "Weights beyond the range of a format: they become infinite",
@@ -59,7 +60,7 @@ def _judged(subject: LintSubject, name: str, precision: Precision, fit: _Fit) ->
         yield subject.finding(
             "weight-beyond-range",
             user,
-            f"{fit.beyond:,} of the weights, up to {fit.largest:.3g}, are Inf in {word}",
+            f"{fit.beyond:,} of the weights, up to {magnitude(fit.largest)}, are Inf in {word}",
             f"keep '{user.name}' in fp32, use bf16, or scale the weight and undo it behind",
             severity=subject.aims.severity_in(precision),
             value=name,
@@ -70,7 +71,7 @@ def _judged(subject: LintSubject, name: str, precision: Precision, fit: _Fit) ->
             "weight-subnormal",
             user,
             f"{fit.small:,} of the weights are below the normal numbers of {word}; rounding them is an error of "
-            f"{fit.loss:.1%} of the whole tensor",
+            f"{percent(fit.loss)} of the whole tensor",
             f"keep '{user.name}' in fp32, use bf16, or scale the weight up and undo it behind",
             severity=subject.aims.severity_in(precision) if serious else Severity.HINT,
             value=name,

@@ -32,6 +32,7 @@ from tensortriage.model.similarity.structural_hash import tensor_key
 from tensortriage.model.similarity.weight_changes import weight_change
 from tensortriage.model.transforms.rewrite_helpers import is_standard, trains
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import magnitude
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _differences(
             elsewhere = functools.partial(owner, besides=old)
             found = weight_change(now.name or "", old_tensor, new_tensor, owner=elsewhere)
             if found.kind is not ChangeKind.WEIGHT_ROUNDED and _is_epsilon(new, now):
-                epsilons = [f"{float(tensor.numpy().ravel()[0]):.3g}" for tensor in (new_tensor, old_tensor)]
+                epsilons = [magnitude(float(tensor.numpy().ravel()[0])) for tensor in (new_tensor, old_tensor)]
                 found = NodeDifference(
                     ChangeKind.EPSILON, f"has another epsilon: {epsilons[0]} instead of {epsilons[1]}"
                 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensortriage.model.similarity.changes import ChangeKind, NodeDifference
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import magnitude
 
 ROUNDING = 2.0**-20
 """Relative RMS difference up to which numbers count as computed in another order in float32 (unit 2^-24, a folded
@@ -53,7 +54,9 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
     if was.shape != now.shape:
         return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
     if factor := _factor(was, now):
-        return NodeDifference(ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {factor:.6g}")
+        return NodeDifference(
+            ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {magnitude(factor, 6)}"
+        )
     return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(was, now)}")
 
 
@@ -127,4 +130,4 @@ def _counted(was: np.ndarray, now: np.ndarray) -> str:
     with np.errstate(all="ignore"):
         largest = float(np.nanmax(np.abs(now.astype(np.float64) - was.astype(np.float64))))
     lost = np.count_nonzero(np.isfinite(was.astype(np.float64)) & ~np.isfinite(now.astype(np.float64)))
-    return f"{told}, by at most {largest:.3g}" + (f"; {lost} became NaN or Inf" if lost else "")
+    return f"{told}, by at most {magnitude(largest)}" + (f"; {lost} became NaN or Inf" if lost else "")

@@ -39,6 +39,7 @@ from tensortriage.precision.tool_settings import quantizer_settings, settings_fo
 from tensortriage.runs.case import command_line
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import error_size, magnitude
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""
@@ -185,8 +186,12 @@ class EngineSearch:
     def _say(self, reading: GoalReading) -> str:
         if reading.failure:
             return f"failed: {reading.failure}"
-        number = "NaN or Inf" if math.isinf(reading.error) else f"error {reading.error:.1e} ({reading.sqnr_db:.1f} dB)"
-        metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
+        number = (
+            "NaN or Inf"
+            if math.isinf(reading.error)
+            else f"error {error_size(reading.error)} ({reading.sqnr_db:.1f} dB)"
+        )
+        metric = "" if reading.metric is None else f", metric {magnitude(reading.metric, 6)}"
         return number + metric + (", good enough" if reading.within else ", not good enough")
 
     def _settle(self, asked: GoalReading) -> Settled:

@@ -32,6 +32,7 @@ from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size, magnitude, times
 
 OutputFloors = Callable[[Feed, Sequence[str]], Mapping[str, float]]
 """Measures the fp32 noise floors of outputs on one feed, as relative errors."""
@@ -64,11 +65,12 @@ def goal_of(
         least = own if request.metric_min is None else request.metric_min
         if own < least:
             raise UsageError(
-                f"the reference itself has {own:.6g} by {request.metric_words}, less than {least:.6g}",
+                f"the reference itself has {magnitude(own, 6)} by {request.metric_words}, less than "
+                f"{magnitude(least, 6)}",
                 slug="precision-goal-unreachable",
                 cure="lower --metric-min, or leave it out to ask for what the reference reaches",
             )
-        return MetricGoal(request.metric, least, f"{request.metric_words} >= {least:.6g}")
+        return MetricGoal(request.metric, least, f"{request.metric_words} >= {magnitude(least, 6)}")
     if request.tolerance is not None:
         return ToleranceGoal(request.tolerance, f"tolerance {request.tolerance!r}")
     if request.sqnr_db is not None:
@@ -89,7 +91,7 @@ def goal_of(
     least_error = fp32_limit(least_floor(precision))
     return ErrorGoal(
         {name: max(fp32_limit(floor), least_error) for name, floor in floors.items()},
-        f"error <= {least_error:.2g}, {MATCH_FACTOR:g} roundings to {precision.value}",
+        f"error <= {magnitude(least_error, 2)}, {MATCH_FACTOR:g} roundings to {precision.value}",
     )
 
 
@@ -182,7 +184,7 @@ def _plain_reason(alone: float | None, limited: bool) -> str:
         return "needed together with others"
     if math.isinf(alone):
         return "its rounding makes NaN or Inf further on"
-    share = f"{alone:.2g} x the limit" if limited else f"a relative error of {alone:.1e}"
+    share = f"{times(alone)} the limit" if limited else f"a relative error of {error_size(alone)}"
     return f"its rounding alone leaves {share} at the outputs"
 
 

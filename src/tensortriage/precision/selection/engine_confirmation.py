@@ -20,6 +20,7 @@ from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.node_choice import KeptNodes
 from tensortriage.precision.selection.node_groups import Groups
 from tensortriage.search.passes.bisection import Halving
+from tensortriage.values.text import error_size
 
 STRICTER = 2
 """Times that the emulation is asked for more before the engine is suspected."""
@@ -159,7 +160,7 @@ def _stricter(kept: Sequence[str], reading: GoalReading, ask: Questions) -> list
 
 def not_precision(everything: GoalReading, where: str) -> NotPrecisionError:
     """Return the error for outputs that are not good enough with every node in the higher precision."""
-    how = everything.failure or f"error {everything.error:.1e}"
+    how = everything.failure or f"error {error_size(everything.error)}"
     return NotPrecisionError(
         f"with every node in fp32 the outputs are not good enough {where} either ({how}): the fault is not precision",
         slug="precision-not-the-cause",

@@ -30,6 +30,7 @@ from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import error_size
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -74,7 +75,10 @@ class EngineOracle:
     def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> OracleVerdict:
         if failure is None and self.closest[1]:
             largest, output = self.closest
-            said = f"largest error: {largest:.2g} at output '{output}', which is within its limit; --rtol sets another"
+            said = (
+                f"largest error: {error_size(largest)} at output '{output}', which is within its limit; --rtol sets "
+                "another"
+            )
             return OracleVerdict(CheckOutcome.PASS, detail=said)
         if failure is not None and self.wanted not in (None, failure.kind):
             return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())

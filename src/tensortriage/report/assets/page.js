@@ -43,19 +43,26 @@ function isAboveFloor(row) {
   );
 }
 
-function magnitude(value) {
+// The same words as values/text.py has for numbers, which a test compares.
+function magnitude(value, digits = 3) {
   if (value === null) return "-";
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "Inf" : "-Inf";
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e4 && size < 1e7) return value.toFixed(0);
-  if (size >= 1e-4 && size < 1e4) return String(Number(value.toPrecision(3)));
-  return value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  const short = Number(value.toPrecision(digits));
+  const size = Math.abs(short);
+  if (size >= 1e6 && size < 1e12) {
+    const [unit, word] = size < 1e9 ? [1e6, "million"] : [1e9, "billion"];
+    return `${Number((value / unit).toPrecision(digits))} ${word}`;
+  }
+  if (size >= 10 ** Math.min(digits, 6) && size < 1e6) return Math.round(value).toLocaleString("en-US");
+  if (size === 0 || (size >= 1e-4 && size < 1e6)) return String(short);
+  return short.toExponential().replace(/e([+-])(\d)$/, "e$10$2");
 }
 
 function times(value) {
-  return value === null ? "-" : Number.isFinite(value) ? `${magnitude(value)}×` : magnitude(value);
+  if (value === null || !Number.isFinite(value)) return magnitude(value);
+  if (Math.abs(value) < 999.5) return `${magnitude(value)}×`;
+  return magnitude(Number(value.toPrecision(2)), 2).replace(/(?<=illion)$/, " ") + "×";
 }
 
 function decibel(error) {

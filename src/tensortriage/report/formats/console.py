@@ -1,4 +1,4 @@
-"""The report in a terminal: the verdict first, the command to run next last, at most a screenful between.
+"""The report in a terminal: the verdict first, what to do next last, at most a screenful between.
 
 Everything from a model file passes through `printable` and enters Rich as plain `Text`, so neither terminal escapes nor
 Rich markup in a name can act. Commands are printed unwrapped, to be copied.
@@ -28,6 +28,7 @@ PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask and ``COLUMNS`` is not set."""
 
 _LONGEST_TEXT = 600
+_LONGEST_HEADLINE = 200
 _INDENT = 2
 
 
@@ -96,6 +97,10 @@ def _show(report: Report, console: Console, sections: Collection[str] = SECTIONS
         console.print(Text("Fusion breakers", style="bold"))
         names = _text(", ".join(report.verdict.breakers[:MOST_ROWS]))
         console.print(Padding(Group(names, Text(BREAKERS, style="dim")), (0, 0, 1, _INDENT)))
+    if report.left_open:
+        console.print(Text("Left open", style="bold"))
+        open_lines = [_text(f"{step.question} {step.answer}") for step in report.left_open]
+        console.print(Padding(Group(*open_lines), (0, 0, 1, _INDENT)))
     _next_commands(report, console)
 
 
@@ -105,12 +110,11 @@ def _text(value: str, style: str = "") -> Text:
 
 def _verdict_panel(report: Report) -> Panel:
     style = TONE_STYLES[report.words.tone]
+    title = shorten(printable(report.headline), _LONGEST_HEADLINE)
     heading = Text.assemble(
-        (f"{report.words.tone.sign} {report.verdict.verdict}", f"bold {style}"), ("  " + report.words.title, "bold")
+        (f"{report.words.tone.sign} {report.verdict.verdict}", f"bold {style}"), ("  " + title, "bold")
     )
     lines: list[RenderableType] = [heading, _text(report.verdict.summary)]
-    facts = [f"confidence {percent(report.confidence)}", f"{printable(report.verdict.inputs)} inputs"]
-    facts.append(report.cost_words)
     if report.case is not None:
         lines.append(Text())
         lines.append(_text(f"model      {report.case.model.path}"))
@@ -122,12 +126,12 @@ def _verdict_panel(report: Report) -> Panel:
         lines.append(_text(f"remedy     {report.verdict.remedy.summary}"))
     if report.verdict.repro is not None:
         lines.append(_text(f"repro      {report.repro_words}"))
+    facts = (f"confidence {percent(report.confidence)}", f"{report.verdict.inputs} inputs", report.cost_words)
+    lines += [Text(), _text(" · ".join(facts), "dim")]
     return Panel(
         Group(*lines),
         title=Text("TensorTriage"),
         title_align="left",
-        subtitle=Text(" · ".join(facts)),
-        subtitle_align="left",
         border_style=style,
         box=box.ROUNDED,
         padding=(0, 1),
@@ -157,13 +161,10 @@ def _steps(report: Report) -> RenderableType | None:
 
 
 def _next_commands(report: Report, console: Console) -> None:
-    """Print the commands, the most useful one as the very last line."""
-    if not report.verdict.next:
+    """Print what to do, in the order to do it; commands are not wrapped, to be copied."""
+    commands = [printable(command) for command in report.verdict.next]
+    if not commands:
         return
-    first, *others = [printable(command) for command in report.verdict.next]
-    if others:
-        console.print(Text("Also", style="bold"))
-        for command in others:
-            console.print(Text("  " + command), soft_wrap=True)
     console.print(Text("Next", style="bold"))
-    console.print(Text("  " + first, style="bold cyan"), soft_wrap=True)
+    for number, command in enumerate(commands, 1):
+        console.print(Text.assemble(f"  {number}. ", (command, "bold cyan" if number == 1 else "")), soft_wrap=True)

@@ -38,6 +38,7 @@ def render(report: Report) -> str:
         table_lines(outputs(report)),
         table_lines(ranges(report)),
         table_lines(shapes(report)),
+        _left_open(report),
         _steps(report),
         _next(report),
     )
@@ -46,7 +47,7 @@ def render(report: Report) -> str:
 
 def _head(report: Report) -> Iterable[str]:
     words = report.words
-    yield f"## {report.verdict.verdict}: {words.title}"
+    yield f"## {report.verdict.verdict}: {plain(report.headline)}"
     yield ""
     yield plain(report.verdict.summary)
     yield ""
@@ -92,6 +93,13 @@ def _environment(report: Report) -> Iterable[str]:
 def _breakers(report: Report) -> Iterable[str]:
     if report.verdict.breakers:
         yield f"Fusion breakers ({BREAKERS}): {', '.join(map(code, report.verdict.breakers[:MOST_ROWS]))}"
+        yield ""
+
+
+def _left_open(report: Report) -> Iterable[str]:
+    if report.left_open:
+        yield from ("### Left open", "")
+        yield from (f"- {plain(step.question)} {plain(step.answer)}" for step in report.left_open)
         yield ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage.builds.trial import BuildJudgement
 from tensortriage.search.statistics.repeats import RepeatStop
-from tensortriage.values.text import count, duration
+from tensortriage.values.text import count, duration, magnitude, percent
 
 WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}
 MOST_SHOWN = 5
@@ -33,8 +33,8 @@ def study_lines(study: BuildStudy, *, case: str) -> Iterator[str]:
     )
     if study.rate is not None:
         yield (
-            f"bad builds: {study.rate:.0%}; between {study.low:.0%} and {study.high:.0%} "
-            f"with {study.confidence:.0%} confidence"
+            f"bad builds: {percent(study.rate)}; between {percent(study.low)} and {percent(study.high)} with "
+            f"{percent(study.confidence)} confidence"
         )
     yield from _differences(study)
     if study.deployed is not None:
@@ -53,7 +53,8 @@ def _differences(study: BuildStudy) -> Iterator[str]:
         spread = study.spread
         yield (
             f"outputs: {study.distinct_outputs} different ones; builds {spread.builds[0]} and {spread.builds[1]} "
-            f"differ most: by {spread.max_abs:.3g} at output '{spread.output}' (relative {spread.relative:.2g})"
+            f"differ most: by {magnitude(spread.max_abs)} at output '{spread.output}' (relative "
+            f"{magnitude(spread.relative, 2)})"
         )
     elif study.distinct_outputs == 1:
         yield "outputs: the same in every build, bit by bit"
@@ -69,7 +70,7 @@ def _deployed(deployed: Deployed) -> str:
         return f"as deployed, tactics not recorded: {word}"
     if deployed.seen:
         return f"as deployed, tactics not recorded: {word}, with outputs that a recorded build has as well"
-    moved = f" (by {deployed.moved.max_abs:.3g} from build 0)" if deployed.moved is not None else ""
+    moved = f" (by {magnitude(deployed.moved.max_abs)} from build 0)" if deployed.moved is not None else ""
     return (
         f"as deployed, tactics not recorded: {word}, with outputs that no recorded build has{moved}: "
         "see --no-tactics for how much such builds differ"
@@ -83,7 +84,7 @@ def _suspects(suspects: tuple[SuspectChoice, ...], blame: TacticBlame | None) ->
     for one in suspects[:MOST_SHOWN]:
         yield (
             f"  {one.layer}: {one.choice}  {one.bad_with}/{one.good_with}, {one.bad_without}/{one.good_without}; "
-            f"{one.probability:.0%}"
+            f"{percent(one.probability)}"
         )
     if len(suspects) > MOST_SHOWN:
         yield f"  ... and {len(suspects) - MOST_SHOWN} more"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.compare.task_metric import SampleScore, TaskComparison
 from tensortriage.report.run_result import CompareResult, FeedComparison
@@ -14,7 +13,7 @@ from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
 from tensortriage.report.terminal.table_text import table_lines
 from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, decibel, magnitude, percent, some, times
+from tensortriage.values.text import count, decibel, error_size, magnitude, percent, some, times
 
 MOST_ROWS = 12
 BEFORE = 2
@@ -65,7 +64,7 @@ def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) 
     if len(result.invalid) > MOST_ROWS:
         yield f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs"
     yield from (f"built as: {command}" for command in result.commands)
-    yield from (f"task metric of {name}: {score:.6g}" for name, score in result.task_metrics.items())
+    yield from (f"task metric of {name}: {magnitude(score, 6)}" for name, score in result.task_metrics.items())
     for compared in result.task_comparisons:
         yield from _task_lines(compared)
     yield [(closing(result), "green" if result.exit_code == 0 else "red")]
@@ -87,8 +86,8 @@ def _reference(result: CompareResult) -> Iterator[Line]:
     more = f", and so are {others} more tensors" if others else ""
     words = (
         f"{result.reference} and the model disagree: on {first.feed}, '{first.value}'{place} is off by "
-        f"{say(first.error)} from what the model computes ({first.limit}){more}; these are not results of this model "
-        "on these inputs"
+        f"{error_size(first.error)} from what the model computes ({first.limit}){more}; these are not results of this "
+        "model on these inputs"
     )
     yield [(words, "bold red")]
 
@@ -127,9 +126,9 @@ def _target(
         )
     if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
-            f"  the format alone may cost {lost.value} what is lost here, {lost.metrics.relative_rms_error:.0%} of its "
-            "signal: --metric-script, or --atol and --rtol, say whether that will do, and triage debug precision finds "
-            "the nodes that need more bits"
+            f"  the format alone may cost {lost.value} what is lost here, {percent(lost.metrics.relative_rms_error)} "
+            "of its signal: --metric-script, or --atol and --rtol, say whether that will do, and triage debug "
+            "precision finds the nodes that need more bits"
         )
         yield [(words, "yellow")]
 

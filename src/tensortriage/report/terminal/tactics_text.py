@@ -8,7 +8,7 @@ from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
 from tensortriage.report.terminal.lines import Line
 from tensortriage.report.terminal.table_text import more_line, table_lines
 from tensortriage.runs.tactics import TacticRecord
-from tensortriage.values.text import count
+from tensortriage.values.text import count, magnitude, percent
 
 MOST_SHOWN = 30
 
@@ -40,8 +40,8 @@ def diff_lines(diff: TacticDiff) -> Iterator[Line]:
         Column("choice", lambda one: one.choice),
         Column("bad/good with", lambda one: f"{one.bad_with}/{one.good_with}", Looks.NUMBER),
         Column("bad/good without", lambda one: f"{one.bad_without}/{one.good_without}", Looks.NUMBER),
-        Column("factor", lambda one: f"{one.factor:.3g}", Looks.NUMBER),
-        Column("chance", lambda one: f"{one.probability:.0%}", Looks.NUMBER),
+        Column("factor", lambda one: f"{magnitude(one.factor)}", Looks.NUMBER),
+        Column("chance", lambda one: f"{percent(one.probability)}", Looks.NUMBER),
     )
     table = Table.of("Suspects", "choice", columns, (one for one in diff.suspects if one.factor > 1.0))
     yield from table_lines(table, most=MOST_SHOWN, indent="")

@@ -17,6 +17,7 @@ from tensortriage.model.inspect.decisions import decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.values.text import magnitude
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -113,6 +114,6 @@ def _output(metrics: Metrics, worst: RankedComparison, limit: Limit, noise: str,
     if metrics.exact:
         judgement = Judgement(False, "equal once decided", float("inf"), Basis.EQUALITY)
         return DecidedOutput(metrics, judgement, measure_of(metrics), error, note)
-    words = f"rms <= {limit.error:.3g} of the signal once decided"
+    words = f"rms <= {magnitude(limit.error)} of the signal once decided"
     judgement = Judgement(within_limit(error, limit.error), words, ratio_of(error, limit.error) or 0.0, limit.basis)
     return DecidedOutput(metrics, judgement, RELATIVE_RMS, error, note)

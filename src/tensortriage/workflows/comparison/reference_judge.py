@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
@@ -20,6 +19,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.report.run_result import Disagreement
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
+from tensortriage.values.text import error_size
 from tensortriage.workflows.comparison.rewritten_judge import RewrittenJudge
 
 
@@ -71,7 +71,7 @@ class ReferenceJudge:
     def _by_envelope(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
         store = MemoryStore({name: values[name] for name in names})
         for dispute in disputes(lab, self._model, feed, names, store):
-            limit = f"at most {say(dispute.limit)}" if dispute.limit else "another shape"
+            limit = f"at most {error_size(dispute.limit)}" if dispute.limit else "another shape"
             self._disagree(feed, dispute.value, dispute.error, limit)
 
     def _by_tolerance(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:

@@ -32,6 +32,7 @@ from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.diagnosis.closing_words import with_closing_words
 from tensortriage.workflows.diagnosis.culprit_origins import with_origins
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.remedy import with_remedy
@@ -100,6 +101,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
                 verdict = with_repro(investigation, evidence, verdict)
             verdict = with_remedy(investigation, evidence, verdict, request.fix)
             verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
+            verdict = with_closing_words(verdict, request.case)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation))
         finally:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.relative_error import least_floor, say
+from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.confidence import UNDECIDED
@@ -37,6 +37,7 @@ from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import error_size
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
@@ -202,7 +203,7 @@ class BlockDiagnosis:
             errors = {name: figure.relative_rms_error for name, figure in figures.items()}
             shown = any(not judged_by(sure, figure).within for figure in figures.values())
             words = (
-                ", ".join(f"'{name}' is off by {say(error)}" for name, error in errors.items())
+                ", ".join(f"'{name}' is off by {error_size(error)}" for name, error in errors.items())
                 or "no output is behind it"
             )
             answer = f"{'yes' if shown else 'no'}: with block {one.number} alone on the target, {words}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import decibels, error_of, say
+from tensortriage.compare.judgement.relative_error import decibels, error_of
 from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.compare.judgement.within import within_prediction
 from tensortriage.compare.metrics.tensor_metrics import measure
@@ -14,6 +14,7 @@ from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy, Verdict
 from tensortriage.errors import EngineError
+from tensortriage.values.text import error_size
 
 QUESTION = "does another quantization make the target right?"
 
@@ -41,11 +42,14 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
     near = after <= calibrated.after or within_prediction(decibels(after / max(calibrated.after, 1e-30)), count)
     works = (near and after < calibrated.before) or calibrated.before > CURED * after
     if not works:
-        answer = f"no: on the target the error of output '{output}' is {say(after)}, {say(calibrated.after)} predicted"
+        answer = (
+            f"no: on the target the error of output '{output}' is {error_size(after)}, {error_size(calibrated.after)} "
+            "predicted"
+        )
         inv.answered(QUESTION, answer, error_after=after)
         return inv.refreshed(verdict)
     written = str(calibrated.model.save(fix)) if fix is not None else ""
-    falls = f"falls from {say(calibrated.before)} to {say(after)}"
+    falls = f"falls from {error_size(calibrated.before)} to {error_size(after)}"
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
     note = f"; written to {written}" if written else ""
     inv.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)

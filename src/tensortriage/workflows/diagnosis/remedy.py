@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_healthy
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.output_limits import typed_limits
@@ -37,6 +36,7 @@ from tensortriage.precision.selection.typed_candidates import deployed
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import error_size
 from tensortriage.workflows.diagnosis.recalibration import with_calibration
 
 QUESTION = "is there a change that makes the target right?"
@@ -202,7 +202,7 @@ def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Eff
         finite = all(map(math.isfinite, after.errors.values()))
         right = after.passes or not beyond_format(inv, after) or as_hardware_does(inv, after, proposal)
         if not finite or not right:
-            return Effect(worst, right=False, words=f"still off by {say(worst)}")
+            return Effect(worst, right=False, words=f"still off by {error_size(worst)}")
     return Effect(worst, right=True)
 
 
@@ -248,8 +248,10 @@ def told(
         written = str(fix)
     effect = "the target answers, off by"
     if before is not None:  # of builds that differ, the deployed one may be right already
-        effect = f"the output error falls from {say(before)} to" if not before <= after else "the output error is"
-    summary = f"{proposal.words}: {effect} {say(after)}"
+        effect = (
+            f"the output error falls from {error_size(before)} to" if not before <= after else "the output error is"
+        )
+    summary = f"{proposal.words}: {effect} {error_size(after)}"
     note = f"; written to {written}" if written else refused
     inv.answered(
         QUESTION,

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of, say
+from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of
 from tensortriage.compare.judgement.thresholds import CONVERSION_EXACT, CONVERSION_FEW
 from tensortriage.compare.judgement.within import format_limit, is_lost, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
@@ -28,6 +28,7 @@ from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import error_size, magnitude
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.edits.edit_pipeline import Pass, SurgeryResult, operate
 from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest
@@ -93,12 +94,12 @@ def _beyond(model: Model, precision: Precision, kept: NodeChoice) -> dict[str, f
 
 
 def _clamped_words(beyond: Mapping[str, float], precision: Precision) -> str:
-    names = ", ".join(f"'{name}' ({reach:.3g})" for name, reach in [*beyond.items()][:MOST_NAMED])
+    names = ", ".join(f"'{name}' ({magnitude(reach)})" for name, reach in [*beyond.items()][:MOST_NAMED])
     more = f" and {len(beyond) - MOST_NAMED} more" if len(beyond) > MOST_NAMED else ""
     top = float(precision.dtype.finfo.max)
     return (
-        f"beyond the range of {precision.value} ({top:.6g}), and brought to {top / 2:.6g}: {names}{more}; --keep-nodes "
-        "leaves a constant as it is with the nodes that read it"
+        f"beyond the range of {precision.value} ({magnitude(top, 6)}), and brought to {magnitude(top / 2, 6)}: "
+        f"{names}{more}; --keep-nodes leaves a constant as it is with the nodes that read it"
     )
 
 
@@ -217,10 +218,10 @@ class FormatJudge:
         error = _error(figure, scale)
         if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
             allowed = CONVERSION_EXACT * cost + (CONVERSION_FEW / figure.count if cost else 0.0)
-            words = f"{allowed:.1e} of the elements"
+            words = f"{error_size(allowed)} of the elements"
         else:
             allowed = format_limit(max(cost, least_floor(self._precision)), figure.count)
-            words = f"{allowed:.1e}, what {self._precision.value} costs"
+            words = f"{error_size(allowed)}, what {self._precision.value} costs"
         return Judgement(within_limit(error, allowed), words, ratio_of(error, allowed) or 0.0, Basis.FORMAT)
 
     def _check_clamped(self, name: str, feed: Feed, moved: float) -> None:
@@ -228,15 +229,15 @@ class FormatJudge:
             return
         names = ", ".join(f"'{constant}'" for constant in self._clamped[:MOST_NAMED])
         raise ModelError(
-            f"in {self._precision.value}, constants beyond its range ({names}) would have to be brought into it, which "
-            f"moves output '{name}' by {say(moved)} (relative RMS) on {feed.name}",
+            f"in {self._precision.value}, constants beyond its range ({names}) would have to be brought into it, "
+            f"which moves output '{name}' by {error_size(moved)} (relative RMS) on {feed.name}",
             slug="verify-failed",
             cure="keep the nodes that read them in fp32, with --keep-nodes; or use bf16",
         )
 
     def _lost(self, name: str, feed: Feed, cost: float) -> ModelError:
         word = self._precision.value
-        what = "becomes NaN or Inf" if math.isinf(cost) else f"is off by {say(cost)} (relative RMS)"
+        what = "becomes NaN or Inf" if math.isinf(cost) else f"is off by {error_size(cost)} (relative RMS)"
         return ModelError(
             f"in {word}, output '{name}' {what} on {feed.name}: the format cannot represent a value on the way",
             slug="verify-failed",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError
@@ -21,6 +21,7 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import error_size
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
@@ -177,7 +178,7 @@ class _Extracting:
                     error_now = error_of(metrics[name])
                     if not judgement.within:
                         raise _failed(
-                            f"the cut moves '{name}' by {say(error_now)} (relative RMS on {feed.name}); "
+                            f"the cut moves '{name}' by {error_size(error_now)} (relative RMS on {feed.name}); "
                             f"allowed is {judgement.limit}"
                         )
                     moves.add(name, error_now, judgement)

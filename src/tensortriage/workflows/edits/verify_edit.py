@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
@@ -26,6 +26,7 @@ from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
+from tensortriage.values.text import error_size
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.edits.requests import ProofRequest, Verify
 
@@ -279,7 +280,7 @@ class _Proving:
             raise Unprovable("the results of the model differ from run to run")
         culprit = self._first(lambda model: self._moves(feed, before, model))
         raise ModelError(
-            f"the pass '{culprit}' moves output '{name}' by {say(error)} (relative RMS on {feed.name}); "
+            f"the pass '{culprit}' moves output '{name}' by {error_size(error)} (relative RMS on {feed.name}); "
             f"allowed is {judgement.limit}",
             slug="verify-failed",
             cure=f"leave out '{culprit}', or write the model without verification: --no-verify",

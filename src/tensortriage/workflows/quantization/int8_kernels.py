@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import decibels, say
+from tensortriage.compare.judgement.relative_error import decibels
 from tensortriage.compare.judgement.within import near_prediction
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import EngineSpec
@@ -14,6 +14,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import seven_bit_weights
 from tensortriage.precision.quantization.calibration_search import errors_of, outputs_of
 from tensortriage.runs.lab import Lab
+from tensortriage.values.text import error_size
 
 OPTIMIZED = EngineSpec("onnxruntime", {})
 
@@ -46,7 +47,7 @@ def kernel_notices(
         return
     if not near_prediction(decibels(here / max(error, 1e-30))) and in_7_bits < here:
         yield (
-            f"on this processor, which has no VNNI, ONNX Runtime's kernels cut sums of 8-bit products off in int16: "
-            f"output error {say(here)} instead of {say(error)}; with --reduce-range (weights in 7 bits) it is about "
-            f"{say(in_7_bits)}"
+            "on this processor, which has no VNNI, ONNX Runtime's kernels cut sums of 8-bit products off in int16: "
+            f"output error {error_size(here)} instead of {error_size(error)}; with --reduce-range (weights in 7 bits) "
+            f"it is about {error_size(in_7_bits)}"
         )

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import decibels, say, sqnr_db
+from tensortriage.compare.judgement.relative_error import decibels, sqnr_db
 from tensortriage.compare.judgement.within import is_lost, near_prediction
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.errors import DataError, ModelError, TriageError
@@ -44,6 +44,7 @@ from tensortriage.precision.selection.emulation import of_quantizers
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import error_size, magnitude
 from tensortriage.workflows.edits.edit_pipeline import load
 from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage.workflows.quantization.int8_kernels import kernel_notices
@@ -311,10 +312,10 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
     why = ""
     if grown:
         first = grown[0]
-        why = f"; '{first.value}' reaches {first.largest:.3g} but was calibrated to {first.range:.3g}"
+        why = f"; '{first.value}' reaches {magnitude(first.largest)} but was calibrated to {magnitude(first.range)}"
     raise ModelError(
-        f"in {request.options.precision.value}, output '{name}' is off by {say(best.worst)} (relative RMS) on the "
-        f"held-out samples{why}",
+        f"in {request.options.precision.value}, output '{name}' is off by {error_size(best.worst)} (relative RMS) on "
+        f"the held-out samples{why}",
         slug="quantize-lossy",
         cure="calibrate on samples like those of the task (--inputs)"
         if grown

@@ -26,6 +26,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab, Run
+from tensortriage.values.text import percent
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
 from tensortriage.workflows.steps.steps_request import StepRow, StepValue
@@ -252,7 +253,7 @@ def _judged(limit: Limit, figure: Metrics, format_name: str) -> Judgement:
     """Judge an output; whole numbers may differ where they differ among healthy evaluations."""
     if figure.exact and limit.error > 0.0:
         error = error_of(figure)
-        words = f"at most {limit.error:.0%} unequal"
+        words = f"at most {percent(limit.error)} unequal"
         return Judgement(within_healthy(error, limit.error), words, error / limit.error, limit.basis)
     return judged_by(limit, figure, format_name=format_name)
 

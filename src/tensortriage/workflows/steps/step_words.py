@@ -1,8 +1,7 @@
 """What was found step by step, as one sentence."""
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.values.text import count
+from tensortriage.values.text import count, error_size, magnitude
 from tensortriage.workflows.steps.steps_request import StepRow, StepsReport
 
 
@@ -20,9 +19,9 @@ def summary_of(report: StepsReport) -> str:
         row = next(row for row in report.rows if any(not value.within for value in row.drifted))
         value = next(value for value in row.drifted if not value.within)
         return (
-            f"every step is right on the reference's states; on its own the target leaves what healthy engines drift "
-            f"at step {row.step}: '{value.value}' is off by {say(value.error)}, {value.ratio:.3g} times what is "
-            "predicted. It does not keep, or not take, its states as it should"
+            "every step is right on the reference's states; on its own the target leaves what healthy engines drift "
+            f"at step {row.step}: '{value.value}' is off by {error_size(value.error)}, {magnitude(value.ratio)} times "
+            "what is predicted. It does not keep, or not take, its states as it should"
         )
     if report.verdict == "tokens" and report.free is not None and report.free.first is not None:
         return (
@@ -42,8 +41,9 @@ def _with_itself(report: StepsReport) -> str:
         return "the whole sequence at once gives what the steps give"
     worst = max(bad, key=lambda value: value.difference / value.allowed)
     return (
-        f"the whole sequence at once and the steps differ: '{worst.value}' by {say(worst.difference)} at step "
-        f"{worst.step}, where {say(worst.allowed)} is allowed; farther from what the model computes: {worst.wrong}"
+        f"the whole sequence at once and the steps differ: '{worst.value}' by {error_size(worst.difference)} at step "
+        f"{worst.step}, where {error_size(worst.allowed)} is allowed; farther from what the model computes: "
+        f"{worst.wrong}"
     )
 
 
@@ -57,7 +57,8 @@ def _fault(report: StepsReport) -> str:
         text = f"step {row.step} fails: {row.failure}{when}"
     else:
         text = (
-            f"step {row.step} is wrong: '{bad.value}' is off by {say(bad.error)}, {bad.ratio:.3g} times its limit{when}"
+            f"step {row.step} is wrong: '{bad.value}' is off by {error_size(bad.error)}, {magnitude(bad.ratio)} times "
+            f"its limit{when}"
         )
     found = report.diagnosis
     if not report.again:
@@ -95,6 +96,6 @@ def _grown(report: StepsReport) -> str:
         return ""
     worst = max(last, key=lambda value: value.ratio)
     first = next((value for value in report.rows[0].drifted if value.value == worst.value), None)
-    start = f"from {say(first.error)} " if first is not None else ""
+    start = f"from {error_size(first.error)} " if first is not None else ""
     share = f"{worst.ratio:.2f} of what is predicted"
-    return f" (nearest to its limit: '{worst.value}', {start}to {say(worst.error)}, {share})"
+    return f" (nearest to its limit: '{worst.value}', {start}to {error_size(worst.error)}, {share})"

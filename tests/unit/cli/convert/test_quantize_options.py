@@ -143,6 +143,6 @@ def test_what_was_kept_scored_outgrown_and_noted_is_told_too():
     )))  # fmt: skip
     for words in ("1 kept in float", "judged by 1 held-out", ": c, d", "metric 0.9000", "metric 0.8000", "note: odd"):
         assert words in text
-    assert text.count("calibrated to 1: 10.00% clipped") == MOST_SHOWN
+    assert text.count("calibrated to 1: 10 % clipped") == MOST_SHOWN
     (advice,) = [line for line in text.splitlines() if "recalibrate" in line]
     assert advice.count(",") == MOST_NAMED - 1

@@ -120,7 +120,7 @@ def test_floors_of_decided_outputs_replace_the_others():
 
 def test_an_output_is_told_in_words_that_fit_its_type_and_its_decision():
     integers = measure(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]))
-    assert result(0.5).in_words("y") == "has relative error 5.0e-01"
+    assert result(0.5).in_words("y") == "is off by 50 %"
     assert result(0.25, figure=integers).in_words("y") == "has 1 of 4 elements unequal"
     same = decided(ranks(ties=1), measure(ONE, ONE))
     assert "given 'i', of which 1 of 4 ranks differ" in result(by=same).in_words("y")

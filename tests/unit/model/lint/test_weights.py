@@ -63,5 +63,5 @@ def test_the_numbers_are_told():
     weight = normal(1.0)
     weight[:2] = 1e6
     (finding,) = (f for f in findings(NET, FP16, edit=with_weight("w", weight)) if f.slug == "weight-beyond-range")
-    assert finding.why == "128 of the weights, up to 1e+06, are Inf in fp16"
+    assert finding.why == "128 of the weights, up to 1 million, are Inf in fp16"
     assert finding.value == "w"

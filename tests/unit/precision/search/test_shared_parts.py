@@ -101,8 +101,8 @@ def test_casts_are_counted_and_nodes_are_told_in_the_order_in_which_they_run():
 @pytest.mark.parametrize(
     ("alone", "limited", "words"),
     [
-        (2.5, True, "its rounding alone leaves 2.5 x the limit at the outputs"),
-        (2.5, False, "its rounding alone leaves a relative error of 2.5e+00 at the outputs"),
+        (2.5, True, "its rounding alone leaves 2.5x the limit at the outputs"),
+        (2.5, False, "its rounding alone leaves a relative error of 250 % at the outputs"),
         (math.inf, True, "its rounding makes NaN or Inf further on"),
         (None, True, "needed together with others"),
     ],

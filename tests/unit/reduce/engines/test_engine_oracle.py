@@ -98,7 +98,7 @@ def test_a_whole_within_its_limit_passes_and_tells_how_near_it_was(oracle_of):
     assert verdict.outcome is PASS
     assert oracle.closest == (1.0, "z")
     assert "'z'" in verdict.detail
-    assert oracle_of("kind=scale,node=b,amount=1")(WHOLE, 0).detail == verdict.detail.replace("1 at", "0 at")
+    assert oracle_of("kind=scale,node=b,amount=1")(WHOLE, 0).detail == verdict.detail.replace("100 % at", "0 at")
 
 
 def test_only_an_output_above_its_limit_fails(oracle_of):

@@ -6,10 +6,11 @@ import pytest
 from rich.cells import cell_len
 
 from tensortriage.diagnose.state.layer_rows import OutputRow, Outputs
-from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.report.case_tables import MOST_ROWS
 from tensortriage.report.document import Report
 from tensortriage.report.formats import console
+from tensortriage.values.printable import printable
 from unit.report.samples import healthy_match, hostile, local_fault, range_overflow
 
 LONG = "/model/" + "x" * 186 + "/MatMul"
@@ -39,12 +40,12 @@ def long_names() -> Report:
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_the_verdict_is_first_and_the_command_last(report: Report) -> None:
+def test_the_verdict_is_first_and_what_to_do_is_last_in_order(report: Report) -> None:
     lines = console.render(report).splitlines()
     assert report.verdict.verdict in lines[1]
     if report.verdict.next:
-        assert lines[-1] == f"  {report.verdict.next[0]}"
-        assert lines[-2] == "Next"
+        commands = [printable(command) for command in report.verdict.next]
+        assert lines[-len(commands) - 1 :] == ["Next", *(f"  {n}. {command}" for n, command in enumerate(commands, 1))]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 132, 250])
@@ -94,7 +95,7 @@ def test_names_cannot_speak_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_stream_of_a_small_alphabet_gets_all_lines() -> None:
     stream = Latin()
     console.show(range_overflow(), stream)
-    assert stream.getvalue().encode("latin-1").splitlines()[-1].startswith(b"  triage debug precision")
+    assert stream.getvalue().encode("latin-1").splitlines()[-2].startswith(b"  1. triage debug precision")
 
 
 def test_tables_stop_at_twelve_rows_and_count_the_rest() -> None:
@@ -114,3 +115,22 @@ def test_a_bare_verdict_is_enough() -> None:
     text = console.render(Report(Verdict("engine-crash", 1.0, "The engine died with signal 11.")))
     assert "signal 11" in text
     assert "Outputs" not in text
+
+
+def test_the_facts_wrap_in_a_narrow_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = io.StringIO()
+    report = range_overflow()
+    console.show(report, stream)
+    panel = stream.getvalue().split("\u256f")[0]
+    words = " ".join(re.sub("[\u2500-\u257f]", " ", panel).split())
+    assert f"real inputs \u00b7 {report.cost_words}" in words
+
+
+def test_what_found_no_answer_is_told() -> None:
+    steps = (Step("is it so?", "yes"), Step("and this?", "unknown: it failed"), Step("or that?", "not asked"))
+    report = Report(Verdict("inconclusive", 0.5, "", steps=steps))
+    assert console.render(report).split("Left open\n")[1].splitlines()[:2] == [
+        "  and this? unknown: it failed",
+        "  or that? not asked",
+    ]

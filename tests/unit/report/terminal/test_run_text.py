@@ -165,7 +165,7 @@ def test_a_reference_that_contradicts_the_model_is_loud():
     found = result(row("a"), disagreements=(one, dataclasses.replace(one, value="w"), one), unjudged="no arithmetic")
     lines = texts(found)
     assert lines[0] == "ref could not be judged by the model: no arithmetic"
-    assert lines[1].startswith("ref and the model disagree: on real[0], 'v' of Pow 'n' is off by 5.0e-01 from what")
+    assert lines[1].startswith("ref and the model disagree: on real[0], 'v' of Pow 'n' is off by 50 % from what")
     assert "(floor 1e-6), and so are 1 more tensors; these" in lines[1]
     assert styles(found)[lines[1]] == "bold red"
     assert lines[-1].startswith("failed")

@@ -25,7 +25,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
-from tensortriage.values.text import enumeration
+from tensortriage.values.text import enumeration, magnitude
 
 MOST_NODES = 4
 """Origins whose operands are looked at."""
@@ -196,10 +196,13 @@ def explain(
     if any(item.constant for item in mine):
         item = next(item for item in mine if item.constant)
         reason = (
-            f"constant '{item.value}' has magnitude {item.magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+            f"constant '{item.value}' has magnitude {magnitude(item.magnitude)}, beyond {word}'s largest number "
+            f"{magnitude(limit, 6)}"
         )
     elif mine:
-        reason = f"its result reaches {mine[0].magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+        reason = (
+            f"its result reaches {magnitude(mine[0].magnitude)}, beyond {word}'s largest number {magnitude(limit, 6)}"
+        )
         reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
     elif how is not None:
         reason = f"makes NaN or Inf: {how.sentence}"
@@ -227,5 +230,5 @@ def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:
         if array is None and name in graph.constants:
             array = graph.weight(name)
         if array is not None and array.size and DType.from_numpy(array.dtype).is_float:
-            words.append(f"'{name}' in [{float(np.min(array)):.3g}, {float(np.max(array)):.3g}]")
+            words.append(f"'{name}' in [{magnitude(float(np.min(array)))}, {magnitude(float(np.max(array)))}]")
     return ", ".join(words) or "no floating-point operand"

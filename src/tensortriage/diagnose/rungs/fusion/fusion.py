@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
@@ -25,6 +25,7 @@ from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_I
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.values.text import error_size, over_floor, percent
 
 MOST_CULPRITS = 24
 """Ops that are named; all sets are in the step."""
@@ -111,7 +112,7 @@ def tell(inv: Investigation, joint: Together) -> None:
         QUESTION,
         f"yes: {names} ({', '.join(map(repr, first.nodes))})"
         + (f" and {more} more such {'sets' if more > 1 else 'set'}" if more else "")
-        + f", found in {joint.where}; injecting them explains {joint.explained:.0%} of the output error",
+        + f", found in {joint.where}; injecting them explains {percent(joint.explained)} of the output error",
         sets=[list(item.nodes) for item in joint.sets],
         floor_ratios=[item.ratio for item in joint.sets],
         errors=[dict(item.errors) for item in joint.sets],
@@ -139,9 +140,9 @@ def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tu
             VerdictKind.FUSION_FAULT,
             FUSION_CURED if marks else blamed(max(joint.explained, LEAST_BLAMED), at_most=FUSED),
             f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
-            f"{inv.question.target}{others}: relative error {say(error)}, {say_ratio(first.ratio)}; "
-            f"{'it explains' if len(joint.sets) == 1 else 'they explain'} {joint.explained:.0%} of the output error"
-            + breakers_words(marks),
+            f"{inv.question.target}{others}: off by {error_size(error)}, {over_floor(first.ratio)}; "
+            f"{'it explains' if len(joint.sets) == 1 else 'they explain'} {percent(joint.explained)} of the "
+            "output error" + breakers_words(marks),
             culprits=culprits,
             next=following(inv, marks),
         ),
@@ -157,7 +158,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     alone = evidence.local.error(value) if evidence.local else None
     ratio = ratio_of(alone, evidence.local.floors.target.get(value)) if evidence.local else None
     others = ", ".join(repr(other) for other in item.nodes if other != name)
-    within = "not measured alone" if ratio is None else f"alone {say(alone)}, {say_ratio(ratio)}"
+    within = "not measured alone" if ratio is None else f"alone {error_size(alone)}, {over_floor(ratio)}"
     if stands_out(ratio):
         within += " (not what makes the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
@@ -168,8 +169,8 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
         local_error=alone,
         influence=influence,
         floor_ratio=ratio,
-        reason=f"wrong only together with {others}: {within}; together '{end}' has relative error {say(error)}, "
-        + say_ratio(item.ratio),
+        reason=f"wrong only together with {others}: {within}; together '{end}' is off by {error_size(error)}, "
+        + over_floor(item.ratio),
     )
 
 

@@ -7,7 +7,6 @@ blame for it. A kernel that does not round at all is wrong: all of its results a
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.thresholds import SOFTMAX_SHARE
 from tensortriage.compare.judgement.within import always_cuts_off, cuts_off
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -19,6 +18,7 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size, percent
 
 QUESTION = "are they off by more than an integer kernel is that cuts off?"
 
@@ -48,7 +48,7 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
     largest = max((int(np.abs(away).max(initial=0)) for away in steps.values()), default=0)
     inv.answered(
         QUESTION,
-        f"{'no' if fine else 'yes'}: {share:.1%} of the integers differ, by {largest} at most"
+        f"{'no' if fine else 'yes'}: {percent(share)} of the integers differ, by {largest} at most"
         + (f"; '{never[0]}' is cut off everywhere, where the model rounds to nearest" if never else ""),
         unequal={value: float(np.mean(away != 0)) for value, away in steps.items()},
         largest_step=largest,
@@ -63,9 +63,9 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
     return inv.verdict(
         VerdictKind.ROUNDING,
         INTEGER_ARITHMETIC,
-        f"no op is to blame: {kinds} ({', '.join(map(repr, first.nodes))}){others} are one integer kernel on {target}, "
-        f"one step off in {share:.1%} of its results, as where they are cut off and not rounded; output '{name}' has "
-        f"relative error {say(error)}, of which that explains {joint.explained:.0%}",
+        f"no op is to blame: {kinds} ({', '.join(map(repr, first.nodes))}){others} are one integer kernel on "
+        f"{target}, one step off in {percent(share)} of its results, as where they are cut off and not rounded; "
+        f"output '{name}' is off by {error_size(error)}, of which that explains {percent(joint.explained)}",
         next=[inv.command("run", "--target", target, "--onnx-outputs", "mark", "all")],
     )
 

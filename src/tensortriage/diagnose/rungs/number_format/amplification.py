@@ -6,7 +6,7 @@ So the inputs of the *reference* are moved by one unit in the last place, severa
 closer to the reference than the reference is to itself on inputs that no float32 can tell apart from rounding.
 """
 
-from tensortriage.compare.judgement.relative_error import ratio_of, say
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32, within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
@@ -18,6 +18,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.errors import EngineError
+from tensortriage.values.text import error_size
 
 QUESTION = "does the model amplify rounding?"
 
@@ -38,9 +39,9 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     found = held(worst, moved, (amplification,), allows=lambda _, error, limit: within_fp32(error, limit))
     name = max(found.gaps or worst.errors, key=lambda n: worst.errors[n])
     facts = found.facts(worst) | {"moved": moved, "draws": amplification.draws}
-    words = f"one unit in the last place of the inputs moves output '{name}' by {say(moved.get(name))}"
+    words = f"one unit in the last place of the inputs moves output '{name}' by {error_size(moved.get(name))}"
     if not found.gaps or not found.explains:
-        inv.answered(QUESTION, f"no: {words}, the error is {say(worst.errors[name])}", **facts)
+        inv.answered(QUESTION, f"no: {words}, the error is {error_size(worst.errors[name])}", **facts)
         return None
     findings, confidence, alone = Findings(), AMPLIFIED, "every op alone is as close as a healthy engine's is"
     try:
@@ -58,7 +59,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv,
         confidence,
         "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
-        f"'{name}' by {say(moved[name])}, the target's error is {say(worst.errors[name])}; {alone}",
+        f"'{name}' by {error_size(moved[name])}, the target's error is {error_size(worst.errors[name])}; {alone}",
     )
     return Answer(verdict, findings)
 

@@ -7,7 +7,6 @@ over twelve feeds that bf16 cannot tell apart. So the model is evaluated, rounde
 the format can tell, and the largest error of these draws is what rounding may cost.
 """
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import near_prediction, prediction_gap_db
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
@@ -20,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.values.text import error_size
 
 QUESTION = "may rounding cost as much by chance?"
 
@@ -49,8 +49,8 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
     found = held(worst, largest, (chance,), allows=lambda *each: near_prediction(prediction_gap_db(*each)))
     name = found.worst
     words = (
-        f"rounding to {inv.precision.value} costs output '{name}' {say(min(drawn[name], default=0.0))} to "
-        f"{say(largest[name])} on inputs that it cannot tell apart"
+        f"rounding to {inv.precision.value} costs output '{name}' {error_size(min(drawn[name], default=0.0))} to "
+        f"{error_size(largest[name])} on inputs that it cannot tell apart"
     )
     answer = f"{'yes' if found.explains else 'no'}: {words}"
     inv.answered(QUESTION, answer, drawn=drawn, draws=chance.draws, **found.facts(worst))
@@ -59,7 +59,7 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
     return rounding_verdict(
         inv,
         FREEDOMS_EXPLAIN,
-        f"{words}; the target is off by {say(worst.errors[name])} ({found.gap} against the largest), and every op is "
-        "right alone; no op is to blame",
+        f"{words}; the target is off by {error_size(worst.errors[name])} ({found.gap} against the largest), and every "
+        "op is right alone; no op is to blame",
         *precision_command(inv),
     )

@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import error_of, say, say_gap
+from tensortriage.compare.judgement.relative_error import error_of, say_gap
 from tensortriage.compare.judgement.within import Limit, prediction_gap_db, within_healthy, within_prediction
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -21,6 +21,7 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import Explanation, ExplanationKind
 from tensortriage.envelope.floors import cost_of_freedoms
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.values.text import error_size
 
 Together = tuple[Explanation, ...]
 """Explanations that an engine takes all at once."""
@@ -67,7 +68,7 @@ class Held:
         if self.inside is None:
             return f"output '{self.worst}' is {self.gap} against what that predicts"
         value, error, limit = self.inside
-        return f"'{value}' inside has relative error {say(error)}, at most {say(limit.error)} is expected"
+        return f"'{value}' inside is off by {error_size(error)}, at most {error_size(limit.error)} is expected"
 
     def facts(self, result: FeedResult) -> dict[str, object]:
         """Return the same as evidence of a step."""
@@ -164,9 +165,9 @@ def freedoms_explain(inv: Investigation, evidence: Evidence, found: Held, told: 
     return rounding_verdict(
         inv,
         FREEDOMS_EXPLAIN,
-        f"no op is to blame: {told}; output '{name}' has relative error {say(evidence.worst_feed.errors[name])}, "
-        f"predicted {say(found.predicted.get(name))} ({found.gap}){rest}"
-        + "".join(f"; to avoid it, {words}" for words in avoided),
+        f"no op is to blame: {told}; output '{name}' has relative error "
+        f"{error_size(evidence.worst_feed.errors[name])}, predicted {error_size(found.predicted.get(name))} "
+        f"({found.gap}){rest}" + "".join(f"; to avoid it, {words}" for words in avoided),
     )
 
 

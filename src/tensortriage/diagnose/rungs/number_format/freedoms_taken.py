@@ -7,7 +7,6 @@ is to blame, and the answer says what was approximated or accumulated.
 
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
@@ -19,6 +18,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.values.text import error_size, over_floor
 
 QUESTION = "is the error a freedom of the hardware?"
 
@@ -114,7 +114,7 @@ def words_of_ops(inv: Investigation, local: Local) -> str:
         values = [value for value, taken in local.floors.taken.items() if taken is freedom]
         ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
-        clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
+        clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{error_size(worst)})")
     return "; ".join(clauses)
 
 
@@ -127,15 +127,15 @@ def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
     (kinds, words), errors = max(errors_of.items(), key=lambda item: max(item[1]))
     others = sum(map(len, errors_of.values())) - 1
     more = f", and so in {others} more pieces" if others else ""
-    return f"{kinds} as one: {words} (error up to {say(max(errors))}{more})"
+    return f"{kinds} as one: {words} (error up to {error_size(max(errors))}{more})"
 
 
 def words_of_wrong(inv: Investigation, wrong: Sequence[Wired]) -> str:
     """Return which piece is farthest beyond its floor: ``MatMul + Erf as one is off by 6.0e-03, 10x its floor``."""
     worst = max(wrong, key=lambda piece: piece.ratio)
     others = "is" if len(wrong) == 1 else f"(and {len(wrong) - 1} more pieces) are"
-    error = say(max(worst.errors.values()))
-    return f"{kinds_of(inv, worst)} as one {others} off by {error}, {say_ratio(worst.ratio)}"
+    error = error_size(max(worst.errors.values()))
+    return f"{kinds_of(inv, worst)} as one {others} off by {error}, {over_floor(worst.ratio)}"
 
 
 def facts_of_wrong(wrong: Sequence[Wired]) -> dict[str, object]:

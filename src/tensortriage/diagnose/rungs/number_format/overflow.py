@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Sequence
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -22,6 +21,7 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.values.text import error_size, magnitude
 
 MOST_ROUNDS = 4
 """How far upstream of an op that makes a NaN others are kept in fp32 as well."""
@@ -54,7 +54,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     measured = max(evidence.worst_feed.errors.values())
     curable = before > CURED * after and measured > CURED * after
     matters = curable or (math.isinf(before) and math.isinf(measured))
-    facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in excess[:10]]
+    facts = [f"{item.op_type} '{item.node}': {magnitude(item.magnitude)}" for item in excess[:10]]
     inv.answered(
         question,
         f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
@@ -78,7 +78,11 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         OVERFLOW_PROVEN if curable and as_predicted else OVERFLOW_LIKELY,
         f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
         f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error "
-        + (f"falls from {say(before)} to {say(after)}" if curable else "stays as it is: more of the model needs fp32"),
+        + (
+            f"falls from {error_size(before)} to {error_size(after)}"
+            if curable
+            else "stays as it is: more of the model needs fp32"
+        ),
         culprits=culprits,
         next=[
             inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}"),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say, say_gap
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
 from tensortriage.compare.judgement.within import (
     Limit,
     is_too_coarse,
@@ -28,6 +28,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.envelope.explanations import PREDICTED, ExplanationKind, explanations_of
 from tensortriage.runs.budget import BudgetSpent
+from tensortriage.values.text import error_size
 
 
 @rung(
@@ -71,7 +72,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         taken = [piece for piece in pieces if piece.taken]
         told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
     name, _, _ = result.worst_output()
-    against = f", predicted {say(predictions[name])} ({say_gap(gaps[name])})"
+    against = f", predicted {error_size(predictions[name])} ({say_gap(gaps[name])})"
     look = [layers_command(inv)]
     coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
     verdict = inv.verdict(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
@@ -32,6 +32,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
 from tensortriage.values.dtype import Precision
+from tensortriage.values.text import error_size, magnitude
 
 QUESTION = "is the target's model the reference's in another number format?"
 
@@ -149,8 +150,8 @@ def _by_format(
         if excess and not is_too_coarse(worst.worst_output()[1]):
             first = excess[0]
             summary += (
-                f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({first.magnitude:.3g}), which shows "
-                "on engines that store every result in it"
+                f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({magnitude(first.magnitude)}), "
+                "which shows on engines that store every result in it"
             )
     verdict = dataclasses.replace(verdict, summary=summary, next=following)
     return Answer(verdict, {**answer.findings, "results": results, "same_network": True}, emulated.question)
@@ -206,7 +207,7 @@ def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None
     typed = evidence.unexplained
     if typed is None:
         return None
-    off = f"; output '{typed.output}' differs by {say(typed.error)}, which its format does not explain"
+    off = f"; output '{typed.output}' differs by {error_size(typed.error)}, which its format does not explain"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,

@@ -7,7 +7,7 @@ So the same weighing serves faults that stay finite and faults that do not.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
@@ -21,6 +21,7 @@ from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.outcome import Outcome
+from tensortriage.values.text import error_size, over_floor, percent
 
 QUESTION = "is any op wrong by itself?"
 
@@ -104,9 +105,9 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]
     inv.answered(
         question,
-        f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; injecting "
-        f"the {len(named)} that matter{'s' * (len(named) == 1)} explains {weights.explained:.0%} of the output error"
-        + (f" where results are rounded to {inv.precision.value}" if weights.rounded else ""),
+        f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; injecting the {len(named)} that "
+        f"matter{'s' * (len(named) == 1)} explains {percent(weights.explained)} of the "
+        "output error" + (f" where results are rounded to {inv.precision.value}" if weights.rounded else ""),
         suspects={value: ratios[value] for value in list(ratios)[:12]},
         influence={value: weights.alone[value] for value in ranked[:12]},
         explained=weights.explained,
@@ -140,7 +141,7 @@ def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None
     inv.answered(
         TOGETHER,
         f"{'yes' if decisive else 'no'}: the {len(values)} ops that exceed their floors alone explain "
-        f"{found.explained:.0%} of the output error",
+        f"{percent(found.explained)} of the output error",
         explained=found.explained,
         error=found.together,
         rounds=found.rounds,
@@ -175,9 +176,9 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
         if value in local.misshapen or is_suspect(local.error(value), local.floors.target.get(value)):
             wrong.append(name)
     right = [name for name in place if name not in wrong]
-    words = f"the same op is wrong in {len(wrong)} of {len(place)} instances of its block"
+    words = f"the same op is wrong in {len(wrong)} of {len(place)} layers"
     if len(wrong) == 1:
-        words = f"the other {len(right)} instances of its block are right"
+        words = f"the same op in the {len(right)} other layers is right"
     elif len(right) == 1:
         words += f", not in '{right[0]}'"
     return dataclasses.replace(culprit, reason=f"{culprit.reason}; {words}", instances=tuple(wrong), alike=len(place))
@@ -194,7 +195,7 @@ def culprit_of(inv: Investigation, error: float | None, weights: Influence, valu
         local_error=error,
         influence=weights.alone.get(value),
         floor_ratio=ratio,
-        reason=f"on golden inputs its result has relative error {say(error)}, {say_ratio(ratio)}",
+        reason=f"fed with correct inputs it is off by {error_size(error)}, {over_floor(ratio)}",
     )
 
 

@@ -34,6 +34,7 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import MemoryStore
+from tensortriage.values.text import percent
 
 QUESTION = "do single wrong elements cause the failure?"
 
@@ -126,7 +127,8 @@ def of_an_op(
     inv.answered(
         QUESTION,
         f"yes: {where} is {spoken(first.found)} instead of {spoken(first.expected)}; injecting the results of "
-        f"{len(errors.wrong)} such op{'s' * (len(errors.wrong) > 1)} explains {weights.explained:.0%} of the failure",
+        f"{len(errors.wrong)} such op{'s' * (len(errors.wrong) > 1)} explains {percent(weights.explained)} of the "
+        "failure",
         shows_in=[node.name for node in starts],
         elements={error.value: facts(error) for error in errors.wrong},
         influence=dict(weights.alone),

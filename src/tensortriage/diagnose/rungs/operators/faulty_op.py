@@ -17,6 +17,7 @@ from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.values.text import percent
 
 
 @rung(
@@ -81,8 +82,8 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Ver
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
-        f"{'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} {fault.explained:.0%} of the "
-        "output error",
+        f"{'it accounts' if fault.named == 1 else f'{fault.named} such ops account'} for {percent(fault.explained)} of "
+        "the output error",
         culprits=fault.culprits,
         next=[
             reduce_command(inv),

@@ -27,6 +27,7 @@ from tensortriage.diagnose.state.confidence import (
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.values.text import percent
 
 QUESTION = "are the outputs in their places?"
 
@@ -114,7 +115,7 @@ def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | 
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' gives the right numbers in the wrong places on {inv.question.target}: "
         f"{pattern.sentence}; {'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} "
-        f"{fault.explained:.0%} of the output error; {cure(pattern)}",
+        f"{percent(fault.explained)} of the output error; {cure(pattern)}",
         culprits=fault.culprits,
         next=[reduce_command(inv)],
     )

@@ -7,7 +7,7 @@ reference's run, it must make at least half of the failure.
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
@@ -19,6 +19,7 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.capabilities import Observes
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.values.text import error_size, over_floor, percent
 
 QUESTION = "where does the target's own run go wrong?"
 
@@ -54,7 +55,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     first = next(iter(born))
     more = f" and {len(born) - 1} more" if len(born) > 1 else ""
-    share = f"injecting {'them' if more else 'it'} explains {explained:.0%} of the output error"
+    share = f"injecting {'them' if more else 'it'} explains {percent(explained)} of the output error"
     inv.answered(
         QUESTION,
         f"at '{first}'{more}: wrong, though its operands are right; {share}",
@@ -119,5 +120,5 @@ def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[st
         value,
         local_error=error,
         floor_ratio=ratio,
-        reason=f"with right operands '{value}' has relative error {say(error)}, {say_ratio(ratio)}",
+        reason=f"with right operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}",
     )

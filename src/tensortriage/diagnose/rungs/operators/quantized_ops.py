@@ -12,6 +12,7 @@ from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.quantization.qdq import QUANTIZING_OPS
+from tensortriage.values.text import percent
 
 
 def of_a_quantizer(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | None:
@@ -29,8 +30,8 @@ def of_a_quantizer(inv: Investigation, evidence: Evidence, fault: Blame) -> Verd
         VerdictKind.QUANTIZATION,
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is not computed as ONNX defines it on {inv.question.target}: {first.reason}; "
-        f"{'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} {fault.explained:.0%} of the "
-        "output error",
+        f"{'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} {percent(fault.explained)} of "
+        "the output error",
         culprits=culprits,
         next=[
             reduce_command(inv),

@@ -5,7 +5,7 @@ engine is to blame: nodes are matched, and each node of the new file (or the few
 on the original's golden values. What differs beyond the floor of the original there is what changed the numbers.
 """
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
@@ -23,6 +23,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
+from tensortriage.values.text import error_size
 
 QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
@@ -86,7 +87,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     culprits = changed_ops(inv, beside, feed, unrounded)
     inv.answered(
         QUESTION,
-        f"no: output '{where}' differs by {say(worst)}",
+        f"no: output '{where}' differs by {error_size(worst)}",
         output=where,
         relative_error=worst,
         feed=feed.name,
@@ -98,7 +99,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprits else CHANGED_UNNAMED,
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
-        f"{say(worst)}{named}",
+        f"{error_size(worst)}{named}",
         culprits=culprits,
         next=[
             *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),

@@ -30,6 +30,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import magnitude
 
 _MOVERS = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Concat", "Split", "Slice"})
 """Operators that put numbers elsewhere."""
@@ -210,7 +211,7 @@ class _Walk:
         of = f" of '{seen.place[operands[0]]}'" if operands else ""
         scale = seen.matched[value].scale if value in seen.matched else 1.0
         if scale != 1.0:
-            return Departure(node, value, False, f"makes{of} what the original makes, times {scale:.3g}")
+            return Departure(node, value, False, f"makes{of} what the original makes, times {magnitude(scale)}")
         error = seen.errors.get(value)
         if error is not None:
             return Departure(node, value, False, f"makes another '{seen.place[value]}', from right operands", error)

@@ -8,6 +8,7 @@ from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.text import magnitude
 
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
@@ -43,8 +44,8 @@ def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
         values = (each.attributes.get(name) for each in beside.original.graph.nodes)
         had = {value for value in values if isinstance(value, int | float)}
         if had and not np.isclose(given, list(had), rtol=1e-5, atol=0.0).any():
-            shown = " or ".join(f"{value:.3g}" for value in sorted(had))
-            told.append(f"has {name} {given:.3g}, where the original has {shown}")
+            shown = " or ".join(magnitude(value) for value in sorted(had))
+            told.append(f"has {name} {magnitude(given)}, where the original has {shown}")
     return told
 
 

@@ -1,6 +1,5 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
-from tensortriage.compare.judgement.relative_error import say, say_ratio
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import has_nan
@@ -19,10 +18,11 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.statistics.repeats import Rate
+from tensortriage.values.text import error_size, over_floor
 
 SOUND = "is the reference sound?"
 ALLOWED = "how far off may a healthy engine be?"
-ABOVE = "does the target fail above the noise floor?"
+ABOVE = "does the output differ by more than fp32 engines do?"
 
 
 @rung(SOUND, cost="a run of the reference on every feed", ends=(VerdictKind.COMPARISON_UNSOUND,))
@@ -121,10 +121,10 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
         return "not known: the model has no output that can be compared"
-    words = f"output '{name}' by {say(fp32_limit(floors.fp32[name]))} in fp32"
+    words = f"output '{name}' by {error_size(fp32_limit(floors.fp32[name]))} in fp32"
     if inv.precision not in PREDICTED:
         return words
-    return f"{words}; rounding to {inv.precision.value} costs it {say(floors.target.get(name))}"
+    return f"{words}; rounding to {inv.precision.value} costs it {error_size(floors.target.get(name))}"
 
 
 def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Verdict:
@@ -148,10 +148,16 @@ def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
     limit = "the tolerance given" if inv.question.tolerance is not None else f"{MATCH_FACTOR:g}x the fp32 noise floor"
     fails = not worst.passes
     failing = sum(not result.passes for result in results)
+    expected = worst.floors.target.get(name, 0.0)
+    words = over_floor(ratio)
+    if inv.question.tolerance is not None:
+        words = f"{'beyond' if fails else 'within'} the tolerance given"
+    elif fails and inv.precision in PREDICTED and expected > 0.0:
+        words = f"{inv.precision.value} is expected to cost {error_size(expected)}"
     inv.answered(
         ABOVE,
-        f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {say_ratio(ratio)}"
-        + (f", on {failing} of {len(results)} feeds" if fails else ""),
+        f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {words}"
+        + (f"; on {failing} of {len(results)} feeds" if fails and len(results) > 1 else ""),
         output=name,
         feed=worst.feed.name,
         relative_error=error,

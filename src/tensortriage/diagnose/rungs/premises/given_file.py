@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of, say
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -22,6 +22,7 @@ from tensortriage.engines.capabilities import RunsFiles
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.values.text import error_size
 
 QUESTION = "is it the file, or what the engine builds?"
 
@@ -43,15 +44,19 @@ def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | Non
         return None
     name, error, ratio = _farthest(evidence.worst_feed, built, given)
     if not beyond_fp32(ratio):
-        inv.answered(QUESTION, f"what {spec} builds gives the same, within {say(error)}: that is looked into instead")
+        inv.answered(
+            QUESTION, f"what {spec} builds gives the same, within {error_size(error)}: that is looked into instead"
+        )
         return Answer(findings=Findings(results=results), question=asking.question)
     left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))
     found = (
-        "agrees with the reference" if left.passes else f"is off from the reference by {say(left.worst_output()[1])}"
+        "agrees with the reference"
+        if left.passes
+        else f"is off from the reference by {error_size(left.worst_output()[1])}"
     )
     inv.answered(
         QUESTION,
-        f"the file: output '{name}' differs by {say(error)} from what {spec} builds, which {found}",
+        f"the file: output '{name}' differs by {error_size(error)} from what {spec} builds, which {found}",
         output=name,
         relative_error=error,
     )
@@ -59,7 +64,7 @@ def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | Non
         VerdictKind.MODEL_CHANGED,
         GIVEN_FILE,
         f"{target.options[FILE]} does not hold what {spec} builds of the model: output '{name}' differs by "
-        f"{say(error)}, and what is built here {found}",
+        f"{error_size(error)}, and what is built here {found}",
         next=[
             inv.command("run", "--reference", str(spec), "--target", str(target)),
             inv.command("diagnose", "--target", str(spec)),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
 from tensortriage.diagnose.rungs.premises.network_mistakes import Mistake, Subject, mistake
@@ -40,6 +40,7 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.lint.finding import LintFinding
 from tensortriage.model.provenance.origin import NodeOrigin
 from tensortriage.values.store import MemoryStore
+from tensortriage.values.text import error_size
 
 QUESTION = "does the exported model compute what the network does?"
 _MOST_NODES = 8
@@ -111,7 +112,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     at_fault, weights = mistake(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
     if at_fault is not None:
         return _mistaken(
-            inv, at_fault, f"output '{outputs[0]}' differs by {say(found[outputs[0]].error)} from PyTorch's"
+            inv, at_fault, f"output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} from PyTorch's"
         )
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
     findings = Findings()
@@ -123,7 +124,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         findings = Findings(wrong_part=part)
     inv.answered(
         QUESTION,
-        f"no: output '{outputs[0]}' differs by {say(found[outputs[0]].error)} on {feed.name}; {values.share}",
+        f"no: output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} on {feed.name}; {values.share}",
         output=outputs[0],
         relative_error=found[outputs[0]].error,
         disputed=list(found)[:_MOST_NODES],
@@ -191,7 +192,7 @@ def _verdict(
     culprit: Culprit | None,
     weights: str,
 ) -> Verdict:
-    error = say(found[outputs[0]].error)
+    error = error_size(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
         summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
@@ -297,7 +298,7 @@ def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values
     origin = values.trace.operations[name].origin
     made_of = [each.origin for each in values.trace.made_of(name)][::-1]
     what = f"the constant '{name}', into which the exporter folded {_listed(made_of)}"
-    off = f"is off by {say(error)}"
+    off = f"is off by {error_size(error)}"
     if (shape := values.folded[name].shape) != graph.weight(name).shape:
         off = f"has another shape, {list(graph.weight(name).shape)} instead of {list(shape)},"
     if baked := [each.origin for each in values.trace.left_out(name)]:
@@ -329,7 +330,7 @@ def _plain(origin: NodeOrigin) -> str:
 def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigin], described: str) -> str:
     listed = ", ".join(f"{node.op_type} '{node.name}'{_settings(node)}" for node in nodes[:_MOST_NODES])
     more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
-    off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {say(dispute.error)}"
+    off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {error_size(dispute.error)}"
     said = f"; in PyTorch it is {described}" if described else ""
     what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
     return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{said}"

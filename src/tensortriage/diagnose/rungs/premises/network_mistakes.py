@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.thresholds import MODULES_OTHER
 from tensortriage.compare.judgement.within import is_minor
 from tensortriage.diagnose.rungs.premises.network_values import asked_about, modules_of
@@ -26,7 +25,7 @@ from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.store import MemoryStore
-from tensortriage.values.text import enumeration
+from tensortriage.values.text import enumeration, error_size
 
 _MOST_NAMED = 3
 _MOST_EXCHANGED = 4
@@ -132,7 +131,7 @@ def changes(subject: Subject, premises: NetworkPremises) -> Mistake | None:
     """Return the mistake of a network that is another one at each making or call."""
     if premises.made_again:
         far = sorted(premises.made_again.items(), key=lambda item: -item[1])
-        named = ", ".join(f"'{name}' by {say(error)}" for name, error in far[:_MOST_NAMED])
+        named = ", ".join(f"'{name}' by {error_size(error)}" for name, error in far[:_MOST_NAMED])
         return Mistake(
             f"{subject.called} gives other weights at every call: {len(far)} differ between two calls, {named}",
             "load a checkpoint in it, or call torch.manual_seed before the network is made",
@@ -142,7 +141,7 @@ def changes(subject: Subject, premises: NetworkPremises) -> Mistake | None:
         return None
     if subject.training:
         return Mistake(
-            f"the network is in training mode: equal inputs give results that differ by {say(varies)}",
+            f"the network is in training mode: equal inputs give results that differ by {error_size(varies)}",
             "call .eval() before it is exported and compared",
         )
     where = f" in {premises.module}" if premises.module else " in forward"
@@ -150,11 +149,12 @@ def changes(subject: Subject, premises: NetworkPremises) -> Mistake | None:
         kept = f": calls change {enumeration([repr(name) for name in premises.buffers[:_MOST_NAMED]])}"
         return Mistake(
             f"the network keeps state between calls{kept if premises.buffers else ''}; equal inputs give results that "
-            f"differ by {say(premises.state)}{where}",
+            f"differ by {error_size(premises.state)}{where}",
             "make that state an input and an output of forward, or reset it there, and export again",
         )
     return Mistake(
-        f"the network draws random numbers{where}: equal inputs give results that differ by {say(premises.random)}",
+        f"the network draws random numbers{where}: equal inputs give results that differ by "
+        f"{error_size(premises.random)}",
         "make the noise an input of forward, or leave it out in evaluation mode, and export again",
     )
 
@@ -183,7 +183,7 @@ def weights_differ(premises: NetworkPremises, held: HeldWeights) -> str:
     if not held.other:
         return ""
     of = len({name.rpartition(".")[0] for name in premises.shapes})
-    named = ", ".join(f"'{module}' by {say(error)}" for module, error in list(held.other.items())[:_MOST_NAMED])
+    named = ", ".join(f"'{module}' by {error_size(error)}" for module, error in list(held.other.items())[:_MOST_NAMED])
     return f"weights differ in {len(held.other)} of {of} modules, {named}"
 
 

@@ -21,6 +21,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
+from tensortriage.values.text import percent
 
 
 class Inner(enum.Enum):
@@ -77,7 +78,9 @@ class NetworkValues:
         if not self.modules:
             return f"{len(self.names)} values compared; the file names no modules"
         part = len(self.seen) / len(self.modules)
-        return f"{len(self.names)} values compared, of {len(self.seen)} of {len(self.modules)} modules ({part:.0%})"
+        return (
+            f"{len(self.names)} values compared, of {len(self.seen)} of {len(self.modules)} modules ({percent(part)})"
+        )
 
     @property
     def evidence(self) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
 from tensortriage.runs.observation.experiment import Experiment, Measurement
+from tensortriage.values.text import count
 
 QUESTION = "do equal rows get equal results?"
 
@@ -47,7 +48,8 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
     answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
-    inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", answers=answers)
+    tests = ", ".join(each.relation.replace("-", " ") for each in answers)
+    inv.answered(QUESTION, answer or f"yes ({count(len(answers), 'test')}: {tests})", answers=answers)
     names = {name for each in broken for name in (each.left, each.right)}
     feeds = {feed.name: feed for claim in claims for feed in (claim.left, claim.right) if feed.name in names}
     results: list[FeedResult] = []

@@ -8,7 +8,7 @@ should know that a test on random data would not.
 import contextlib
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
 from tensortriage.compare.reference_checks import has_nan
@@ -33,8 +33,9 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
+from tensortriage.values.text import error_size
 
-QUESTION = "does the target fail on random data as well?"
+QUESTION = "is the target right on made-up data as well?"
 
 
 @rung(QUESTION, reads=("results",), cost="a run of both, an evaluation", ends=(VerdictKind.INPUT_SENSITIVE,))
@@ -61,20 +62,23 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
         inv.lab.drop(inv.question.target, inv.model)
-        inv.answered(QUESTION, f"yes: {inv.question.target} {words} on them", feed=feed.name)
+        inv.answered(QUESTION, f"no: {inv.question.target} {words} on them", feed=feed.name)
         return sensitive(inv, f"{inv.question.target} {words}")
     if not beyond_format(inv, result):
-        inv.answered(QUESTION, "no: they pass too", feed=feed.name, relative_error=dict(result.errors))
+        format_ = inv.precision if inv.precision in PREDICTED and not result.passes else None
+        limit = f"what {format_.value} costs" if format_ else "what healthy engines differ by"
+        limit = limit if inv.question.tolerance is None else "the tolerance given"
+        inv.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst_output()
     if explained_by_integers(inv, result):
-        inv.answered(QUESTION, f"no: integer arithmetic explains their error, {say(error)}", feed=feed.name)
+        inv.answered(QUESTION, f"yes: integer arithmetic explains their error, {error_size(error)}", feed=feed.name)
         return None
     left_out = pairs_left_out(inv, feed, result)
     why = f"; {left_out.sentence}" if left_out else ""
     inv.answered(
         QUESTION,
-        f"yes: output '{name}' has relative error {say(error)} on them{why}",
+        f"no: output '{name}' is off by {error_size(error)} on them{why}",
         feed=feed.name,
         output=name,
         relative_error=error,
@@ -82,8 +86,8 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         limit=f"{MATCH_FACTOR:g}x the fp32 noise floor",
         **(dataclasses.asdict(left_out) if left_out else {}),
     )
-    explained = f"{why}: without them its output is right, error {say(left_out.error)}" if left_out else ""
-    return sensitive(inv, f"output '{name}' has relative error {say(error)}{explained}")
+    explained = f"{why}: without them its output is right, error {error_size(left_out.error)}" if left_out else ""
+    return sensitive(inv, f"output '{name}' is off by {error_size(error)}{explained}")
 
 
 def explained_by_integers(inv: Investigation, result: FeedResult) -> bool:

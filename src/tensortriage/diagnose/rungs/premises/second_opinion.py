@@ -7,7 +7,6 @@ implementations side? The same is asked at the op that a target is about to be b
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import fp32_floor_of, is_minor
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
@@ -25,7 +24,7 @@ from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.values.text import enumeration
+from tensortriage.values.text import enumeration, error_size
 
 QUESTION = "is the reference what the model computes?"
 MOST_DOUBTED = 8
@@ -50,8 +49,8 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     if beyond_format(inv, worst) and is_minor(off, error):
         inv.answered(
             QUESTION,
-            f"nearly: output '{first}' of the reference differs by {say(outside[first].error)} from what the model "
-            f"computes, which is no reason for what the target is off by: {say(error)} at '{failing}'",
+            f"nearly: output '{first}' of the reference differs by {error_size(outside[first].error)} from what the "
+            f"model computes, which is no reason for what the target is off by: {error_size(error)} at '{failing}'",
             outputs=list(outside)[:12],
         )
         return None
@@ -66,8 +65,8 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         opinion = next(opinion for opinion in views if opinion.float64_is_alone)
         inv.answered(
             QUESTION,
-            f"float64 alone differs at '{opinion.value}' by {say(opinion.error(REFERENCE, FLOAT64))}: "
-            "floors are measured by jittered inputs instead",
+            f"float64 alone differs at '{opinion.value}' by {error_size(opinion.error(REFERENCE, FLOAT64))}: floors "
+            "are measured by jittered inputs instead",
             value=opinion.value,
         )
         doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
@@ -81,8 +80,8 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         else ""
     )
     words = (
-        f"output '{first}' of the reference differs by {say(outside[first].error)} from what the model computes, "
-        f"a healthy engine stays within {say(outside[first].limit)}{place}"
+        f"output '{first}' of the reference differs by {error_size(outside[first].error)} from what the model "
+        f"computes, a healthy engine stays within {error_size(outside[first].limit)}{place}"
     )
     inv.answered(QUESTION, f"no: {words}", outputs=list(outside)[:12])
     return inv.verdict(
@@ -120,7 +119,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
     if agreeing:
         answer = f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
     elif opinion.reference_is_alone:
-        answer = f"the target: the reference is off as well, by {say(off)}, which is a small part of it"
+        answer = f"the target: the reference is off as well, by {error_size(off)}, which is a small part of it"
     else:
         answer = "unknown: no other engine agrees with either"
     inv.answered(
@@ -176,7 +175,7 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
         opinion.value,
         local_error=error,
         floor_ratio=error / fp32_floor_of(opinion.bound) if opinion.bound else None,
-        reason=f"on equal operands {agreeing}, and the reference differs by {say(error)}",
+        reason=f"on equal operands {agreeing}, and the reference differs by {error_size(error)}",
     )
 
 

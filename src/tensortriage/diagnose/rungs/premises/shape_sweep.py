@@ -7,7 +7,6 @@ whatever happens at the others; one that fails is looked into as if it had been 
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
@@ -21,6 +20,7 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome, OutcomeKind
+from tensortriage.values.text import error_size
 
 QUESTION = "at which shapes does it fail?"
 PASSING = ("match", "rounding")
@@ -122,7 +122,7 @@ def in_words(rows: Sequence[ShapeRow]) -> str:
     rest = f"; {left} could not be asked" if left else ""
     if not bad:
         return f"at none of {len(rows) - left}{rest}"
-    told = [f"{row.shape} ({say(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
+    told = [f"{row.shape} ({error_size(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
     more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
     passing = [row.shape for row in rows if row.outcome in PASSING]
     good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.measured import difference_in_kind
 from tensortriage.diagnose.consistency.evaluations import difference
@@ -27,6 +26,7 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size
 
 AGREE = "do the two targets agree?"
 
@@ -54,7 +54,7 @@ class ValueRow:
     @property
     def apart(self) -> str:
         """How far the two are apart, in words."""
-        return f"in {self.shapes}" if self.shapes else f"by {say(self.difference)}"
+        return f"in {self.shapes}" if self.shapes else f"by {error_size(self.difference)}"
 
     @property
     def parts(self) -> bool:
@@ -103,7 +103,7 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     inv.answered(
         AGREE,
         f"{relation}: output '{worst.value}' differs {worst.apart}, a healthy engine stays within "
-        f"{say(worst.allowed)}; {envelope}",
+        f"{error_size(worst.allowed)}; {envelope}",
         outputs=outputs,
         outside=outside,
     )

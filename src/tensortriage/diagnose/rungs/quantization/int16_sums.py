@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
@@ -26,6 +26,7 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, multiplications, seven_bit_weights
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size, magnitude
 
 QUESTION = "do sums of 8-bit products fit in int16?"
 CURE = "weights in 7 bits (triage convert FLOAT.onnx --int8 --reduce-range), or a processor with VNNI"
@@ -66,7 +67,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.answered(
         QUESTION,
         f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, "
-        f"target and reference differ by {say(after)} instead of {say(before)}",
+        f"target and reference differ by {error_size(after)} instead of {error_size(before)}",
         error=before,
         error_in_7_bits=after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
@@ -82,7 +83,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         blamed(explained),
         f"{inv.question.target} adds products of 8-bit numbers in saturating int16 on this processor, which has no "
         f"VNNI: in {culprits[0].op_type} '{first}' {culprits[0].reason}; with such weights target and reference "
-        f"differ by {say(after)} in output '{output}', instead of {say(before)}",
+        f"differ by {error_size(after)} in output '{output}', instead of {error_size(before)}",
         culprits=culprits,
         next=[
             inv.command("diagnose", "--target", str(inv.question.target), "--fix", "seven_bits.onnx"),
@@ -149,5 +150,6 @@ def _culprit(node: Node, sums: Int16Sums) -> Culprit:
         node.op_type,
         node.outputs[0],
         reason=f"sums of two products reach {sums.largest:,.0f}, int16 ends at 32,767, and "
-        f"{100.0 * sums.saturated:.2g} % of them are cut off, an error of {say(sums.error)}; cure: {CURE}",
+        f"{magnitude(100.0 * sums.saturated, 2)} % of them are cut off, an error of {error_size(sums.error)}; cure: "
+        f"{CURE}",
     )

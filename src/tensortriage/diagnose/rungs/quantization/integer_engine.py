@@ -6,7 +6,6 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.rungs.number_format.explaining import Held, held, rounding_verdict
@@ -17,6 +16,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.errors import EngineError
+from tensortriage.values.text import error_size
 
 QUESTION = "does integer arithmetic explain the error?"
 
@@ -57,6 +57,6 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     return rounding_verdict(
         inv,
         INTEGER_ARITHMETIC,
-        f"integer arithmetic explains the error: output '{name}' has relative error {say(worst.errors[name])}, "
-        f"predicted {say(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to blame",
+        f"integer arithmetic explains the error: output '{name}' is off by {error_size(worst.errors[name])}, "
+        f"predicted {error_size(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to blame",
     )

@@ -20,6 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
+from tensortriage.values.text import percent
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class LeftOut:
     def sentence(self) -> str:
         """What the target does, as a clause."""
         return (
-            f"it leaves out {len(self.pairs)} of {self.of} pairs of QuantizeLinear and DequantizeLinear, which cut off "
-            f"what lies beyond their range ({self.share:.0%} of '{self.value}')"
+            f"it leaves out {len(self.pairs)} of {self.of} pairs of QuantizeLinear and DequantizeLinear, which cut "
+            f"off what lies beyond their range ({percent(self.share)} of '{self.value}')"
         )
 
 

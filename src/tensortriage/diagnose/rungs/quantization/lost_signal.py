@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.thresholds import MASKED_APART, MOST
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
@@ -28,6 +27,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.text import error_size, magnitude, percent
 
 QUESTION = "how much of the signal does rounding cost?"
 _NAMED = 10
@@ -61,10 +61,10 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     figure = standing.outputs[output]
     apart = {"error": error, "constants": figure.error, "activations": figure.cost, "cutting_off": figure.cutting}
     if not is_too_coarse(error):
-        inv.answered(QUESTION, f"{say(error)} at output '{output}'", **apart)
+        inv.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
     agreed = agreement(inv, file, fed, inv.golden_outputs(feed)[output], output)
-    share = f"{error:.0%}" if error < 1.0 else "all"
+    share = percent(error) if error < 1.0 else "all"
     lost = f"{share} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
@@ -76,7 +76,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     if best and gains[best] < error:
         names = ", ".join(f"'{each.node.name}'" for each in rounding[:best][:3])
         more = f" and {best - 3} more" if best > 3 else ""
-        tried = f"; without the quantizer{'s' * (best > 1)} at {names}{more} it falls to {say(gains[best])}"
+        tried = f"; without the quantizer{'s' * (best > 1)} at {names}{more} it falls to {error_size(gains[best])}"
     culprits = [_culprit(inv, beside, fed, each) for each in costs[:_NAMED]]
     first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
@@ -147,7 +147,7 @@ def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: Round
     """Return an op that costs much as a culprit, with what is the matter with its values."""
     node = cost.node
     does = "rounds its weights, which alone costs" if cost.of_weight else "rounds its values, which alone costs"
-    reason = f"{does} {say(cost.error)}"
+    reason = f"{does} {error_size(cost.error)}"
     steps = (each for each in beside.paired.graph.nodes if is_quantizer(each, "QuantizeLinear"))
     quantizer = next((each for each in steps if beside.in_file(each.name).name == node.name), None)
     if not cost.of_weight and quantizer and (told := _spread(inv, beside.paired, feed, quantizer.inputs)):
@@ -170,9 +170,12 @@ def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) 
         return ""
     usual, largest = float(np.median(sizes)), float(sizes.max())
     if largest >= MASKED_APART * usual:
-        return f"values of {largest:.3g} share a scale with others of {usual:.3g}, and its step is {step:.3g}"
+        return (
+            f"values of {magnitude(largest)} share a scale with others of {magnitude(usual)}, and its step is "
+            f"{magnitude(step)}"
+        )
     vanish = float(np.mean(sizes < step / 2))
-    return f"its step is {step:.3g}, so that {vanish:.0%} of its values become 0" if vanish > 0.0 else ""
+    return f"its step is {magnitude(step)}, so that {percent(vanish)} of its values become 0" if vanish > 0.0 else ""
 
 
 def _narrowed(
@@ -188,10 +191,12 @@ def _narrowed(
     words = f"{len(gone)} constant{'s' * (len(gone) > 1)}, '{name}' first"
     inv.answered(QUESTION, f"{lost}: {words}, lie below what the format holds", **apart)
     culprits = [
-        Culprit(node, file_op, value, reason=f"{part:.0%} of its constant '{value}' lies below the normal numbers")
+        Culprit(node, file_op, value, reason=f"{percent(part)} of its constant '{value}' lies below the normal numbers")
         for part, value, (node, file_op) in gone[:_NAMED]
     ]
-    reason = f"{share:.0%} of the constant '{name}' at {user[1]} '{user[0]}' lies below the format's normal numbers"
+    reason = (
+        f"{percent(share)} of the constant '{name}' at {user[1]} '{user[0]}' lies below the format's normal numbers"
+    )
     if not is_lost(error) or inv.inputs_word != "real":
         sound = _found(evidence, output, error, f"{lost} is lost; {reason}", tuple(culprits))
         return Answer(findings=Findings(quantization=sound))

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import beyond_a_step, format_limit, fp32_limit, is_decisive
 from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
@@ -23,6 +22,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.text import error_size, percent
 
 QUESTION = "are the quantized weights the original's?"
 AS_ORIGINAL = "yes: all are within a step of them"
@@ -72,7 +72,7 @@ def of_other_weights(
     if moves:
         all_moved = all(name in moves or weights[name].ndim < 2 for name in away)
         decisive = _beyond_rounding(inv, beside, feed, weights, moves, away, floors) or (decisive and not all_moved)
-    makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
+    makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
     inv.answered(
         QUESTION,
         f"{'no' if decisive else 'yes'}: {len(away)} are more than a step away; without quantizers they {makes}",
@@ -84,7 +84,10 @@ def of_other_weights(
     if not is_decisive(explained):
         output = max(own, key=lambda name: own[name])
         away, explained = {name: away[name] for name in moves}, LEAST_BLAMED
-        makes = f"make an error of {say(own[output])} at output '{output}', of {say(before.get(output, own[output]))}"
+        makes = (
+            f"make an error of {error_size(own[output])} at output '{output}', of "
+            f"{error_size(before.get(output, own[output]))}"
+        )
     ordered = sorted(away.items(), key=lambda item: (item[0] not in moves, -item[1]))
     culprits = [_culprit(beside, name, share, moves.get(name, ())) for name, share in ordered]
     return _verdict(inv, beside, explained, culprits, f"without any quantizer such weights {makes}")
@@ -113,7 +116,7 @@ def _of_other_numbers(
     output = max(shares or before, key=lambda name: shares.get(name, 0.0))
     explained = min(shares.get(output, 0.0), 1.0)
     no = is_decisive(explained)
-    makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
+    makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
     inv.answered(
         QUESTION,
         f"{'no' if no else 'yes'}: single numbers of {len(counts)} are far away; without quantizers they {makes}",
@@ -211,7 +214,7 @@ def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) ->
 
 def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
     """Return the op that reads a weight."""
-    where = "all its rows or columns" if share == 1.0 else f"{share:.0%} of its rows or columns"
+    where = "all its rows or columns" if share == 1.0 else f"{percent(share)} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
     if moves:
         more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
 from tensortriage.compare.quantization.quantizer_fit import (
     QuantizerFit,
@@ -47,6 +46,7 @@ from tensortriage.model.quantization.qdq import (
 )
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.values.text import error_size, percent
 
 MOST_PAIRS = 12
 """Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
@@ -184,7 +184,7 @@ def guilty_pairs(
         if misfits:
             worst = beside.in_file(misfits[0].pair.quantize or misfits[0].pair.dequantize).name
             known = f"{len(misfits)} of {count} quantizers could fit better, '{worst}' most"
-            known += f", which explains {explained:.0%}"
+            known += f", which explains {percent(explained)}"
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
         inv.answered(QUESTION, f"yes: {known}", **figures)
@@ -205,7 +205,7 @@ def guilty_pairs(
         pairs={m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]},
     )
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
-    falls = f"the error of output '{output}' falls from {say(before)} to {say(after)}"
+    falls = f"the error of output '{output}' falls from {error_size(before)} to {error_size(after)}"
     reference, file = str(inv.question.reference), str(beside.changed.path)
     verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
@@ -372,9 +372,9 @@ def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None
     return inv.verdict(
         VerdictKind.ROUNDING,
         QUANTIZATION_COSTS,
-        f"{what} explains the error: on the reference engine output '{sound.output}' of the target's model "
-        f"differs by {say(sound.error)} from the original's; {sound.lost or sound.fit}; "
-        f"{inv.question.target} computes that model as the reference does",
+        f"{what} explains the error: on the reference engine output '{sound.output}' of the target's model differs by "
+        f"{error_size(sound.error)} from the original's; {sound.lost or sound.fit}; {inv.question.target} computes "
+        "that model as the reference does",
         culprits=sound.culprits,
         next=[*sound.cure, inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )

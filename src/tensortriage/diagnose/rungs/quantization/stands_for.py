@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.thresholds import BIAS_KEPT
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import fp32_floors
@@ -20,6 +19,7 @@ from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.values.text import error_size
 
 QUESTION = "does the target's file stand for the reference's network?"
 
@@ -57,8 +57,8 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     name = standing.worst
     worst = standing.outputs[name]
     biases = f" with {corrected} biases as they were before they were corrected for it," if corrected else ""
-    limit = f"{say(worst.limit)} by rounding its constants"
-    apart = f"unrounded,{biases} output '{name}' is {say(worst.error)} from it, {limit}"
+    limit = f"{error_size(worst.limit)} by rounding its constants"
+    apart = f"unrounded,{biases} output '{name}' is {error_size(worst.error)} from it, {limit}"
     figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
     inv.answered(
         QUESTION,

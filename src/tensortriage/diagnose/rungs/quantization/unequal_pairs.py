@@ -20,6 +20,7 @@ from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.values.text import magnitude
 
 QUESTION = "is the target's model a sound quantization?"
 _NAMED = 12
@@ -89,4 +90,6 @@ def _numbers(graph: Graph, name: str) -> np.ndarray:
 
 def _few(numbers: np.ndarray) -> str:
     """Return a number, or how many there are."""
-    return f"{numbers[0]:.4g}" if numbers.size == 1 else f"{numbers.size} numbers from {numbers[0]:.4g} on"
+    return (
+        magnitude(numbers[0], 4) if numbers.size == 1 else f"{numbers.size} numbers from {magnitude(numbers[0], 4)} on"
+    )

@@ -11,7 +11,6 @@ more often before they are believed.
 import time
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
@@ -35,6 +34,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
+from tensortriage.values.text import error_size
 
 QUESTION = "are the outputs equal from build to build?"
 AGAIN = "does it fail in every build?"
@@ -95,7 +95,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         answer = f"yes: the outputs of {count} are bit-equal"
     else:
         place = "below the floor" if still else f"and all {'fail' if bad[0] else 'pass'}"
-        answer = f"{'nearly' if still else 'no'}: {count} differ by {say(moved)}, {place}"
+        answer = f"{'nearly' if still else 'no'}: {count} differ by {error_size(moved)}, {place}"
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     if found.explanations:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
@@ -24,7 +24,7 @@ from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
-from tensortriage.values.text import count
+from tensortriage.values.text import count, error_size, over_floor
 
 MOST_CULPRITS = 3
 """Regions that cannot be told apart by so few builds: more of them are no answer."""
@@ -136,7 +136,9 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
             for value in local.metrics:
                 error, floor = local.error(value), local.floors.target.get(value)
                 if (ratio := ratio_of(error, floor)) is not None and stands_out(ratio):
-                    wrong += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
+                    wrong += _wrong(
+                        inv, value, error, ratio, f"its result is off by {error_size(error)}, {over_floor(ratio)}"
+                    )
     except (EngineError, ModelError) as problem:
         inv.answered(question, f"unknown: {problem.message}")
         return ()

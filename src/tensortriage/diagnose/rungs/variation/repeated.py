@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import LEAST_EQUAL_RUNS, RARE_RUN
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
@@ -30,6 +30,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.runs.observation.experiment import Experiment, Measurement
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 from tensortriage.values.store import MemoryStore
+from tensortriage.values.text import error_size
 
 QUESTION = "are the outputs equal from run to run?"
 
@@ -80,10 +81,10 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     facts = {"runs": runs, "differing": differing, "moved": moved}
     if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)):
-        inv.answered(QUESTION, f"nearly: runs differ by {say(moved[largest])}, below the floor", **facts)
+        inv.answered(QUESTION, f"nearly: runs differ by {error_size(moved[largest])}, below the floor", **facts)
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""
-    inv.answered(QUESTION, f"no: output '{largest}' differs by {say(moved[largest])}{often}", **facts)
+    inv.answered(QUESTION, f"no: output '{largest}' differs by {error_size(moved[largest])}{often}", **facts)
     return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs))
 
 
@@ -151,7 +152,7 @@ def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Ra
     return inv.verdict(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED if first else MOVES_UNNAMED,
-        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}"
-        f"{often}{place}",
+        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by "
+        f"{error_size(error)}{often}{place}",
         culprits=[first] if first else [],
     )

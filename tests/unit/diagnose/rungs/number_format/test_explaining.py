@@ -35,7 +35,7 @@ def test_a_value_inside_has_to_be_explained_as_well():
     inside = ("hidden", 2e-3, Limit(1e-3, Basis.FORMAT))
     found = held(result(a=1e-3), {"a": 1e-3}, inside=inside)
     assert (found.beyond, found.explains) == ([], False)
-    assert found.why_not == "'hidden' inside has relative error 2.0e-03, at most 1.0e-03 is expected"
+    assert found.why_not == "'hidden' inside is off by 0.2 %, at most 0.1 % is expected"
 
 
 def test_nothing_is_said_where_all_is_explained():

@@ -55,7 +55,7 @@ def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, ta
 def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
     target = f"fault:kind=scale,node={node},amount={amount},precision=bf16"
     verdict, _ = ask(tmp_path, model(), FEED, target)
-    assert "inside has relative error" in step(verdict, "does rounding to bf16 explain the error?").answer
+    assert "inside is off by" in step(verdict, "does rounding to bf16 explain the error?").answer
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
 
 

@@ -144,9 +144,9 @@ def test_ops_fed_with_what_the_others_make_are_to_blame_if_that_is_the_failure(i
     ("wrong", "misshapen", "words"),
     [
         ((0,), (), "the other 2 instances of its block are right"),
-        ((0, 1), (), "in 2 of 3 instances of its block, not in 'op_2'"),
-        ((0, 1, 2), (), "in 3 of 3 instances of its block"),
-        ((0,), (2,), "in 2 of 3 instances of its block, not in 'op_1'"),
+        ((0, 1), (), "in 2 of 3 layers, not in 'op_2'"),
+        ((0, 1, 2), (), "in 3 of 3 layers"),
+        ((0,), (2,), "in 2 of 3 layers, not in 'op_1'"),
     ],
 )
 def test_instances_of_a_repeated_op_are_told(wrong, misshapen, words):

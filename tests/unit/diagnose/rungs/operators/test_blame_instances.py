@@ -52,9 +52,9 @@ def test_instances_are_counted(tmp_path, right):
     assert first.op_type == "Softmax"
     assert (set(first.instances), first.alike) == (set(wrong), 4)
     if right == 1:
-        assert f"3 of 4 instances of its block, not in '{place[2]}'" in first.reason
+        assert f"3 of 4 layers, not in '{place[2]}'" in first.reason
     else:
-        assert "the other 3 instances of its block are right" in first.reason
+        assert "the same op in the 3 other layers is right" in first.reason
 
 
 def test_where_memory_is_short_one_copy_of_each_block_is_asked_first(tmp_path):

@@ -95,7 +95,7 @@ def test_an_op_with_the_right_numbers_in_the_wrong_places_is_named(asked):
     known = evidence.with_(local=local_errors(inv, evidence.feed), moved={"y": FINDING})
     verdict = of_an_op(inv, known, blamed())
     assert (verdict.kind, verdict.culprits[0].node) == (VerdictKind.LAYOUT, "work")
-    assert "it explains 90%" in verdict.summary
+    assert "it explains 90 %" in verdict.summary
     assert "2 such ops explain" in of_an_op(inv, known, blamed(2)).summary
     assert of_an_op(inv, known, blamed(value="unseen")) is None
     assert of_an_op(inv, evidence, blamed()) is None  # no op was looked at

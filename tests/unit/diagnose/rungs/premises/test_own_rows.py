@@ -32,7 +32,10 @@ def test_a_healthy_engine_is_asked_in_four_runs_and_remembered(network, tmp_path
     first, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert first.verdict == "match"
     found = step(first, QUESTION)
-    assert (found.answer, found.checks) == ("yes: 4 questions about rows", 4)
+    assert (found.answer, found.checks) == (
+        "yes (4 tests: same row twice, other neighbours, rows permuted, batch of one)",
+        4,
+    )
     again, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert step(again, QUESTION).checks == 0
 

@@ -8,7 +8,7 @@ from diagnosing import ask, step
 from machine import exact_int8
 from tensortriage.testing import feed_for, mlp, quantized
 
-QUESTION = "does the target fail on random data as well?"
+QUESTION = "is the target right on made-up data as well?"
 WEIGHT = "w"
 MATRIX = np.random.default_rng(0).integers(-8, 9, (32, 16)).astype(np.float32)
 FEED = {"x": np.arange(32, dtype=np.float32)[None] - 16}
@@ -37,7 +37,7 @@ def product():
 def test_a_gpu_may_shorten_the_operands_of_random_data(tmp_path):
     verdict = diagnosed(tmp_path, "gpu")
     assert verdict.verdict == "match", verdict.summary
-    assert step(verdict, QUESTION).answer == "no: they pass too"
+    assert step(verdict, QUESTION).answer.startswith("yes: within")
 
 
 def test_a_cpu_that_fails_on_random_data_only_is_sensitive(tmp_path):
@@ -52,9 +52,9 @@ def test_integer_arithmetic_that_shows_on_random_data_only_is_none_of_it(tmp_pat
     verdict, _ = ask(tmp_path, quantized(model, feed_for(model)), feed_for(model), "onnxruntime")
     assert verdict.verdict == "match", verdict.summary
     answer = step(verdict, QUESTION).answer
-    if answer == "no: they pass too":
+    if answer.startswith("yes: within"):
         pytest.skip("the kernels of this processor put no result of these numbers on the other side of a step")
-    assert answer.startswith("no: integer arithmetic explains their error")
+    assert answer.startswith("yes: integer arithmetic explains their error")
 
 
 INTEGERS = f"""

@@ -64,7 +64,7 @@ def test_a_quantization_of_other_weights(tmp_path):
     assert verdict.verdict == "model-changed", verdict.summary
     user = next(node.name for node in model.graph.node if weight.name in node.input)
     assert (verdict.culprits[0].node, verdict.culprits[0].change) == (user, "weight")
-    assert "6% of its rows or columns" in verdict.culprits[0].reason
+    assert "6 % of its rows or columns" in verdict.culprits[0].reason
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own weight", "copy of a shared one"])
