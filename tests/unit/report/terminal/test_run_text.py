@@ -55,7 +55,11 @@ def test_tensors_come_worst_first_with_their_figures():
     assert lines[1].split() == ["tensor", "op", "max", "abs", "rel.", "RMS", "SQNR", "dB", "of", "limit"]
     assert lines[2].split() == ["bad", "Conv", "0.5", "0.099", "20.1", "3x", "FAIL"]
     assert lines[3].split() == ["good", "Conv", "0.001", "0.000198", "74.1", "0.5x", "ok"]
-    assert lines[4:] == ["  limit: floor", "failed (0 builds in 0.0 s, 0 runs in 0.0 s)"]
+    assert lines[4:] == [
+        "  first beyond its limit in graph order: bad, Conv '/bad' (tensor 2 of 2)",
+        "  limit: floor",
+        "failed (0 builds in 0.0 s, 0 runs in 0.0 s)",
+    ]
 
 
 def test_failing_ones_are_first_whatever_their_ratio_and_nan_is_worst_of_all():
