@@ -14,11 +14,7 @@ from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlter
 from tensortriage.precision.search.alternatives import other_ways
 from tensortriage.precision.search.outcome import facts, minimality, mode_words, point, prefixes, read_back, written
 from tensortriage.precision.search.quantized import QUANTIZED, doubting, held_out, open_quantized
-from tensortriage.precision.search.request import (
-    PrecisionListener,
-    PrecisionMode,
-    PrecisionRequest,
-)
+from tensortriage.precision.search.request import PrecisionListener, PrecisionMode, PrecisionRequest
 from tensortriage.precision.search.shared_parts import (
     OutputFloors,
     casts_in,
@@ -186,11 +182,8 @@ class EngineSearch:
     def _say(self, reading: GoalReading) -> str:
         if reading.failure:
             return f"failed: {reading.failure}"
-        number = (
-            "NaN or Inf"
-            if math.isinf(reading.error)
-            else f"error {error_size(reading.error)} ({reading.sqnr_db:.1f} dB)"
-        )
+        number = f"error {error_size(reading.error)}"
+        number += "" if math.isinf(reading.error) else f" ({reading.sqnr_db:.1f} dB)"
         metric = "" if reading.metric is None else f", metric {magnitude(reading.metric, 6)}"
         return number + metric + (", good enough" if reading.within else ", not good enough")
 
