@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
+CONVERTED_BY = "command"
+"""Where what is told of a build has the converter's command line."""
+_commands = []  # type: List[str]
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -90,8 +96,9 @@ def content_of(
         if options.get(key):
             return Path(options[key]).read_bytes(), {}
     started = time.perf_counter()
+    del _commands[:]
     content = convert_it()
-    return content, {"conversion_seconds": time.perf_counter() - started}
+    return content, {"conversion_seconds": time.perf_counter() - started, CONVERTED_BY: "\n".join(_commands)}
 
 
 def convert(
@@ -109,6 +116,9 @@ def convert(
     Raises:
         AdapterError: When it fails, with what it said and the signal that ended it.
     """
+    told = [os.path.basename(word) if os.path.isabs(word) else word for word in command]
+    told[0] = "python" if command[0] == sys.executable else told[0]
+    _commands.append(" ".join(map(shlex.quote, told)))
     done = subprocess.run(
         command,
         cwd=str(folder),

@@ -157,9 +157,11 @@ class ReductionFinish:
         verified: Whether the written result was seen to fail again; None when that was not asked.
         shrunk: What else was made smaller.
         repro: Folder of the repro; None without one.
+        otherwise: What the repro did when it was run but fail again; empty where it failed.
     """
 
     local: Failure | None = None
     verified: bool | None = None
     shrunk: tuple[Shrunk, ...] = ()
     repro: Path | None = None
+    otherwise: str = ""

@@ -20,6 +20,7 @@ import numpy as np
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
 from tensortriage.engines.capabilities import BoundsRuns, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
+from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
 from tensortriage.engines.process.gpus import own_gpus
 from tensortriage.engines.process.interpreters import check_interpreter
@@ -134,6 +135,7 @@ class IsolatedEngine:
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         conversation, rest = self._begin(options, affinity=affinity)
+        asked = told(AskedBuild(self.adapter, model.absolute(), dict(rest), files))
         try:
             model = model.absolute()
             there = conversation.deliver(model)
@@ -146,6 +148,7 @@ class IsolatedEngine:
                 outputs = known_outputs if outputs is None else outputs
             wanted = declared_inputs(model) if declared_inputs else None
             inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
+            asked.fed_as, asked.info = fed_as, answer["info"]
         except BaseException:
             conversation.end()
             raise

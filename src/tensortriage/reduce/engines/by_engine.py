@@ -12,17 +12,16 @@ import numpy as np
 from tensortriage.cluster.ray_cluster import Cluster, Shared
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
-from tensortriage.reduce.engines.portable_oracle import absolute, parts_of, put_together
+from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.pieces.node_bodies import Opening, turns
 from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
-from tensortriage.reduce.repro.repro_case import Repro, ReproOracle, alike, failure_of
+from tensortriage.reduce.repro.repro_case import Repro, alike, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.request import Ends
 from tensortriage.reduce.simplify.steps import shrink
@@ -32,13 +31,8 @@ from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
-from tensortriage.search.execution.executors import OracleQuestion as Asked
-from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for
-
-FRESH_SECONDS = 600.0
-"""Longest verification in a fresh process."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -251,39 +245,15 @@ class EngineAsking:
         if result is None:
             return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
-        folder = result.with_name(f"{result.stem}_repro")
-        target = str(absolute(self._source.question.target))
-        write_pack(folder, repro, target=target, versions=versions(), local=local)
-        self._say("running the result in a fresh process")
-        limits = self._source.question.limits
-        return ReductionFinish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
-
-
-def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
-    """Say whether a written repro fails as it did, in a fresh process; any of some attempts will do."""
-    return not otherwise(folder, target, local, limits, attempts)
-
-
-def otherwise(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> str:
-    """Run a written repro in a fresh process, and say what it does but fail as it did; empty where it fails so.
-
-    Args:
-        folder: Holds the repro.
-        target: Spec of the engine.
-        local: How it should fail.
-        limits: Of the engine.
-        attempts: Most runs; any that fails as it did will do.
-    """
-    oracle = ReproOracle(folder.resolve(), target, limits, local)
-    told = ""
-    with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
-        for attempt in range(attempts):
-            pool.submit(Asked(("repro",), attempt))
-            ((_, answer),) = pool.wait()
-            if answer.verdict is None:
-                told = f"it could not be run: {answer.error}"
-            elif answer.verdict.same:
-                return ""
-            else:
-                told = answer.verdict.detail or "it passes"
-    return told
+        folder, question = result.with_name(f"{result.stem}_repro"), self._source.question
+        self._say("writing the repro and running it in a fresh process")
+        trial = write_pack(
+            folder,
+            repro,
+            target=question.target,
+            versions=versions(),
+            local=local,
+            limits=question.limits,
+            attempts=self._attempts,
+        )
+        return ReductionFinish(local, not trial.otherwise, shrunk, folder, otherwise=trial.otherwise)

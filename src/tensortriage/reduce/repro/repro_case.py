@@ -15,17 +15,13 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind, essence
-from tensortriage.runs.lab import Lab, Run
+from tensortriage.runs.lab import Run
 from tensortriage.runs.outcome import Outcome
-from tensortriage.search.problem import CandidateOutcome as CheckOutcome
-from tensortriage.search.problem import OracleVerdict
 
 MODEL_NAME = "model.onnx"
 
@@ -89,32 +85,6 @@ def _compare(sample: ReproSample, outputs: Mapping[str, np.ndarray], name: str, 
             kind = FailureKind.NON_FINITE if metrics.nonfinite_mismatch else FailureKind.WRONG
             worst = Failure(kind, output, error, sample=name, signal=metrics.reference_rms)
     return worst
-
-
-@dataclasses.dataclass(frozen=True)
-class ReproOracle:
-    """Asks about a written repro; made to be sent to a fresh process.
-
-    Attributes:
-        folder: Holds the model and its test data sets.
-        target: Spec of the engine.
-        limits: Of the engine.
-        local: How it should fail.
-    """
-
-    folder: Path
-    target: str
-    limits: Limits
-    local: Failure
-
-    def __call__(self, candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
-        """Run the repro; there is but one candidate."""
-        repro = load_repro(self.folder)
-        with Lab(limits=self.limits) as lab, lab.sequence(EngineSpec.parse(self.target), repro.model) as run:
-            failure = failure_of(repro, run, signal=self.local.signal)
-        if alike(failure, self.local):
-            return OracleVerdict(CheckOutcome.SAME)
-        return OracleVerdict(CheckOutcome.PASS, detail="it passes" if failure is None else failure.describe())
 
 
 def load_repro(folder: Path) -> Repro:

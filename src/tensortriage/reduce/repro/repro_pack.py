@@ -6,20 +6,26 @@ Model and data are laid out as in ONNX's own tests (``model.onnx``, ``test_data_
 import math
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
-from tensortriage.compare.judgement.thresholds import SAME_FAILURE
+from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.repro.engine_half import ENGINE, engine_half
 from tensortriage.reduce.repro.packed_module import MODULE_FILES, PackedModule, write_module
 from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
+from tensortriage.reduce.repro.trial import SCRIPT as MARK
+from tensortriage.reduce.repro.trial import Trial, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
-MARK = "repro.py"
-"""The script of a pack."""
+CARRIED = "contents.txt"
+"""Lists what lies beside it in the folder that calls the engine."""
 ISSUE = "issue.md"
 """What the tracker of PyTorch's exporter wants to know."""
 _OWN = frozenset({MODEL_NAME, f"{MODEL_NAME}.data", MARK, "README.md", ISSUE, *MODULE_FILES})
@@ -31,14 +37,16 @@ def write_pack(
     folder: Path,
     repro: Repro,
     *,
-    target: str,
+    target: EngineSpec,
     versions: dict[str, str],
     local: Failure,
+    limits: Limits,
+    attempts: int = 1,
     exported_wrong: str = "",
     module: PackedModule | None = None,
     without_module: str = "",
-) -> None:
-    """Write a repro pack, which appears when it is complete; an earlier one is replaced.
+) -> Trial:
+    """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
 
     Args:
         folder: Where; missing, empty or an earlier pack.
@@ -46,6 +54,8 @@ def write_pack(
         target: Spec of the engine that fails.
         versions: Versions of what is installed here.
         local: How the case fails.
+        limits: Of the engine.
+        attempts: How often it is run at most until it fails again.
         exported_wrong: What an exporter made wrong, when it and not the engine is to blame: the expected outputs are
             PyTorch's then.
         module: The PyTorch module that the nodes were exported from, cut out; None for none.
@@ -69,18 +79,30 @@ def write_pack(
         try:
             fresh.mkdir()
             _fill(fresh, repro)
-            told = TextFacts(target, versions, local, exported_wrong, module, without_module)
-            (fresh / "README.md").write_text(readme(repro.model, told))
+            half = engine_half(target, repro, limits)
+            told = TextFacts(target, versions, local, exported_wrong, module, without_module, half.command)
             blamed = bool(exported_wrong)
-            code = script(target, limit=limit_of(local), module=module, exported_wrong=blamed)
+            code = script(
+                half.code,
+                limit=limit_of(local),
+                failure=local,
+                least_signal=VANISHED * local.signal,
+                seconds=limits.longest_run(),
+                module=module if half.any_model else None,
+                exported_wrong=blamed,
+            )
             (fresh / MARK).write_text(code)
+            _carry(fresh / ENGINE, half.files)
             if module is not None:
                 write_module(fresh, module)
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
                 (fresh / ISSUE).write_text(issue(repro, told))
+            trial = tried(fresh, target, local, limits, attempts)
+            (fresh / "README.md").write_text(readme(repro.model, told, trial))
             if folder.exists():
                 folder.rename(earlier)
             fresh.rename(folder)
+            return trial
         finally:
             for left in (fresh, earlier):
                 shutil.rmtree(left, ignore_errors=True)
@@ -90,6 +112,14 @@ def write_pack(
             slug="repro-unwritable",
             cure="free disk space, or give another -o",
         ) from error
+
+
+def _carry(folder: Path, files: Mapping[str, bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    if files:
+        (folder / CARRIED).write_text("\n".join(sorted(files)) + "\n")
 
 
 def _fill(folder: Path, repro: Repro) -> None:
@@ -114,6 +144,11 @@ def _foreign(folder: Path) -> Path | None:
             strange = [one for one in sorted(entry.iterdir()) if not _TENSOR.fullmatch(one.name) or one.is_symlink()]
             if strange:
                 return strange[0]
+        elif entry.is_dir() and entry.name == ENGINE and (entry / CARRIED).is_file():
+            own = {*(entry / CARRIED).read_text().splitlines(), CARRIED}
+            for path in sorted(entry.rglob("*")):
+                if path.is_symlink() or (path.is_file() and str(path.relative_to(entry)) not in own):
+                    return path
         elif entry.is_dir() or entry.name not in _OWN:
             return entry
     return None

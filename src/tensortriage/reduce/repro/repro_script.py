@@ -1,112 +1,242 @@
-"""``repro.py``: the script of a repro, which needs no TensorTriage where the engine is a plain one.
+"""``repro.py``: the script of a repro, which needs numpy and the engine alone.
 
 It asks the engine for the nodes as they are in the file, and, where a PyTorch module lies beside them, exports that
 anew with the PyTorch that is installed. Which of the two decides the exit code depends on whose fault it is: a mended
-exporter makes the second one right, and never the first.
+exporter makes the second one right, and never the first. What cannot be run here is neither right nor wrong.
 """
 
 from string import Template
 
+from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.packed_module import PackedModule
 
+RIGHT, REPRODUCED, CANNOT_RUN = 0, 1, 2
+"""Exit codes of the script."""
+_ENDS_THE_PROCESS = (FailureKind.CRASH, FailureKind.HANG, FailureKind.OUT_OF_MEMORY)
 
-def script(target: str, *, limit: float, module: PackedModule | None = None, exported_wrong: bool = False) -> str:
+
+def script(
+    opened: str,
+    *,
+    limit: float,
+    failure: Failure,
+    least_signal: float = 0.0,
+    seconds: float = 600.0,
+    module: PackedModule | None = None,
+    exported_wrong: bool = False,
+) -> str:
     """Return the text of ``repro.py``.
 
     Args:
-        target: Spec of the engine; plain ONNX Runtime and OpenVINO are called directly, others through triage.
-        limit: Relative error from which the script exits with 1.
+        opened: Python that defines how a model is built on the engine.
+        limit: Relative error from which the failure shows again.
+        failure: How it fails.
+        least_signal: Errors are relative to this where the expected values are smaller.
+        seconds: Time after which a run hangs.
         module: The module beside it; None for none.
         exported_wrong: Whether the exporter is to blame, not the engine.
     """
-    name, _, words = target.partition(":")
-    options = dict(word.split("=", 1) for word in words.split(",") if "=" in word)
-    plain = {
-        "onnxruntime": _onnxruntime(options),
-        "openvino": _openvino(options),
-    }.get(name)
-    opened = plain or _TRIAGE.replace("TARGET", repr(target))
-    if module is None:
-        end = Template(_END_FILE).substitute(limit=f"{limit:.3g}")
-        return Template(_SCRIPT).substitute(what=_WHAT, more_imports="", opened=opened, anew="", end=end)
-    judged = ("anew",) if exported_wrong and module.anew else ("file", "anew") if module.anew else ("file",)
-    anew = Template(_ANEW).substitute(dynamo=module.exporter == "dynamo")
-    end = Template(_END_BOTH).substitute(judged=repr(judged), limit=f"{limit:.3g}")
+    anew_too = module is not None and module.anew
+    judged = ("anew",) if anew_too and exported_wrong else ("file", "anew") if anew_too else ("file",)
+    ends = failure.kind in _ENDS_THE_PROCESS
     return Template(_SCRIPT).substitute(
-        what=_WHAT_BOTH, more_imports="import tempfile\n", opened=opened, anew=anew, end=end
+        what=_WHAT if module is None else _WHAT_BOTH,
+        opened=opened.rstrip(),
+        failure=repr(failure.kind.value if not failure.kind.numeric else "wrong"),
+        limit=f"{limit:.3g}",
+        least=f"{max(least_signal, 1e-30):.3g}",
+        anew="" if module is None else Template(_ANEW).substitute(dynamo=module.exporter == "dynamo"),
+        judge=_JUDGE_FILE if module is None else _JUDGE_BOTH.replace("JUDGED", repr(judged)),
+        apart=_APART.replace("SECONDS", f"{seconds:.0f}") if ends else "",
+        ended="ended()" if ends else "main()",
     )
 
 
-def _onnxruntime(options: dict[str, str]) -> str | None:
-    if set(options) - {"optimization"}:
-        return None
-    levels = {"none": "DISABLE_ALL", "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "layout": "ENABLE_LAYOUT"}
-    level = levels.get(options.get("optimization", "all"), "ENABLE_ALL")
-    return _ONNXRUNTIME.replace("LEVEL", level)
+_WHAT = "Run the model on every test data set and compare with what is expected."
+_WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported anew, and compare.
 
+Without PyTorch only the nodes of the file are run, whose expected results were computed by PyTorch."""
 
-def _openvino(options: dict[str, str]) -> str | None:
-    hints = {"fp32": "f32", "f32": "f32", "bf16": "bf16", "fp16": "f16", "f16": "f16"}
-    if set(options) - {"precision"}:
-        return None
-    hint = hints.get(options.get("precision", ""))
-    return _OPENVINO.replace("CONFIG", repr({"INFERENCE_PRECISION_HINT": hint}) if hint else "{}")
+_SCRIPT = '''"""$what
 
-
-_WHAT = "Run the model on every test data set and compare with what is expected; exit code 1 when they differ."
-_WHAT_BOTH = """Run nodes of a file, and the PyTorch module they were made from, exported anew; exit code 1 when wrong.
-
-Without PyTorch only the nodes of the file are run, whose expected results were computed by PyTorch.
+Exit code 0: right; 1: it fails again; 2: it cannot be run here, and the last lines say what is missing.
 """
 
-_SCRIPT = '''"""$what"""
-
+import importlib
+import platform
+import subprocess
 import sys
-${more_imports}from pathlib import Path
+import tempfile
+from pathlib import Path
 
-import numpy as np
-import onnx
-from onnx import numpy_helper
+try:
+    import numpy as np
+except ImportError as error:
+    print("cannot be run: numpy is missing:", error)
+    sys.exit(2)
 
 HERE = Path(__file__).resolve().parent
+FAILS = $failure
+LIMIT = $limit  # relative error from which it counts
+LABELS = {}  # names of bfloat16 tensors, which numpy has as uint16
+sys.dont_write_bytecode = True
+
 
 $opened
 
+
+TYPES = {
+    1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?", 10: "f2", 11: "f8", 12: "u4", 13: "u8",
+    14: "c8", 15: "c16", 16: "u2",
+}
+
+
+def tensor(data):
+    """Return name and array of a serialized onnx.TensorProto with raw data."""
+    place, dims, kind, name, raw, words = 0, [], 0, "", b"", []
+
+    def number(place):
+        value = shift = 0
+        while True:
+            value |= (data[place] & 127) << shift
+            place, shift = place + 1, shift + 7
+            if data[place - 1] < 128:
+                return value, place
+
+    while place < len(data):
+        key, place = number(place)
+        value, place = number(place)
+        content = data[place : place + value]
+        place += value if key & 7 == 2 else 0
+        if key >> 3 == 1:
+            dims.append(value)
+        elif key >> 3 == 2:
+            kind = value
+        elif key >> 3 == 6:
+            words.append(content.decode())
+        elif key >> 3 == 8:
+            name = content.decode()
+        elif key >> 3 == 9:
+            raw = content
+    if kind == 8:
+        return name, np.array(words, dtype=object).reshape(dims)
+    if kind not in TYPES:
+        raise ValueError("numpy has no counterpart of element type %d of %r" % (kind, name))
+    if kind == 16:
+        LABELS[name] = "bfloat16"
+    return name, np.frombuffer(raw, np.dtype(TYPES[kind]).newbyteorder("<")).astype(TYPES[kind]).reshape(dims)
+
+
 def tensors(folder, kind):
     files = sorted(folder.glob(kind + "_*.pb"), key=lambda file: int(file.stem.split("_")[1]))
-    found = [onnx.TensorProto.FromString(file.read_bytes()) for file in files]
-    return {tensor.name: numpy_helper.to_array(tensor) for tensor in found}
+    return dict(tensor(file.read_bytes()) for file in files)
+
+
+def wide(name, array):
+    array = np.asarray(array)
+    if name in LABELS and array.dtype.itemsize == 2:
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return array if array.dtype.kind == "O" else array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def error_of(place, name, right, actual):
-    right, actual = (np.asarray(array).astype(np.float64) for array in (right, actual))
+    right, actual = wide(name, right), wide(name, actual)
     if right.shape != actual.shape:
         print(place, repr(name), "has shape", actual.shape, "instead of", right.shape)
         return float("inf")
-    finite = bool((np.isfinite(right) == np.isfinite(actual)).all())
-    with np.errstate(all="ignore"):
-        error = np.sqrt(np.nanmean((actual - right) ** 2)) / max(np.sqrt(np.nanmean(right**2)), 1e-30)
-    error = float(error) if finite else float("inf")
+    if right.dtype.kind == "O":
+        error = float((right != actual).mean()) if right.size else 0.0
+    else:
+        same = (np.isnan(right) == np.isnan(actual)).all() and (np.isinf(right) == np.isinf(actual)).all()
+        whole = np.isfinite(right) & np.isfinite(actual)
+        off, size = np.abs(actual[whole] - right[whole]), np.abs(right[whole])
+        error = float(np.sqrt((off**2).sum() / max((size**2).sum(), off.size * $least**2))) if off.size else 0.0
+        error = error if same else float("inf")
     print(place, repr(name), "relative error", error)
     print("  expected", right.ravel()[:5], "got", actual.ravel()[:5])
     return error
 
 
-def as_exported():
+def cannot(error):
+    print("cannot be run here:", type(error).__name__ + ":", error)
+    if isinstance(error, ImportError):
+        print("missing:", getattr(error, "name", None) or error)
+    sys.exit(2)
+
+
+def attempt(stage, function, *given):
+    """Call what may fail as reported; any other failure of it is none of the report."""
+    try:
+        return function(*given)
+    except ImportError as error:
+        cannot(error)
+    except Exception as error:
+        if stage != FAILS:
+            cannot(error)
+        print(stage + ":", error)
+        told()
+        sys.exit(1)
+
+
+def as_in_the_file():
     """Return the worst error of the nodes of the file."""
-    run, worst = opened(HERE / "model.onnx"), 0.0
-    for folder in sorted(HERE.glob("test_data_set_*")):
-        expected = tensors(folder, "output")
-        for name, actual in run(tensors(folder, "input"), list(expected)).items():
-            worst = max(worst, error_of(folder.name, name, expected[name], actual))
+    run, worst = attempt("build-failed", opened, HERE / "model.onnx"), 0.0
+    for folder in sorted(HERE.glob("test_data_set_*"), key=lambda folder: int(folder.name.rsplit("_", 1)[1])):
+        inputs, expected = tensors(folder, "input"), tensors(folder, "output")
+        for name, actual in attempt("run-failed", run, inputs, list(expected)).items():
+            if name in expected:
+                worst = max(worst, error_of(folder.name, name, expected[name], actual))
     return worst
 
 $anew
-$end'''
+def told():
+    """Print what this was run with."""
+    from importlib import metadata
 
-_END_FILE = """
-sys.exit(as_exported() > $limit)
-"""
+    print("python", platform.python_version(), "on", platform.platform())
+    for root in sorted({name.partition(".")[0] for name in sys.modules}):
+        try:
+            print(root, metadata.version(root))
+        except Exception:
+            pass
+    try:
+        facts = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
+        facts = {key.strip(): value.strip() for key, value in facts.items()}
+        print("CPU", facts.get("model name") or facts.get("Hardware") or platform.processor())
+        known = ("avx", "amx", "sse4", "fma", "f16c", "vnni", "asimd", "sve", "bf16", "i8mm", "fphp")
+        flags = (facts.get("flags") or facts.get("Features") or "").split()
+        print("CPU flags", *sorted(flag for flag in flags if flag.startswith(known)))
+    except OSError:
+        print("CPU", platform.processor() or platform.machine())
+    try:
+        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        found = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
+        for line in found.stdout.decode().splitlines():
+            print("GPU and driver", line)
+    except (OSError, subprocess.SubprocessError):
+        pass
+
+
+def main():
+    try:
+$judge
+        told()
+    except Exception as error:
+        cannot(error)
+    sys.exit(int(wrong))
+
+$apart
+$ended
+'''
+
+_JUDGE_FILE = """        wrong = as_in_the_file() > LIMIT"""
+
+_JUDGE_BOTH = """        judged = JUDGED  # anew: the exporter is at fault; file: the file is; both: the engine is
+        errors = {"file": as_in_the_file(), "anew": exported_anew()}
+        if errors["anew"] is None:
+            print("PyTorch is not installed here: the nodes of the file are judged")
+            judged = ("file",)
+        wrong = any(errors[which] > LIMIT for which in judged)"""
 
 _ANEW = '''
 def exported_anew():
@@ -115,64 +245,38 @@ def exported_anew():
         import torch
     except ImportError:
         return None
-    sys.dont_write_bytecode = True
     from module import make
 
     module, inputs = make()
     with torch.no_grad():
         expected = module(*inputs)
+    given = ["input_%d" % number for number in range(len(inputs))]
+    names = ["output_%d" % number for number in range(len(expected))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "module.onnx"
-        torch.onnx.export(module, inputs, str(path), dynamo=$dynamo, verbose=False)
-        graph = onnx.load(path).graph
-        given, names = ([value.name for value in values] for values in (graph.input, graph.output))
-        found = opened(path)({name: tensor.numpy() for name, tensor in zip(given, inputs)}, names)
+        torch.onnx.export(
+            module, inputs, str(path), dynamo=$dynamo, verbose=False, input_names=given, output_names=names
+        )
+        run = attempt("build-failed", opened, path)
+        found = attempt("run-failed", run, {name: tensor.numpy() for name, tensor in zip(given, inputs)}, names)
     place = "exported by PyTorch " + torch.__version__
     return max(error_of(place, name, right, found[name]) for name, right in zip(names, expected))
 
 '''
 
-_END_BOTH = """
-JUDGED = $judged  # "anew": the fault is the exporter's; "file": it is in the file; both: it is the engine's
-errors = {"file": as_exported(), "anew": exported_anew()}
-if errors["anew"] is None:
-    print("PyTorch is not installed here: the nodes of the file are judged")
-sys.exit(any(errors[which] > $limit for which in (JUDGED if errors["anew"] is not None else ("file",))))
-"""
+_APART = '''
+def ended():
+    """Run this in a process of its own: the failure takes that one with it."""
+    if "--here" in sys.argv:
+        main()
+    try:
+        code = subprocess.run([sys.executable, __file__, "--here"], timeout=SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        print("it was still running after SECONDS s")
+        sys.exit(1 if FAILS == "engine-hang" else 2)
+    if code not in (0, 1, 2):
+        print("the process ended with", code)
+        code = 1 if FAILS != "engine-hang" else 2
+    sys.exit(code)
 
-_ONNXRUNTIME = """import onnxruntime
-
-
-def opened(path):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_LEVEL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda inputs, names: dict(zip(names, session.run(names, inputs)))
-
-"""
-
-_OPENVINO = """import openvino
-
-
-def opened(path):
-    core = openvino.Core()
-    compiled = core.compile_model(core.read_model(str(path)), "CPU", CONFIG)
-
-    def run(inputs, names):
-        results = compiled(inputs)
-        return {name: results[name] for name in names}
-
-    return run
-
-"""
-
-_TRIAGE = """from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
-
-
-def opened(path):
-    spec = EngineSpec.parse(TARGET)
-    session = create(spec).compile(path, spec.options)
-    return lambda inputs, names: session.run(inputs)
-
-"""
+'''

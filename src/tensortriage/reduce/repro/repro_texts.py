@@ -3,12 +3,15 @@
 import dataclasses
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.repro.packed_module import PackedModule, contents
 from tensortriage.reduce.repro.repro_case import Repro
+from tensortriage.reduce.repro.trial import Trial
 from tensortriage.values.printable import printable
 
 _MOST_NUMBERS = 5
@@ -18,21 +21,23 @@ _MOST_NUMBERS = 5
 class TextFacts:
     """What is told; see `tensortriage.reduce.repro.repro_pack.write_pack`."""
 
-    target: str
+    target: EngineSpec
     versions: Mapping[str, str]
     local: Failure
     exported_wrong: str = ""
     module: PackedModule | None = None
     without_module: str = ""
+    command: str = ""
 
 
-def readme(model: Model, told: TextFacts) -> str:
-    """Return the text of ``README.md``."""
-    target, module, exported_wrong = told.target, told.module, told.exported_wrong
+def readme(model: Model, told: TextFacts, trial: Trial | None = None) -> str:
+    """Return the text of ``README.md``; with a trial also what became of it."""
+    module, exported_wrong = told.module, told.exported_wrong
+    target = spec_in_pack(told.target)
     # Names of a model go into indented blocks, where Markdown means nothing by them.
     nodes = "\n".join("    " + printable(f"{node.op_type} {node.name}") for node in model.graph.nodes)
     command = f"triage run model.onnx --target {shlex.quote(target)} --inputs test_data_set_0"
-    title, expected = f"Wrong results on {target.partition(':')[0]}", "the reference"
+    title, expected = f"Wrong results on {told.target.name}", "the reference"
     what = told.local.describe()
     if exported_wrong:
         title, expected = "An exported model that is not its PyTorch network", "PyTorch"
@@ -40,15 +45,37 @@ def readme(model: Model, told: TextFacts) -> str:
     text = (
         f"# {title}\n\n    {printable(what)}.\n\n"
         f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
-        f"    python repro.py\n\nor\n\n"
-        f"    {printable(command)}\n\n"
+        f"    python repro.py\n\n"
+        "needs numpy and the engine alone: 0 right, 1 it fails again, 2 it cannot be run here, and what is missing. "
+        f"With TensorTriage:\n\n    {printable(command)}\n\n"
     )
+    if told.command:
+        own = "\n".join(f"    {printable(line)}" for line in told.command.splitlines())
+        text += f"The engine's own command line:\n\n{own}\n\n"
     if module is not None:
         text += f"## In PyTorch\n\n    {printable(module.label)}\n\n{_anew(module, bool(exported_wrong))}\n\n"
         text += f"{contents(module)}\n"
     elif told.without_module:
         text += f"## In PyTorch\n\nThe module was not cut out:\n\n    {printable(told.without_module)}\n\n"
-    return f"{text}## Nodes\n\n{nodes}\n\n{_versions(told)}"
+    return f"{text}## Nodes\n\n{nodes}\n\n{_versions(told)}{_seen(trial)}"
+
+
+def spec_in_pack(spec: EngineSpec) -> str:
+    """Return the spec of an engine as it is written beside the pack: nothing of it is a path of this machine."""
+    options = {key: value for key, value in spec.options.items() if key != "worker"}
+    files = {key: f"engine/{Path(value).name}" for key, value in options.items() if Path(value).is_file()}
+    return str(EngineSpec(spec.name, {**options, **files}))
+
+
+def _seen(trial: Trial | None) -> str:
+    """Return what a trial of the pack gave."""
+    if trial is None:
+        return ""
+    if not trial.printed:
+        return f"\n## Tried\n\n    {printable(trial.otherwise or f'failed again in {trial.place}')}\n"
+    ended = f"not as it should, {trial.otherwise}" if trial.otherwise else "exit code 1"
+    lines = "\n".join(f"    {printable(line)}" for line in trial.printed.splitlines())
+    return f"\n## Seen in {trial.place}\n\n    {printable(ended)}\n{lines}\n"
 
 
 def _anew(module: PackedModule, exported_wrong: bool) -> str:
@@ -84,7 +111,7 @@ def issue(repro: Repro, told: TextFacts) -> str:
     if module is not None and module.anew:
         parts.append(
             f"`python repro.py` (attached, with `{'`, `'.join(_ATTACHED)}`) exports the module, runs it on "
-            f"{told.target.partition(':')[0]} and exits 1:\n\n    {printable(module.told)}"
+            f"{told.target.name} and exits 1:\n\n    {printable(module.told)}"
         )
     parts.append(f"## Expected\n\n{_expected(repro)}")
     return "\n\n".join(parts) + "\n\n" + _versions(told)

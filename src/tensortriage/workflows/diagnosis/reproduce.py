@@ -13,8 +13,6 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.reduce.engines.by_engine import otherwise
-from tensortriage.reduce.engines.portable_oracle import absolute
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.repro_case import Repro, failure_of
@@ -126,22 +124,21 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
         StoreError: When it cannot be written.
         BudgetSpent: When there is no time left to run it.
     """
-    question, folder, part = inv.question, inv.lab.case.folder / FOLDER, evidence.wrong_part
-    target = str(absolute(question.reference if part else question.target))
-    wrong = f"{part.label}: {part.reason}" if part else ""
+    question, part = inv.question, evidence.wrong_part
     module, without = packed_module(inv, evidence, nodes, local)
-    write_pack(
-        folder,
+    inv.lab.budget.check()
+    inv.progress("running the culprit in a fresh process")
+    trial = write_pack(
+        inv.lab.case.folder / FOLDER,
         repro,
-        target=target,
+        target=question.reference if part else question.target,
         versions=versions(),
         local=local,
-        exported_wrong=wrong,
+        limits=inv.lab.budget.within(question.limits),
+        exported_wrong=f"{part.label}: {part.reason}" if part else "",
         module=module,
         without_module=without,
     )
-    inv.lab.budget.check()
-    inv.progress("running the culprit in a fresh process")
-    told = otherwise(folder, target, local, inv.lab.budget.within(question.limits))
     anew, label = (module.anew, module.label) if module else (None, "")
+    told = trial.otherwise
     return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)
