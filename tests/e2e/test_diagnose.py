@@ -130,7 +130,7 @@ def planted(tmp_path, words, **engine):
         ({"run": "os.abort()"}, [], "engine-crash"),
         ({"compile": "os.abort()"}, [], "engine-crash"),
         ({"run": "time.sleep(600)"}, ["--timeout", "3"], "engine-hang"),
-        ({"run": "x = [np.ones(1 << 24) for _ in range(1000)]"}, ["--memory-limit", "600M"], "engine-crash"),
+        ({"run": "x = [np.ones(1 << 24) for _ in range(1000)]"}, ["--memory-limit", "600M"], "inconclusive"),
         ({"run": "raise ValueError('no such kernel')"}, [], "engine-crash"),
         ({"compile": "raise ValueError('op 17 is not supported')"}, [], "build-failed"),
     ],
@@ -139,7 +139,13 @@ def planted(tmp_path, words, **engine):
 def test_an_engine_that_fails_is_a_verdict_and_leaves_the_case_intact(tmp_path, engine, words, verdict):
     done = planted(tmp_path, words, **engine)
     found = verdict_in(tmp_path / "case")
-    assert (found["verdict"], done.returncode) == (verdict, 1), done.stdout + done.stderr
+    code = 4 if verdict == "inconclusive" else 1
+    assert (found["verdict"], done.returncode) == (verdict, code), done.stdout + done.stderr
+    if verdict == "inconclusive":
+        assert "the memory limit was reached" in found["summary"]
+        assert "600 MB of --memory-limit" in found["summary"]
+        assert [shlex.split(line)[1] for line in found["next"]] == ["diagnose"]
+        assert "--memory-limit 1200M" in found["next"][0]
     assert "Traceback" not in done.stdout + done.stderr
     rendered = triage("report", "case", "--format", "markdown", cwd=tmp_path)
     assert rendered.returncode == 0

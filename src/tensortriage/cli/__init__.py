@@ -199,8 +199,10 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
+        from tensortriage.values.text import larger_limit
+
         message = f"the command needed more than {(memory_bytes or 0) >> 20} MB"
-        cure = "raise --memory-limit, or use --low-memory or smaller inputs"
+        cure = f"try --memory-limit {larger_limit(memory_bytes or 0)}, or use --low-memory or smaller inputs"
         return CommandProblem(slug="out-of-memory", message=message, cure=cure)
     name = signal.Signals(ending.signal).name
     if ending.crashed:

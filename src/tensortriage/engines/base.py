@@ -60,6 +60,10 @@ class Limits:
         return max(RUN_SECONDS, RUN_FACTOR * reference_seconds)
 
 
+LIMIT_REACHED = "memory-limit-reached"
+"""Slug of the error of an engine that needed more than the user's own limit, which says nothing against it."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Region:
     """One unit of execution of an engine's plan: a kernel, with the ONNX nodes fused into it.

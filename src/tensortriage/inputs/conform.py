@@ -115,6 +115,11 @@ def _shape_cure(shape: tuple[int, ...], spec: ValueSpec) -> str:
         return "add the batch axis: array[None]"
     if spec.shape and spec.shape[0] == 1 and len(shape) == len(spec.shape) and fits(shape[1:], inner):
         return f"the model takes one sample at a time; save array[:, None] and all {shape[0]} are fed in turn"
+    rank = len(shape)
+    for axes in ((0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)) if rank > 2 else ():
+        if fits([shape[axis] for axis in axes], spec):
+            there = "channels last (NHWC)" if axes[1] == rank - 1 else "channels first (NCHW)"
+            return f"the data have their {there}, the model takes them otherwise: save array.transpose{axes}"
     if len(shape) == len(spec.shape) + 1:
         return "an extra leading axis means many samples only if every input has one of the same length"
     return "give every known dimension as the model declares it; nothing is transposed or reshaped"

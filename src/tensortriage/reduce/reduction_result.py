@@ -107,6 +107,7 @@ class Reduction:
         failure: The same in figures, when engines were asked.
         local: How the result fails by itself, when engines were asked.
         verified: Whether the written result failed again, in a process of its own; None when that was not asked.
+        otherwise: What it did instead; empty where it failed.
         shrunk: What else was made smaller.
         opened: What became of the nodes with bodies that were left.
         others: Pieces that fail in another way.
@@ -133,6 +134,7 @@ class Reduction:
     failure: Failure | None = None
     local: Failure | None = None
     verified: bool | None = None
+    otherwise: str = ""
     shrunk: tuple[Shrunk, ...] = ()
     opened: tuple[Opened, ...] = ()
     others: tuple[OtherFailure, ...] = ()

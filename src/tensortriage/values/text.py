@@ -178,6 +178,11 @@ def size(nbytes: int) -> str:
     return f"{number:.3g} TB"
 
 
+def larger_limit(limit_bytes: int) -> str:
+    """Return the memory limit to try after one that was reached, as options take it: twice as much."""
+    return f"{2 * limit_bytes >> 20}M"
+
+
 def parse_bytes(text: str) -> int | None:
     """Return a byte count: ``512``, ``1.5G``, ``300M``, ``1e9``; None for an empty text.
 

@@ -261,6 +261,7 @@ def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: Redu
         failure=outside.asking.failure(),
         local=finish.local,
         verified=finish.verified,
+        otherwise=finish.otherwise,
         shrunk=finish.shrunk,
     )
 

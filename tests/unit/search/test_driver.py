@@ -59,7 +59,7 @@ def test_the_needed_items_and_nothing_else():
 
 
 def test_nothing_of_models_or_arrays_is_imported():
-    code = "import tensortriage.search.driver, tensortriage.search.execution.process_pool, sys; print(*sys.modules)"
+    code = "import tensortriage.search.driver, tensortriage.search.execution.executors, sys; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "tensortriage.search.driver" in modules
     assert not {"numpy", "onnx", "onnx_ir", "onnxruntime", "msgspec", "tensortriage.values"}.intersection(modules)

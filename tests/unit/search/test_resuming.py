@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 from search_oracles import fault, problem_of
 from tensortriage.runs.check_cache import CheckCache
+from tensortriage.reduce.thread_executor import Threads
 from tensortriage.search.driver import minimize
-from tensortriage.search.execution.process_pool import ProcessPool
 
 class Logged:
     oracle = fault({CORE}, items={ITEMS}, hiding=0.2, other=0.1, seconds=0.03)
@@ -34,7 +34,7 @@ class Logged:
 
 if __name__ == "__main__":
     cache = CheckCache(Path("checks.sqlite"))
-    executor = ProcessPool(Logged(), workers=2) if sys.argv[1] == "parallel" else None
+    executor = Threads(Logged(), jobs=2) if sys.argv[1] == "parallel" else None
     print(minimize(problem_of(Logged(), {ITEMS}), cache=cache, executor=executor).kept, flush=True)
     if executor:
         executor.close()

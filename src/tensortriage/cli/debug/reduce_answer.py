@@ -132,7 +132,9 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield f"also interesting: {count(other.nodes, 'node')} fail in another way ({other.signature}){where}"
     yield "written: " + ", ".join(f"{path} ({what})" for what, path in reduction.files.items())
     if reduction.verified is not None:
-        yield "the result failed again in a fresh process" if reduction.verified else "the result did NOT fail again"
+        why = f": {reduction.otherwise}" if reduction.otherwise else ""
+        again = "the result failed again in a fresh process"
+        yield again if reduction.verified else f"the result did NOT fail again in a fresh process{why}"
     if reduction.stop == "interrupted":
         yield "interrupted: the same command goes on from here"
     elif reduction.stop != "finished":

@@ -11,6 +11,7 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.base import LIMIT_REACHED
 from tensortriage.engines.capabilities import VariesBuilds
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
@@ -18,6 +19,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.capabilities.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
+from tensortriage.values.text import larger_limit
 
 FAILURES = {
     OutcomeKind.BUILD_FAILED: VerdictKind.BUILD_FAILED,
@@ -49,6 +51,9 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
         inv.lab.budget.check()  # what ended it may be the budget, not the time limit
+    limit = inv.question.limits.memory_bytes
+    if error.slug == LIMIT_REACHED and limit is not None:
+        return _beyond_the_limit(inv, error, limit)
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
     named = [
@@ -70,6 +75,18 @@ def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
         return feed.tensors[name] if name in feed.tensors else inv.golden(feed)[name]
 
     return Refused(inv.model, inv.question.target, outcome, inv.foreseen_specs(feed), value).node(inv.lab)
+
+
+def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Verdict:
+    """Return the verdict for a target that the user's own memory limit ended, which accuses nobody."""
+    summary = f"the memory limit was reached, and nothing is known of the target's numbers: {error.message}"
+    again = ("--memory-limit", larger_limit(limit), "--case", str(inv.lab.case.folder))
+    return inv.verdict(
+        VerdictKind.INCONCLUSIVE,
+        OBSERVED,
+        summary,
+        next=[inv.command("diagnose", "--target", str(inv.question.target), *again)],
+    )
 
 
 def nodes_in(message: str, graph: Graph) -> list[Node]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
+from tensortriage.engines.base import LIMIT_REACHED, Limits
 from tensortriage.engines.feed_checks import MAX_REASON, build_failed, one_line, run_failed
 from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.workers import Worker, WorkerDied, WorkerTimeout, give_back
@@ -32,6 +32,7 @@ from tensortriage.errors import (
     TriageError,
     UsageError,
 )
+from tensortriage.values.text import larger_limit
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.shards import ShardError
 
@@ -199,7 +200,11 @@ class Conversation:
     def _obituary(self, death: Mapping[str, Any], operation: str) -> EngineError:
         doing, tail, limit = _DOING.get(operation, operation), str(death["tail"]), self.limits.memory_bytes
         if death["cause"] == "memory" and limit is not None:
-            return _out_of_memory(f"{self.title} needed more than {limit >> 20} MB while {doing}")
+            return EngineOutOfMemory(
+                f"{self.title} needed more than the {limit >> 20} MB of --memory-limit while {doing}",
+                slug=LIMIT_REACHED,
+                cure=f"try --memory-limit {larger_limit(limit)}, or a smaller model or input",
+            )
         if death.get("oom_killed") or ("bad_alloc" in tail and death["code"] == -signal.SIGABRT):
             return _out_of_memory(f"{self.title} ran out of memory while {doing}")
         words = _last_words(tail)

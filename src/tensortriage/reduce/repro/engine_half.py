@@ -83,9 +83,10 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
     code = _ADAPTER
     for word, value in {
         "ADAPTER": module, "OPTIONS": {**asked.options, **names}, "NAMED": sorted(names), "FED_AS": dict(asked.fed_as),
-        "OWN_MODEL": MODEL_NAME in files,
     }.items():  # fmt: skip
         code = code.replace(f"<{word}>", repr(value))
+    model = f'HERE / "{ENGINE}" / "{MODEL_NAME}" if path == HERE / "{MODEL_NAME}" else path'
+    code = code.replace("<MODEL>", model if MODEL_NAME in files else "path")
     if converted_by := asked.info.get(CONVERTED_BY):
         commands.append(str(converted_by))
     carried = {path: text.encode() for path, text in _modules(module).items()}
@@ -198,15 +199,15 @@ FED_AS = <FED_AS>  # what the engine calls each input; no name for what it dropp
 
 def opened(path):
     """Build a model as it was built where it failed, by the code in the folder "engine"."""
-    sys.path.insert(0, str(HERE / "engine"))
+    sys.path.append(str(HERE / "engine"))
     from tensortriage_worker.adapter import AdapterError, AdapterFailure
     from tensortriage_worker.exchange import Item
+    from tensortriage_worker.shards import label_of
 
     options = {key: str(HERE / "engine" / value) if key in NAMED else value for key, value in OPTIONS.items()}
-    own = HERE / "engine" / "model.onnx"
     try:
         adapter = importlib.import_module(<ADAPTER>)
-        session = adapter.compile(own if <OWN_MODEL> and path == HERE / "model.onnx" else path, options)
+        session = adapter.compile(<MODEL>, options)
     except AdapterError as error:
         if error.kind is AdapterFailure.MISSING:
             raise ImportError(error.message)
@@ -214,7 +215,7 @@ def opened(path):
 
     def run(inputs, names):
         named = {FED_AS.get(name, name): array for name, array in inputs.items() if name in FED_AS or not FED_AS}
-        fed = {name: Item(name, array, LABELS.get(name, "")) for name, array in named.items()}
+        fed = {name: Item(name, array, LABELS.get(name) or label_of(array)) for name, array in named.items()}
         return {item.name: item.array for item in session.run(fed)}
 
     return run

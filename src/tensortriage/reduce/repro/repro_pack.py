@@ -4,9 +4,10 @@ Model and data are laid out as in ONNX's own tests (``model.onnx``, ``test_data_
 """
 
 import math
+import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
@@ -21,7 +22,7 @@ from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
 from tensortriage.reduce.repro.trial import SCRIPT as MARK
-from tensortriage.reduce.repro.trial import Trial, tried
+from tensortriage.reduce.repro.trial import PackTrial, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
@@ -45,7 +46,7 @@ def write_pack(
     exported_wrong: str = "",
     module: PackedModule | None = None,
     without_module: str = "",
-) -> Trial:
+) -> PackTrial:
     """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
 
     Args:
@@ -98,7 +99,10 @@ def write_pack(
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
                 (fresh / ISSUE).write_text(issue(repro, told))
             trial = tried(fresh, target, local, limits, attempts)
-            (fresh / "README.md").write_text(readme(repro.model, told, trial))
+            text = readme(repro.model, told, trial)
+            for place in (fresh.absolute(), *_places(target)):  # engines quote paths in what they say
+                text = text.replace(f"{place}{os.sep}", "")
+            (fresh / "README.md").write_text(text)
             if folder.exists():
                 folder.rename(earlier)
             fresh.rename(folder)
@@ -112,6 +116,13 @@ def write_pack(
             slug="repro-unwritable",
             cure="free disk space, or give another -o",
         ) from error
+
+
+def _places(target: EngineSpec) -> Iterator[Path]:
+    """Yield the folders of the files that a spec names."""
+    for value in target.options.values():
+        if (path := Path(value).absolute()).is_file():
+            yield path.parent
 
 
 def _carry(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -181,6 +181,7 @@ def attempt(stage, function, *given):
 def as_in_the_file():
     """Return the worst error of the nodes of the file."""
     run, worst = attempt("build-failed", opened, HERE / "model.onnx"), 0.0
+    told()
     for folder in sorted(HERE.glob("test_data_set_*"), key=lambda folder: int(folder.name.rsplit("_", 1)[1])):
         inputs, expected = tensors(folder, "input"), tensors(folder, "output")
         for name, actual in attempt("run-failed", run, inputs, list(expected)).items():
@@ -220,7 +221,6 @@ def told():
 def main():
     try:
 $judge
-        told()
     except Exception as error:
         cannot(error)
     sys.exit(int(wrong))
@@ -270,7 +270,7 @@ def ended():
     if "--here" in sys.argv:
         main()
     try:
-        code = subprocess.run([sys.executable, __file__, "--here"], timeout=SECONDS).returncode
+        code = subprocess.run([sys.executable, "-u", __file__, "--here"], timeout=SECONDS).returncode
     except subprocess.TimeoutExpired:
         print("it was still running after SECONDS s")
         sys.exit(1 if FAILS == "engine-hang" else 2)

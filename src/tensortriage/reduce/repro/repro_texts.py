@@ -11,7 +11,7 @@ from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.repro.packed_module import PackedModule, contents
 from tensortriage.reduce.repro.repro_case import Repro
-from tensortriage.reduce.repro.trial import Trial
+from tensortriage.reduce.repro.trial import PackTrial
 from tensortriage.values.printable import printable
 
 _MOST_NUMBERS = 5
@@ -30,7 +30,7 @@ class TextFacts:
     command: str = ""
 
 
-def readme(model: Model, told: TextFacts, trial: Trial | None = None) -> str:
+def readme(model: Model, told: TextFacts, trial: PackTrial | None = None) -> str:
     """Return the text of ``README.md``; with a trial also what became of it."""
     module, exported_wrong = told.module, told.exported_wrong
     target = spec_in_pack(told.target)
@@ -67,7 +67,7 @@ def spec_in_pack(spec: EngineSpec) -> str:
     return str(EngineSpec(spec.name, {**options, **files}))
 
 
-def _seen(trial: Trial | None) -> str:
+def _seen(trial: PackTrial | None) -> str:
     """Return what a trial of the pack gave."""
     if trial is None:
         return ""

@@ -35,7 +35,7 @@ _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Trial:
+class PackTrial:
     """What became of a pack that was run.
 
     Attributes:
@@ -49,7 +49,7 @@ class Trial:
     place: str = ""
 
 
-def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int = 1) -> Trial:
+def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int = 1) -> PackTrial:
     """Run a pack where nothing of this process can help it.
 
     Args:
@@ -63,14 +63,14 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
     if worker.startswith(REMOTE):
         return _on_another_machine(folder, target, local, limits, attempts)
     seconds = min(FRESH_SECONDS, limits.build_seconds + limits.longest_run())
-    trial = Trial("it was not run")
+    trial = PackTrial("it was not run")
     with tempfile.TemporaryDirectory(prefix="triage-trial-", ignore_cleanup_errors=True) as place, Processes() as run:
         for words, python in _pythons(folder, worker, Path(place)):
             for _ in range(attempts):
                 done = run.run(CommandLine([python, SCRIPT], folder=folder, timeout_seconds=seconds))
                 printed = done.printed.text.strip()
                 told = _told(done.code, printed)
-                trial = Trial(told, printed, words)
+                trial = PackTrial(told, printed, words)
                 if not told:
                     return trial
             if done.code != CANNOT_RUN:
@@ -141,7 +141,7 @@ def _distributions(package: str) -> list[str]:
     return importlib.metadata.packages_distributions().get(package, [])
 
 
-def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int) -> Trial:
+def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int) -> PackTrial:
     """Run the model of a pack in a fresh worker: the pack itself cannot be run on the machine that has the engine."""
     told = ""
     for _ in range(attempts):
@@ -150,8 +150,8 @@ def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits
             with Lab(limits=limits) as lab, lab.sequence(target, repro.model) as run:
                 failure = failure_of(repro, run, signal=local.signal)
         except TriageError as error:
-            return Trial(f"it could not be run: {error.message}")
+            return PackTrial(f"it could not be run: {error.message}")
         if alike(failure, local):
-            return Trial("", place=f"a fresh process on {target.options['worker']}")
+            return PackTrial("", place=f"a fresh process on {target.options['worker']}")
         told = "it passes" if failure is None else failure.describe()
-    return Trial(told)
+    return PackTrial(told)

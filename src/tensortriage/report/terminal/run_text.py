@@ -12,6 +12,7 @@ from tensortriage.report.run_result import CompareResult, FeedComparison
 from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
 from tensortriage.report.terminal.table_text import table_lines
+from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, decibel, error_size, magnitude, percent, some, times
 
@@ -49,7 +50,8 @@ def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) 
     """Yield a comparison, with tables for so many columns."""
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
-            yield [(f"{name}: {outcome.kind.value}: {outcome.message}", "red")]
+            cure = f"; {outcome.cure}" if outcome.kind is OutcomeKind.OUT_OF_MEMORY and outcome.cure else ""
+            yield [(f"{name}: {outcome.kind.value}: {outcome.message}{cure}", "red")]
     if result.cuts is not None:
         yield [(result.cuts.in_words(), "yellow")]
     yield from _reference(result)

@@ -1,7 +1,7 @@
 """Checks on a cluster: what they need is sent once, and then one question at a time; what is lost is asked again.
 
 Until there is something to send (the first checks say what is searched for) questions are answered in this process. A
-check that takes worker after worker with it is an unresolved check, as in `tensortriage.search.execution.process_pool`.
+check that takes worker after worker with it is an unresolved check.
 """
 
 import collections

@@ -7,6 +7,8 @@ bounded whatever the model. Whatever cannot be paired is an error, never a silen
 import concurrent.futures
 import contextlib
 import functools
+import itertools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.stands_for import is_rounded
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
@@ -44,6 +47,7 @@ from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
 T = TypeVar("T")
+_logger = logging.getLogger(__name__)
 
 
 def compare(
@@ -144,6 +148,7 @@ class _Comparing:
         self.gathered = Gathered(request.validate)
         self.scores = TaskScores()
         self.seen: dict[str, str] = {}
+        self.odd: set[tuple[OddKind, str]] = set()
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
@@ -167,12 +172,16 @@ class _Comparing:
         return self._result(marked, moved)
 
     def _group(self, group: Sequence[str], moved: dict[str, bool] | None) -> None:
+        samples = feeds(self.request.feeding, self.model)
+        first = next(samples)
+        self._look_at(first)
         self.lab.progress("building " + ", ".join(participant.name for participant in self.everyone))
         # Builds are mostly single-threaded, and engines share nothing: build all at once.
         with concurrent.futures.ThreadPoolExecutor(len(self.everyone)) as pool:
             list(pool.map(lambda who: self._guarded(who, lambda: who.prepare(group)), self.everyone))
         try:
-            for number, feed in enumerate(feeds(self.request.feeding, self.model)):
+            for number, feed in enumerate(itertools.chain([first], samples)):
+                self._look_at(feed)
                 if self.on_feed is not None and feed.name not in self.seen:
                     self.on_feed(number, feed)
                 self.seen[feed.name] = feed.origin.value
@@ -181,6 +190,13 @@ class _Comparing:
                     break
         finally:
             self.close()
+
+    def _look_at(self, feed: Feed) -> None:
+        """Warn of what is odd about a feed, before anything is run on it."""
+        for odd in oddities([feed] if feed.name not in self.seen else (), self.model.inputs):
+            if (odd.kind, odd.value) not in self.odd:
+                self.odd.add((odd.kind, odd.value))
+                _logger.warning("%s", odd.sentence)
 
     def _feed(self, feed: Feed, number: int, group: Sequence[str], moved: dict[str, bool] | None) -> None:
         reference: Arrays | None = None

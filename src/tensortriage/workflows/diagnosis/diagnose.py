@@ -20,6 +20,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.size_sweep import swept
+from tensortriage.inputs.oddities import oddities
 from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
@@ -38,6 +39,9 @@ from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.remedy import with_remedy
 from tensortriage.workflows.diagnosis.reproduce import with_repro
 from tensortriage.workflows.requests import DiagnoseRequest
+
+INPUTS = "do the inputs look as usual?"
+"""Asked of the feeds before anything is run; told where something is odd about them."""
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -94,6 +98,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         case.write("case.json", asked_of)
         investigation = Investigation(question, case, listener=listener)
         try:
+            odd = [found.sentence for found in oddities(samples, model.inputs)]
+            if odd:
+                investigation.answered(INPUTS, f"no: {'; '.join(odd)}")
             end = climb(investigation)
             investigation, evidence = end.investigation, end.evidence
             verdict = with_anatomy(investigation, evidence, end.verdict)

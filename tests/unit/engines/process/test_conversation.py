@@ -121,7 +121,7 @@ def test_inputs_that_were_not_taken_are_removed(talk, tmp_path):
     ("said", "kind", "slug"),
     [
         (death(3, tail="a\n\nb\n"), EngineCrashed, "engine-crashed"),
-        (death(-signal.SIGKILL, cause="memory"), EngineOutOfMemory, "engine-out-of-memory"),
+        (death(-signal.SIGKILL, cause="memory"), EngineOutOfMemory, "memory-limit-reached"),
         (death(-signal.SIGKILL, oom_killed=True), EngineOutOfMemory, "engine-out-of-memory"),
         (death(-signal.SIGABRT, tail="std::bad_alloc"), EngineOutOfMemory, "engine-out-of-memory"),
         (death(1, tail="std::bad_alloc"), EngineCrashed, "engine-crashed"),

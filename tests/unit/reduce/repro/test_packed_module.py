@@ -7,6 +7,8 @@ import onnx
 import pytest
 from onnx import parser
 
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.cut_module import CutModule
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
@@ -36,8 +38,8 @@ def written(folder, module, *, exported_wrong=""):
     sample = ReproSample({"x": np.ones(2, np.float32)}, {"y": np.full(2, 2, np.float32)})
     pack = Repro(Model.load(folder / "source.onnx"), (sample,))
     write_pack(
-        folder / "repro", pack, target="onnxruntime", versions={}, local=FAILURE, exported_wrong=exported_wrong,
-        module=module,
+        folder / "repro", pack, target=EngineSpec.parse("onnxruntime"), versions={}, local=FAILURE, limits=Limits(),
+        exported_wrong=exported_wrong, module=module,
     )  # fmt: skip
     return {path.name: path.read_text() for path in (folder / "repro").glob("*.[mp][dy]")}
 
@@ -54,7 +56,7 @@ def written(folder, module, *, exported_wrong=""):
 )
 def test_who_decides_and_who_is_told(tmp_path, anew, exported_wrong, judged, issue):
     files = written(tmp_path, packed(anew), exported_wrong=exported_wrong)
-    assert f"JUDGED = {judged}" in files["repro.py"]
+    assert f"judged = {judged}" in files["repro.py"]
     assert ("issue.md" in files) == issue
     for name in ("repro.py", "module.py"):
         compile(files[name], name, "exec")

@@ -7,6 +7,8 @@ import onnx
 import pytest
 from onnx import parser
 
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
@@ -29,7 +31,8 @@ def repro(factor, tmp_path):
 
 
 def write(folder, factor, tmp_path):
-    write_pack(folder, repro(factor, tmp_path), target="onnxruntime", versions={}, local=FAILURE)
+    target = EngineSpec.parse("onnxruntime")
+    write_pack(folder, repro(factor, tmp_path), target=target, versions={}, local=FAILURE, limits=Limits())
 
 
 def weight(folder):
@@ -117,7 +120,7 @@ def test_names_of_the_model_mean_nothing_to_a_reader_of_the_pack(tmp_path):
         tmp_path / "m.onnx",
     )
     failure = Failure(FailureKind.WRONG, name, 0.5, "y", 0.5)
-    told = TextFacts(f"script:e.py,node={name}$(touch no)", {}, failure)
+    told = TextFacts(EngineSpec("script", {"file": "e.py", "node": f"{name}$(touch no)"}), {}, failure)
     text = readme(Model.load(tmp_path / "m.onnx"), told)
     lines = text.splitlines()
     assert all(line.startswith("    ") for line in lines if "javascript" in line)

@@ -1,35 +1,57 @@
 """The script of a repro, run as its reader runs it: the model computes ``y = x + x``, so x thrice is wrong."""
 
 import ast
-import importlib.util
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import numpy_helper
 
 import models
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.model import Model
+from tensortriage.reduce.failure import Failure, FailureKind
+from tensortriage.reduce.repro.engine_half import engine_half
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample
 from tensortriage.reduce.repro.repro_script import script
 
 X = np.array([1.0, -2.0, 4.0], np.float32)
 LIMIT = 0.01
+WRONG = Failure(FailureKind.WRONG, "y", 0.1)
+
+
+def text_of(folder, target, failure=WRONG, **more):
+    """Return the script of a target, and write what calls its engine."""
+    repro = Repro(Model.load(folder / "model.onnx"), (ReproSample({"x": X}, {"y": 2 * X}),))
+    half = engine_half(EngineSpec.parse(target), repro, Limits())
+    for path, content in half.files.items():
+        (folder / "engine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "engine" / path).write_bytes(content)
+    return script(half.code, limit=LIMIT, failure=failure, **more)
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Return what runs the script of a target on data sets, and gives its exit code and what it printed."""
+def folder(tmp_path):
     models.write(tmp_path / "model.onnx", "g (float[3] x) => (float[3] y) { y = Add(x, x) }")
+    return tmp_path
 
-    def ended(target, *expected):
+
+@pytest.fixture
+def run(folder):
+    """Return what runs the script of a target on data sets, and gives its exit code and what it printed."""
+
+    def ended(target, *expected, **more):
         for number, array in enumerate(expected):
-            folder = tmp_path / f"test_data_set_{number}"
-            folder.mkdir()
+            place = folder / f"test_data_set_{number}"
+            place.mkdir()
             for name, values in (("input_0", numpy_helper.from_array(X, "x")), ("output_0", _named(array))):
-                (folder / f"{name}.pb").write_bytes(values.SerializeToString())
-        (tmp_path / "repro.py").write_text(script(target, limit=LIMIT))
+                (place / f"{name}.pb").write_bytes(values.SerializeToString())
+        (folder / "repro.py").write_text(text_of(folder, target, **more))
         done = subprocess.run(
-            [sys.executable, "repro.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+            [sys.executable, "repro.py"], cwd=folder, capture_output=True, text=True, timeout=120, check=False
         )
         assert not done.stderr, done.stderr
         return done.returncode, done.stdout
@@ -60,35 +82,124 @@ def test_what_is_within_the_limit_ends_with_0(run):
     assert run("onnxruntime", 2 * X * (1 + 0.5 * LIMIT))[0] == 0
 
 
-def test_openvino_is_asked_for_its_precision(run):
+@pytest.mark.parametrize("target", ["onnxruntime", "onnxruntime:threads=1", "openvino:precision=fp32,threads=1"])
+def test_an_engine_is_asked_as_its_options_say(run, target):
+    if target.startswith("openvino"):
+        pytest.importorskip("openvino")
+    assert run(target, 2 * X)[0] == 0
+
+
+def test_openvino_is_asked_for_its_precision(run, folder):
     pytest.importorskip("openvino")
     assert run("openvino:precision=fp32", 2 * X)[0] == 0
-    assert "'INFERENCE_PRECISION_HINT': 'bf16'" in script("openvino:precision=bf16", limit=LIMIT)
+    assert "'INFERENCE_PRECISION_HINT': 'bf16'" in text_of(folder, "openvino:precision=bf16")
+
+
+IMPORTS = {"numpy", "onnxruntime", "openvino", "tensortriage_worker", "importlib"}
 
 
 @pytest.mark.parametrize(
     ("target", "plain"),
     [
-        ("onnxruntime", True), ("onnxruntime:optimization=basic", True), ("onnxruntime:threads=1", False),
-        ("openvino", True), ("openvino:threads=1", False), ("emulate:precision=fp16", False),
+        ("onnxruntime", True), ("onnxruntime:optimization=basic", True), ("onnxruntime:threads=1", True),
+        ("openvino", True), ("emulate:precision=fp16", False),
     ],
 )  # fmt: skip
-def test_plain_engines_need_no_tensortriage(target, plain):
-    imported = {
-        name
-        for node in ast.walk(ast.parse(script(target, limit=LIMIT)))
-        for name in (
-            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
-        )
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    assert any(name.startswith("tensortriage") for name in imported) == (not plain)
-    assert all(importlib.util.find_spec(name.partition(".")[0]) for name in imported - {"openvino"})
+def test_only_engines_of_this_package_need_it(folder, target, plain):
+    imported = set()
+    sources = [text_of(folder, target), *(path.read_text() for path in (folder / "engine").rglob("*.py"))]
+    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module.partition(".")[0])
+    assert ("tensortriage" in imported) == (not plain)
+    assert "onnx" not in imported
+    assert imported - {"tensortriage"} <= IMPORTS | set(sys.stdlib_module_names) | {"ml_dtypes"}
 
 
 @pytest.mark.parametrize(
     ("word", "level"),
     [("none", "DISABLE_ALL"), ("basic", "ENABLE_BASIC"), ("extended", "ENABLE_EXTENDED"), ("all", "ENABLE_ALL")],
 )
-def test_the_level_of_optimization_is_that_of_the_target(word, level):
-    assert f"GraphOptimizationLevel.ORT_{level}\n" in script(f"onnxruntime:optimization={word}", limit=LIMIT)
+def test_the_level_of_optimization_is_that_of_the_target(folder, word, level):
+    assert f"GraphOptimizationLevel.ORT_{level}\n" in text_of(folder, f"onnxruntime:optimization={word}")
+
+
+ENGINE = """
+import os, signal, time
+import numpy as np
+
+class Engine:
+    def compile(self, path, options):
+        {building}
+        return self
+
+    def run(self, feed):
+        {running}
+        return {{"y": 2 * feed["x"]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("building", "running", "kind", "code", "told"),
+    [
+        ("import no_such_package", "pass", "wrong", 2, "missing: no_such_package"),
+        ("raise ValueError('no kernel')", "pass", "wrong", 2, "cannot be run here: ValueError: no kernel"),
+        ("raise ValueError('no kernel')", "pass", "build-failed", 1, "build-failed: no kernel"),
+        ("pass", "raise ValueError('too large')", "run-failed", 1, "run-failed: too large"),
+        ("pass", "raise ValueError('too large')", "build-failed", 2, "cannot be run here: ValueError: too large"),
+        ("pass", "pass", "build-failed", 0, "relative error 0.0"),
+        ("pass", "os.kill(os.getpid(), signal.SIGSEGV)", "engine-crash", 1, "the process ended with -11"),
+        ("pass", "pass", "engine-crash", 0, "relative error 0.0"),
+        ("pass", "time.sleep(60)", "engine-hang", 1, "it was still running after 600 s"),
+    ],
+)
+def test_failing_as_reported_is_told_from_failing_to_run(folder, run, building, running, kind, code, told):
+    engine = folder / "own" / "engine.py"
+    engine.parent.mkdir()
+    engine.write_text(ENGINE.format(building="pass", running="pass"))
+    (folder / "repro.py").write_text("")
+    target, failure = f"script:{engine}", Failure(FailureKind(kind), message="as it was")
+    assert run(target, 2 * X, failure=failure)[0] == 0
+    script_file = folder / "repro.py"
+    script_file.write_text(script_file.read_text().replace("timeout=600", "timeout=2"))
+    (folder / "engine/engine.py").write_text(ENGINE.format(building=building, running=running))
+    done = subprocess.run([sys.executable, "repro.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, told in done.stdout) == (code, True), done.stdout + done.stderr
+
+
+def test_a_pack_without_numpy_says_so(folder, run):
+    run("onnxruntime", 2 * X)
+    words = [sys.executable, "-I", "-S", "repro.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, "numpy is missing" in done.stdout) == (2, True), done.stdout + done.stderr
+
+
+def test_what_it_was_run_with_is_printed(run):
+    _, printed = run("onnxruntime", 2 * X)
+    assert f"numpy {np.__version__}\n" in printed
+    assert "onnxruntime " in printed
+    assert "python 3." in printed
+    assert "CPU " in printed
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.float16([[1.5, -2.0]]), np.float16([[1.5, -2.0]])),
+        (np.array([True, False]), np.array([True, False])),
+        (np.int64(-7), np.int64(-7)),
+        (np.array(["a", "bc"], object), np.array(["a", "bc"], object)),
+        (np.complex64([1 + 2j]), np.complex64([1 + 2j])),
+        (np.float32([1.0, -3.0]).astype(ml_dtypes.bfloat16), np.uint16([0x3F80, 0xC040])),
+        (np.zeros((2, 0), np.uint8), np.zeros((2, 0), np.uint8)),
+    ],
+)
+def test_tensors_are_read_without_onnx(folder, array, expected):
+    source = text_of(folder, "onnxruntime")
+    scope = {"__file__": str(folder / "repro.py")}
+    exec(source.rpartition("main()")[0], scope)
+    name, found = scope["tensor"](numpy_helper.from_array(np.asarray(array), "a tensor").SerializeToString())
+    assert (name, found.dtype, found.shape) == ("a tensor", expected.dtype, expected.shape)
+    np.testing.assert_array_equal(found, expected)

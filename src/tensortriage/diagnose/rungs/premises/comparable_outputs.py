@@ -16,6 +16,7 @@ from tensortriage.envelope.explanations import PREDICTED
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.statistics.repeats import Rate
 from tensortriage.values.text import error_size, over_floor
@@ -41,6 +42,15 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
             )
         outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         broken = [name for name, array in outputs.items() if has_nan(array)]
+        given = [each for each in oddities([feed], inv.model.inputs) if each.kind is OddKind.NON_FINITE]
+        if broken and given:
+            inv.answered(SOUND, f"no: output '{broken[0]}' of the reference holds NaN, and so does the feed")
+            return inv.verdict(
+                VerdictKind.COMPARISON_UNSOUND,
+                OBSERVED,
+                f"the feed is not sound: {given[0].sentence}; output '{broken[0]}' of the reference is NaN with it",
+                next=[inv.command("inspect data")],
+            )
         if broken:
             culprit, born = nan_of_reference(inv, feed, broken[0])
             answer = f"no: output '{broken[0]}' of the reference holds NaN{born}"
@@ -74,11 +84,13 @@ def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
     if not is_silent(inv):
         return None
+    odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
-        "give inputs on which the model does something",
+        f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",
+        next=[inv.command("inspect data")] if inv.question.input_paths else [],
     )
 
 
@@ -93,6 +105,7 @@ def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
         VerdictKind.COMPARISON_UNSOUND,
         VerdictKind.LAYOUT,
         VerdictKind.LOCAL_FAULT,
+        VerdictKind.INCONCLUSIVE,
     ),
 )
 def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:

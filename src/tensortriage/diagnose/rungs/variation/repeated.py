@@ -63,6 +63,7 @@ class RepeatedRuns:
         VerdictKind.BUILD_FAILED,
         VerdictKind.ENGINE_CRASH,
         VerdictKind.ENGINE_HANG,
+        VerdictKind.INCONCLUSIVE,
     ),
 )
 def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
