@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tensortriage.testing.models import conv_net, save_model
 
+PROVIDERS = ("qnn", "nv_tensorrt_rtx")
 DOCS = Path(__file__).parents[1] / "docs"
 RELEASES = (
     "ncnn==1.0.20250503", "ncnn==1.0.20260114", "ncnn==1.0.20260526", "litert==1.4.0", "litert==2.0.3", "litert==2.1.6",
@@ -64,28 +65,31 @@ def row(python: str, word: str, model: Path) -> dict[str, object]:
             found |= {"said": f"{made.get('slug')}: {made.get('message')}", "cure": made.get("cure")}
         else:
             found |= {"version": made["version"], "with": made["requirements"]}
+            found["base"] = subprocess.run([made["python"], "-V"], capture_output=True, text=True, check=True).stdout
             if made["engine"] != "torch":
-                target = f"{made['engine']}" if "==" not in word else ""
-                target = {"qnn": "onnxruntime:ep=qnn", "nv_tensorrt_rtx": "onnxruntime:ep=nv_tensorrt_rtx"}.get(
-                    target, target
-                )
-                if not target:
-                    listed = told([*triage, "engines", "list"], env)[1]
-                    (python_there,) = [e["python"] for each in listed["engines"] for e in each["environments"]]
-                    options = "ep=qnn," if word.startswith("qnn") else ""
-                    engine = "onnxruntime" if options else word.partition("==")[0]
-                    target = f"{engine}:{options}worker={python_there}"
-                code, ran = told([*triage, "run", str(model), "--target", target], env)
-                found |= {
-                    "run": code,
-                    "ran": ran.get("message") or [o.get("error") for o in ran.get("outputs", [])][:1],
-                }
-                found |= {"traceback": ran["traceback"]} if "traceback" in ran else {}
+                found |= ran(triage, word, made, model, env)
         found |= {"traceback": made["traceback"]} if "traceback" in made else {}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found | {"cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+
+
+def ran(triage: list[str], word: str, made: dict[str, object], model: Path, env: dict[str, str]) -> dict[str, object]:
+    """Run a model with all its layers on what was installed: found by name, or for another release by its Python."""
+    engine, provider = ("onnxruntime", f"ep={made['engine']}") if made["engine"] in PROVIDERS else (made["engine"], "")
+    options = [provider, f"worker={made['python']}" if "==" in word else ""]
+    target = ":".join(filter(None, (str(engine), ",".join(filter(None, options)))))
+    code, document = told([*triage, "run", str(model), "--target", target, "--onnx-outputs", "mark", "all"], env)
+    found: dict[str, object] = {"target": target, "run": code}
+    if "comparisons" in document:
+        rows = [row for each in document["comparisons"] for row in each["comparison"]["rows"]]
+        found["layers"] = len(rows)
+        found["error"] = max(row["metrics"]["relative_rms_error"] for row in rows) if rows else None
+        found["failures"] = document.get("failures")
+    else:
+        found["said"] = document.get("message")
+    return found | ({"traceback": document["traceback"]} if "traceback" in document else {})
 
 
 def main() -> None:
