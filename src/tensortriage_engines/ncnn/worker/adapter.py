@@ -86,7 +86,7 @@ class LoadedNetwork(DeclaredSession):
             array = _read(extractor, "out{}".format(number), row["batch"])
             if row["axis"] is not None:
                 array = np.expand_dims(array, row["axis"])
-            found.append(as_declared(array, spec, ("float64", "float16")))
+            found.append(as_declared(_with_ones(array, spec["shape"]), spec, ("float64", "float16")))
         return found
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
@@ -166,6 +166,12 @@ def _read(extractor: Any, name: str, batch: Optional[int]) -> np.ndarray:
     if code or mat.empty():
         raise AdapterError(AdapterFailure.RUN, "ncnn ends with {} where '{}' is made".format(code, name))
     return np.array(mat.numpy() if batch is None else mat.numpy(batch_index=batch))
+
+
+def _with_ones(array: np.ndarray, shape: Optional[List[Any]]) -> np.ndarray:
+    """Return an array in a declared shape where it lacks axes of one only, as a global pooling's result does."""
+    sizes = [size for size in shape or () if size != 1]
+    return array.reshape(shape) if shape and sizes == [size for size in array.shape if size != 1] else array
 
 
 def _converted(model: Path, options: Mapping[str, str]) -> bytes:

@@ -190,6 +190,20 @@ def test_arrays_go_in_and_come_out_as_the_script_says(axis, batch, given):
     session.close()
 
 
+def test_axes_of_one_that_a_layer_loses_come_back():
+    """A global pooling's result has one axis in releases before 1.0.20261020."""
+    for shape, found in (
+        ([1, 3, 1], (1, 3, 1)),
+        ([3, 1], (3, 1)),
+        (["n", 3], (1, 3)),
+        ([1, 4], (1, 3)),
+        (None, (1, 3)),
+    ):
+        session = opened([], declared={**DECLARED, "outputs": [spec("y", shape)]})
+        (item,) = session.run(FEED)
+        assert item.array.shape == found
+
+
 def test_whole_numbers_are_indices_and_inputs_without_use_are_not_fed():
     log = []
     declared = {**DECLARED, "inputs": [spec("x", [1, 3], "int64"), spec("unused", [1])]}
