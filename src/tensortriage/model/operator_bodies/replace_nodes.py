@@ -1,6 +1,7 @@
 """Put bodies in the place of composite nodes; values that the model names keep their names."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -166,8 +167,7 @@ def write_standard(body: OperatorBody) -> Results:
         onnx.helper.make_graph([proto], "composite", *_typed(body)),
         opset_imports=[onnx.helper.make_opsetid("", body.opset)],
     )
-    key = [(node.domain, node.op_type)]
-    graph = ir.from_proto(inliner.inline_selected_functions(alone, key, inline_schema_functions=True)).graph
+    graph = ir.from_proto(_inlined(alone)).graph
     if any(is_standard(inner, node.op_type) for inner in graph):
         raise OperatorBodyMissing
     given = {value.name: value for value in node.inputs if value is not None}
@@ -179,6 +179,25 @@ def write_standard(body: OperatorBody) -> Results:
     graph.remove(steps)
     body.nodes.extend(steps)
     return [made.get(value.name) if value.name else None for value in node.outputs]
+
+
+def _inlined(alone: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model of a node with its body in its place.
+
+    ONNX's own way fails where an operand before the last is left out, of whose type it asks; a body can be had still.
+    """
+    (node,), version = alone.graph.node, alone.opset_import[0].version
+    schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
+    if all(node.input) or not schema.has_context_dependent_function:
+        key = [(node.domain, node.op_type)]
+        return inliner.inline_selected_functions(alone, key, inline_schema_functions=True)
+    kinds = {value.name: value.type for value in alone.graph.input} | {"": onnx.TypeProto()}
+    types = [kinds[name].SerializeToString() for name in node.input]
+    function = onnx.FunctionProto.FromString(schema.get_context_dependent_function(node.SerializeToString(), types))
+    function.domain = node.domain = "composite"
+    alone.functions.append(function)
+    alone.opset_import.append(onnx.helper.make_opsetid("composite", 1))
+    return inliner.inline_local_functions(alone)
 
 
 def _typed(body: OperatorBody) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:

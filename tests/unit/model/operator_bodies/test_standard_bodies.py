@@ -52,3 +52,22 @@ def test_a_format_and_approximations_show_inside(tmp_path):
     rounded, biased = off(format="fp16"), off(format="fp16", functions="npu", seed="2")
     assert off() < 1e-7 < 1e-4 < rounded < 2e-3  # half a unit of fp16 is 2.4e-4
     assert 2 * rounded < biased < 0.01  # a factor of 1.02 stays a fault
+
+
+def test_operands_before_the_last_may_be_left_out(tmp_path):
+    """ONNX's own inliner asks for their types, and fails."""
+    text = f"""<ir_version: 10, opset_import: ["" : 24]>
+      g ({TYPES} q, {TYPES} k, {TYPES} v, int64[1] n) => ({TYPES} y) {{
+        y = Attention<is_causal = 1>(q, k, v, , , , n) }}"""
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    model = Model.load(tmp_path / "m.onnx")
+    written = with_bodies(model)
+    assert "Attention" not in [node.op_type for node in written.graph.nodes]
+    random = np.random.default_rng(0)
+    feed = {name: random.standard_normal((1, 2, 4, 8), np.float32) for name in "qkv"} | {"n": np.array([4])}
+    found = Float64Engine().compile(written.save(tmp_path / "written.onnx"), {}).run(feed)["y"]
+    scores = np.einsum("bhqd,bhkd->bhqk", *(feed[name].astype(np.float64) for name in "qk")) / np.sqrt(8)
+    scores[..., np.triu(np.ones((4, 4), bool), 1)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found, weights @ feed["v"], rtol=1e-5)
