@@ -14,6 +14,7 @@ from tensortriage.runs.request_fields import (
     LOW_MEMORY_BATCH_BYTES,
     RESULT,
     LimitOptions,
+    MetricOptions,
     case_field,
     external_data_field,
     reference_field,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import Tolerance
     from tensortriage.engines.base import Limits
     from tensortriage.runs.commands.check import CheckSpec
+    from tensortriage.runs.scripts import Metric
     from tensortriage.values.dtype import Precision
 
 ENGINE, ENGINES, INPUTS = "Engine", "Engines", "Inputs"
@@ -71,6 +73,9 @@ class DiagnoseRequest:
         default=None, writes=Place.FILE)
     repro: bool = flag("--no-repro", "Do not write the culprit as a reproducer of its own.", default=True, rare=True)
     tolerance: "Tolerance | None" = part(factory=ToleranceOptions, group="Judgement")
+    metric: "Metric | None" = part(factory=MetricOptions, script=option(
+        "--metric-script", "FILE.py[:FUNC]", "Task metric: metric(outputs, feed) -> float, larger is better; told "
+        "where rounding explains the error.", default="", group="Judgement"))
     builds: int | None = option(
         "--builds", "N", "How often to build the target again; default: 1 if it fails or its builds may differ (2 if "
         "cheap).", default=None, least=0)

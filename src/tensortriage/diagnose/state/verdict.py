@@ -211,6 +211,8 @@ class Verdict:
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         remedy: A change that makes the target right, tried on it; None when none is known.
         repro: A case of its own that fails like the culprit; None when none was made.
+        sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, the user's metric, a
+            mixed model; sentences.
         headline: Op, module and effect in a few words; empty where no op is to blame.
         format: Version of this file format.
     """
@@ -228,6 +230,7 @@ class Verdict:
     breakers: tuple[str, ...] = ()
     remedy: Remedy | None = None
     repro: ReproFacts | None = None
+    sufficiency: tuple[str, ...] = ()
     headline: str = ""
     format: str = VERDICT_FORMAT
 

@@ -122,6 +122,8 @@ def _verdict_panel(report: Report) -> Panel:
         lines.append(_text(f"target     {report.case.target}"))
     if report.verdict.culprits and (origin := report.origin_words(report.verdict.culprits[0])):
         lines.append(_text(f"module     {origin}"))
+    for number, sentence in enumerate(report.verdict.sufficiency):
+        lines.append(_text(f"{'' if number else 'enough?':<11}{sentence}"))
     if report.verdict.remedy is not None:
         lines.append(_text(f"remedy     {report.verdict.remedy.summary}"))
     if report.verdict.repro is not None:

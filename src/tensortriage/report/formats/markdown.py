@@ -60,6 +60,9 @@ def _head(report: Report) -> Iterable[str]:
 
 def _remedy(report: Report) -> Iterable[str]:
     remedy = report.verdict.remedy
+    if report.verdict.sufficiency:
+        yield f"**Good enough?** {plain('; '.join(report.verdict.sufficiency))}."
+        yield ""
     if remedy is not None:
         yield f"**Remedy**, tried on {code(remedy.target)}: {plain(remedy.summary)}."
         yield ""

@@ -15,7 +15,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
 from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Silent
-from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
@@ -35,6 +35,7 @@ from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.diagnosis.closing_words import with_closing_words
 from tensortriage.workflows.diagnosis.culprit_origins import with_origins
+from tensortriage.workflows.diagnosis.good_enough import with_sufficiency
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.remedy import with_remedy
 from tensortriage.workflows.diagnosis.reproduce import with_repro
@@ -104,6 +105,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             end = climb(investigation)
             investigation, evidence = end.investigation, end.evidence
             verdict = with_anatomy(investigation, evidence, end.verdict)
+            if verdict.kind is VerdictKind.ROUNDING and evidence.results:
+                verdict = with_sufficiency(investigation, evidence, verdict, request.metric)
             if request.repro:  # one op is built in less time than a remedy, which is the whole model
                 verdict = with_repro(investigation, evidence, verdict)
             verdict = with_remedy(investigation, evidence, verdict, request.fix)

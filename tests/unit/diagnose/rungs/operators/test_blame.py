@@ -143,7 +143,7 @@ def test_ops_fed_with_what_the_others_make_are_to_blame_if_that_is_the_failure(i
 @pytest.mark.parametrize(
     ("wrong", "misshapen", "words"),
     [
-        ((0,), (), "the other 2 instances of its block are right"),
+        ((0,), (), "the same op in the 2 other layers is right"),
         ((0, 1), (), "in 2 of 3 layers, not in 'op_2'"),
         ((0, 1, 2), (), "in 3 of 3 layers"),
         ((0,), (2,), "in 2 of 3 layers, not in 'op_1'"),

@@ -62,7 +62,7 @@ def test_a_kind_of_op_that_is_wrong_everywhere_is_to_blame(tmp_path):
     verdict, _ = ask(tmp_path, chain(), feed, f"script:{tmp_path / 'engine.py'}")
     assert verdict.verdict == "local-fault", verdict.summary
     assert {culprit.op_type for culprit in verdict.culprits} == {"Neg"}
-    assert f"{DEPTH} such ops explain" in verdict.summary
+    assert f"{DEPTH} such ops account for" in verdict.summary
     together = step(verdict, TOGETHER)
     assert together.evidence["explained"] > 0.5
     assert together.evidence["rounds"] <= DEPTH

@@ -1,0 +1,179 @@
+"""Is what rounding costs good enough? What people ask once no op is to blame, told from the answers at hand.
+
+An error of so many percent says little to a person with a task. What says more: whether the target ranks the same
+classes first, how far its outputs point in the same direction, what the user's own metric makes of them, and how much
+would be left with some ops in fp32. Only the last needs a run, of the reference with rounded results.
+"""
+
+import contextlib
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.next_token import TOP, compare_next
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import emulate
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.errors import EngineError, TriageError
+from tensortriage.model.ir.graph import Graph
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.scripts import Metric
+from tensortriage.values.dtype import Precision
+from tensortriage.values.text import count, error_size, magnitude, percent
+
+QUESTION = "is that good enough?"
+
+MOST_BYTES = 64 << 20
+"""Outputs up to which answers are kept: nothing is run again for these sentences."""
+
+MOST_ROWS = 4096
+"""Rows of scores that are ranked, of each feed: enough for one in a thousand to show."""
+
+KEPT_SHARE = 0.1
+"""Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
+
+WORTH_A_RUN = 0.01
+"""Predicted error from which a mixed model is tried: below 1 %, a person asks for no better format."""
+
+HELPS = 0.7
+"""A mixed model is worth it when less than this of the error is left: half of its energy, which is 3 dB."""
+
+_SCORES = re.compile(r"logit|score|prob|class|label|pred", re.IGNORECASE)
+_FEATURES = re.compile(r"embed|feature|hidden|pool|latent", re.IGNORECASE)
+_LINEAR = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Cast", "DequantizeLinear", "Identity"})
+
+
+def with_sufficiency(inv: Investigation, evidence: Evidence, verdict: Verdict, metric: Metric | None) -> Verdict:
+    """Return a verdict with what tells whether the outputs are good enough; recorded as a step.
+
+    Args:
+        inv: The investigation.
+        evidence: What it found; some feeds were run.
+        verdict: Its verdict, that rounding explains the error.
+        metric: The user's; None where there is none.
+    """
+    told: list[str] = []
+    try:
+        told += _against_outputs(inv, evidence, metric)
+        told += _mixed(inv, evidence)
+    except BudgetSpent:
+        inv.unasked(QUESTION)
+    except EngineError as problem:
+        inv.answered(QUESTION, f"unknown: {problem.message}")
+    if told:
+        inv.answered(QUESTION, "; ".join(told))
+    return dataclasses.replace(inv.refreshed(verdict), sufficiency=tuple(told))
+
+
+def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
+    """Say whether an output holds a score for each of several classes along its last axis: by its name, or its op.
+
+    Args:
+        graph: The model.
+        name: The output.
+        shape: Its shape.
+    """
+    if len(shape) < 2 or shape[-1] < 2 or _FEATURES.search(name):
+        return False
+    maker = graph.producer(name)
+    return bool(_SCORES.search(name)) or (len(shape) == 2 and maker is not None and maker.op_type in _LINEAR)
+
+
+def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | None) -> Iterator[str]:
+    """Yield what the outputs of every feed say."""
+    ranked: dict[str, list[tuple[int, int, float]]] = {}
+    scores: list[tuple[float, float]] = []
+    cosines: dict[str, float] = {}
+    for result in evidence.results:
+        for name, figure in result.metrics.items():
+            if not figure.exact and math.isfinite(figure.cosine_similarity):
+                cosines[name] = min(cosines.get(name, 1.0), figure.cosine_similarity)
+        golden = inv.golden_outputs(result.feed)
+        target = inv.deployed(result.feed)
+        if sum(np.asarray(array).nbytes for array in target.values()) > MOST_BYTES:
+            continue
+        arrays = {name: np.asarray(golden[name]) for name in golden.names() if name in target}
+        for name, array in arrays.items():
+            if array.dtype.kind in "fV" and looks_like_classes(inv.model.graph, name, array.shape):
+                ranked.setdefault(name, []).append(_ranked(array, np.asarray(target[name])))
+        if metric is not None:
+            scores.append((metric(arrays, result.feed.tensors), metric(target, result.feed.tensors)))
+    for name, rows in ranked.items():
+        same, total = sum(row[0] for row in rows), sum(row[1] for row in rows)
+        top = sum(row[2] * row[1] for row in rows) / total
+        yield (
+            f"output '{name}': the same class first in {same} of {count(total, 'row')}, top {TOP} agree in "
+            f"{percent(top)}"
+        )
+    if cosines:
+        name = min(cosines, key=cosines.__getitem__)
+        yield f"cosine {_cosine(cosines[name])}" + (f" at least, of output '{name}'" if len(cosines) > 1 else "")
+    if scores:
+        ours, theirs = (sum(pair[side] for pair in scores) / len(scores) for side in (0, 1))
+        yield f"metric {magnitude(theirs, 4)}, of the reference {magnitude(ours, 4)}"
+
+
+def _ranked(reference: np.ndarray, target: np.ndarray) -> tuple[int, int, float]:
+    """Return how many rows have the same largest score, how many there are, and how far the first five agree."""
+    rows = [side.reshape(-1, side.shape[-1])[:MOST_ROWS].astype(np.float64) for side in (reference, target)]
+    found = compare_next(*rows)
+    return sum(map(int.__eq__, found.reference, found.target)), len(found.reference), found.top_agreement
+
+
+def _cosine(value: float) -> str:
+    """Return a cosine with so many digits that what it lacks to 1 shows."""
+    return f"{value:.{min(9, max(3, 1 - math.floor(math.log10(max(1.0 - value, 1e-9)))))}f}"
+
+
+def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
+    """Yield what is predicted with those ops in fp32 at which the error grows most."""
+    floors = evidence.floors
+    if inv.precision not in (Precision.FP16, Precision.BF16) or floors is None:
+        return
+    kept = grows_most(inv.model.graph, floors.target)
+    outputs = [name for name in evidence.worst_feed.errors if name in floors.target]
+    before = max((floors.target[name] for name in outputs), default=0.0)
+    if not kept or not WORTH_A_RUN <= before < math.inf:
+        return
+    feed = evidence.feed
+    with contextlib.suppress(TriageError):
+        figures = emulate(
+            inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), kept=kept,
+            what="the outputs with some ops in fp32",
+        )  # fmt: skip
+        after = max(map(error_of, figures.values()))
+        of = f"{count(len(kept), 'op')} of {len(inv.model.graph.nodes)} in fp32"
+        if after < HELPS * before:
+            yield f"a mixed model with {of} would be off by {error_size(after)}, by prediction"
+        else:
+            yield f"keeping {of}, those at which the error grows most would not help: {error_size(after)} is predicted"
+
+
+def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the ops whose results are farthest beyond their operands, and what makes these, about `KEPT_SHARE` of all.
+
+    Errors of independent roundings add in squares: what an op adds is what its result has beyond its worst operand. An
+    op that amplifies the rounding of its operands is helped by these alone.
+
+    Args:
+        graph: The model.
+        errors: Predicted relative error of values, in context.
+    """
+    added = {}
+    for node in graph.nodes:
+        here = max((errors.get(name, 0.0) for name in node.outputs), default=0.0)
+        before = max((errors.get(name, 0.0) for name in node.uses), default=0.0)
+        if math.isfinite(here) and here > before:
+            added[node.name] = here**2 - before**2
+    most, kept = max(2, round(KEPT_SHARE * len(graph.nodes))), dict[str, None]()
+    for name in sorted(added, key=lambda name: -added[name]):
+        makers = [maker.name for used in graph.node(name).uses if (maker := graph.producer(used)) is not None]
+        if len(kept) >= most:
+            break
+        kept |= dict.fromkeys((name, *makers))
+    return tuple(kept)
