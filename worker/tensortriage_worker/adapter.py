@@ -70,12 +70,19 @@ def own_fault(error: BaseException) -> bool:
     """Say whether an adapter made a mistake: it called what a release of an engine does not have, or has otherwise.
 
     Such an exception comes from a line of the host's packages; one that an engine raises comes from its own lines, or
-    is of another kind.
+    is of another kind, and one that a ``raise`` statement made is meant.
     """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    files = [f.filename for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
     asked = os.path.join(here, "tensortriage_worker", "serve.py")  # by the host, whatever there is
-    return isinstance(error, _MISTAKES) and bool(files) and files[-1].startswith(here) and files[-1] != asked
+    ours = bool(frames) and frames[-1].filename.startswith(here) and frames[-1].filename != asked
+    return ours and isinstance(error, _MISTAKES) and not raised_by_hand(error)
+
+
+def raised_by_hand(error: BaseException) -> bool:
+    """Whether a ``raise`` statement of Python code made an error; other lines call what raises without one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and (frames[-1].line or "").lstrip().startswith("raise")
 
 
 class AdapterSession(Protocol):

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of, raised_by_hand
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -142,7 +142,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
     """
     text = " ".join(str(error).split())
     told = getattr(error, "kind", None) is AdapterFailure.MEMORY or any(words in text for words in _OUT_OF_MEMORY)
-    memory = told or (isinstance(error, MemoryError) and not _raised_by_hand(error))
+    memory = told or (isinstance(error, MemoryError) and not raised_by_hand(error))
     kind = "memory" if memory else str(getattr(getattr(error, "kind", None), "value", "")) or type(error).__name__
     slug = getattr(error, "slug", "")
     if slug and not memory:
@@ -159,12 +159,6 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
     kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")
     return {"kind": kind, "message": message + place_of(error), "slug": "", "cure": ""}
-
-
-def _raised_by_hand(error: BaseException) -> bool:
-    """Whether a ``raise`` statement of Python code made an error; the allocator's own come from any other line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and (frames[-1].line or "").lstrip().startswith("raise")
 
 
 def _adapter(request: Dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import linecache
 import os
 import subprocess
 import sys
@@ -133,6 +134,7 @@ def test_a_failure_is_an_answer(server):
         ("ncnn", "{}['lost']", "adapter"),
         ("ncnn", "import no_such_module", "adapter"),
         ("ncnn", "raise RuntimeError('refused')", "build"),
+        ("ncnn", "raise AttributeError('PyTorch is not installed beside it')", "build"),
         ("ncnn", "json.loads('x')", "build"),
         ("ncnn", "json.loads(None)", "build"),  # in the lines of another package
         ("script", "None.no_such_option", "build"),
@@ -140,6 +142,7 @@ def test_a_failure_is_an_answer(server):
 )
 def test_an_adapters_own_mistake_is_no_refusal(adapter, text, kind):
     place = Path(serve.__file__).with_name("an_adapter.py")
+    linecache.cache[str(place)] = (len(text), None, [text], str(place))
     with pytest.raises(Exception) as caught:
         exec(compile(text, str(place), "exec"), {"json": json})
     told = describe(caught.value, during="compile", adapter=adapter)

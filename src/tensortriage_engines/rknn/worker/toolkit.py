@@ -1,8 +1,8 @@
 """rknn-toolkit2, imported without PyTorch, and asked in a folder where it may leave what it likes.
 
 The package requires PyTorch 1.10 to 2.4, gigabytes that ONNX files do not need: of its modules two import torch, and
-both touch two names while they are imported, ``torch.no_grad`` and ``torch.nn.Module`` (seen with 2.5.0). Where
-PyTorch is not installed they find these two and nothing else, and only until they are imported: whatever asks for
+both touch ``torch.no_grad``, ``torch.nn.Module`` and, before 2.5, ``torch.Tensor`` while they are imported. Where
+PyTorch is not installed they find these and nothing else, and only until they are imported: whatever asks for
 PyTorch later, as quantization by ``gdq`` does, and the optimizer on a small GPT-2, is told that it is not there.
 """
 
@@ -45,6 +45,7 @@ def _names_of_torch() -> Iterator[None]:
         return
     torch, layers = types.ModuleType("torch"), types.ModuleType("torch.nn")
     torch.no_grad = _decorator  # type: ignore[attr-defined]
+    torch.Tensor = type("Tensor", (), {})  # type: ignore[attr-defined]
     torch.nn = layers  # type: ignore[attr-defined]
     layers.Module = type("Module", (), {})  # type: ignore[attr-defined]
     torch.__getattr__ = _absent  # type: ignore[method-assign]

@@ -53,7 +53,7 @@ def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
 
 
 @pytest.mark.skipif("torch" in sys.modules, reason="PyTorch is here")
-def test_where_pytorch_is_missing_two_of_its_names_are_there_for_a_while():
+def test_where_pytorch_is_missing_some_of_its_names_are_there_for_a_while():
     with _names_of_torch():
         import torch
 
@@ -61,5 +61,6 @@ def test_where_pytorch_is_missing_two_of_its_names_are_there_for_a_while():
             pytest.skip("PyTorch is installed")
         assert torch.no_grad()(len) is len
         assert isinstance(torch.nn.Module, type)
-        assert not hasattr(torch, "Tensor")
+        assert isinstance(torch.Tensor, type)
+        assert not hasattr(torch, "tensor")
     assert "torch" not in sys.modules
