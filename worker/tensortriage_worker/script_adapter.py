@@ -27,6 +27,7 @@ MODULE_NAME = "tensortriage_script"
 _REGION_FIELDS = ("name", "kind", "precision", "implementation")
 _CHOICE_WORDS = ("layer", "tactic", "implementation", "key")
 _CHOICE_LISTS = ("inputs", "outputs", "nodes")
+_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -44,6 +45,8 @@ def compile(model: Path, options: Mapping[str, str]) -> "ScriptSession":
         AdapterError: When the script has no engine, or its ``compile`` returns something that cannot run.
     """
     path = Path(options["file"])
+    if "cpus" in options:
+        _limit_cpus(int(options["cpus"]))
     module = load_script(path)
     engine = _engine(module, path, options.get("attribute", ""))
     session = engine.compile(model, _own(options))
@@ -54,22 +57,30 @@ def compile(model: Path, options: Mapping[str, str]) -> "ScriptSession":
             "script-session",
             "return an object with run(feed) -> dict of arrays",
         )
-    return ScriptSession(session, path.name)
+    known = getattr(engine, "options", None)
+    return ScriptSession(session, path.name, [str(word) for word in known] if isinstance(known, AnyMapping) else [])
 
 
 def _own(options: Mapping[str, str]) -> Dict[str, str]:
-    return {key: value for key, value in options.items() if key not in ("file", "attribute")}
+    return {key: value for key, value in options.items() if key not in ("file", "attribute", "cpus")}
+
+
+def _limit_cpus(count: int) -> None:
+    """Let this process use so many CPUs, and the thread pools that it has yet to start as many threads."""
+    os.environ.update({name: str(count) for name in _POOLS})
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 class ScriptSession:
     """Wraps what the script's ``compile`` returned; see `AdapterSession`."""
 
-    def __init__(self, session: Any, script: str) -> None:
+    def __init__(self, session: Any, script: str, options: List[str]) -> None:
         self._session = session
         self._script = script
         self.inputs = self._specs("inputs")
         self.outputs = self._specs("outputs")
-        self.info = {"tactics": self._tactics()}  # type: Dict[str, Any]
+        self.info = {"tactics": self._tactics(), "options": options, "strided": True}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once with a plain dict of arrays; what comes back is checked one by one.

@@ -20,7 +20,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import IO, Any, Dict, Tuple
+from typing import IO, Any, Dict, List, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of, raised_by_hand
 from tensortriage_worker.silence import silence
@@ -62,7 +62,8 @@ class _Server:
 
     def __init__(self) -> None:
         self._session = None  # type: Any
-        self._adapter = ""  # of the last build
+        self._built = {}  # type: Dict[str, Any]  # the request that the session came of
+        self._buffers = None  # type: Any
         self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
 
     def hello(self) -> Dict[str, Any]:
@@ -80,14 +81,20 @@ class _Server:
         try:
             answer = getattr(self, "_" + request["op"])(request)
         except BaseException as error:  # scripts may raise anything, SystemExit included
-            answer = {"error": describe(error, during=request["op"], adapter=request.get("adapter", self._adapter))}
+            answer = {
+                "error": describe(
+                    error, during=request["op"], adapter=request.get("adapter", self._built.get("adapter", ""))
+                )
+            }
         return dict(answer, seconds=time.perf_counter() - started)
 
     def _probe(self, request: Dict[str, Any]) -> Dict[str, Any]:
         return {"info": _adapter(request).probe(request["options"])}
 
     def _compile(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        self._adapter = request["adapter"]
+        from tensortriage_worker.feeding import Buffers
+
+        self._built, self._buffers = request, Buffers()
         self._session = session = _adapter(request).compile(Path(request["model"]), request["options"])
         return {"inputs": session.inputs, "outputs": session.outputs, "info": session.info}
 
@@ -95,7 +102,44 @@ class _Server:
         from tensortriage_worker import exchange
 
         feed = {item.name: item for item in exchange.take(request["shards"])}
+        if layout := request.get("layout", ""):
+            feed = {n: i._replace(array=self._buffers.laid_out(n, i.array, layout)) for n, i in feed.items()}
         return {"shards": exchange.put(request["folders"], self._session.run(feed))}
+
+    def _streams(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Run two feeds at the same time, in the open session and in another one of the same model.
+
+        Names of inputs and results begin with the number of the stream, those of results then with that of the run.
+        """
+        from tensortriage_worker import exchange
+        from tensortriage_worker.feeding import side_by_side
+
+        feeds: List[Dict[str, Any]] = [{}, {}]
+        for item in exchange.take(request["shards"]):
+            number, _, name = item.name.partition("/")
+            feeds[int(number)][name] = item._replace(name=name)
+        other = _adapter(self._built).compile(Path(self._built["model"]), self._built["options"])
+        labels: Dict[str, str] = {}
+
+        def stream(session: Any, feed: Dict[str, Any]) -> Any:
+            def run() -> Dict[str, Any]:
+                items = list(session.run(feed))
+                labels.update({item.name: item.label for item in items})
+                return {item.name: item.array for item in items}
+
+            return run
+
+        try:
+            found = side_by_side([stream(self._session, feeds[0]), stream(other, feeds[1])], request["runs"])
+        finally:
+            other.close()
+        items = [
+            exchange.Item("{}/{}/{}".format(number, at, name), array, labels[name])
+            for number, results in enumerate(found)
+            for at, result in enumerate(results)
+            for name, array in result.items()
+        ]
+        return {"shards": exchange.put(request["folders"], items)}
 
     def _plan(self, request: Dict[str, Any]) -> Dict[str, Any]:
         return {"plan": self._session.plan()}
@@ -157,7 +201,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
         message = text
     else:
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
-    kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")
+    kind = kind if memory else ("run" if during in ("run", "streams", "plan", "close") else "build")
     return {"kind": kind, "message": message + place_of(error), "slug": "", "cure": ""}
 
 

@@ -121,12 +121,13 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
     worst = evidence.worst_feed
     name, _, ratio = worst.worst_output()
     samples = len(evidence.results)
+    unasked = "".join(f"; not asked: {reason}" for reason in evidence.unasked)
     limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
     return inv.verdict(
         VerdictKind.MATCH,
         unfailing(samples, inv.inputs_word),
         f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
-        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}",
+        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}{unasked}",
     )
 
 

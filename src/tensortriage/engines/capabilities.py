@@ -45,6 +45,33 @@ class BoundsRuns(DeclaredCapability):
         """Let every later run take so many seconds."""
 
 
+class FedOtherwise(DeclaredCapability):
+    """Capability of a session of another process: inputs lie there as asked for, and two feeds run there at once."""
+
+    @property
+    @abstractmethod
+    def layouts(self) -> Sequence[str]:
+        """Those of `tensortriage_worker.feeding.LAYOUTS` that reach the engine."""
+
+    @property
+    @abstractmethod
+    def own_options(self) -> Sequence[str]:
+        """Words of options that a script's engine declares itself."""
+
+    @abstractmethod
+    def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
+        """Run once from memory that lies as one of `layouts`, as `Session.run`."""
+
+    @abstractmethod
+    def streams(
+        self, feeds: Sequence[Mapping[str, np.ndarray]], runs: int
+    ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
+        """Run two feeds at once, each so often, the second in another session of the same model.
+
+        Returns what `tensortriage_worker.feeding.side_by_side` does; errors as with `Session.run`.
+        """
+
+
 class StreamsResults(DeclaredCapability):
     """Capability of a session: it hands over each output as soon as it is computed, in an order of its own."""
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
 from tensortriage.engines.capabilities import Calibrates, OffersLadder, PinsTactics, ReportsPrecision
+from tensortriage.engines.options import read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
@@ -26,6 +27,7 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         "attribute": "class, factory or object in it (written after a second colon; default: its only class with "
         "compile, else Engine)",
         "precision": "the precision the script computes in, for noise floors; passed on to it (default fp32)",
+        "cpus": "CPUs that its process may use, and threads of OpenMP, OpenBLAS and MKL there (default: all)",
         "worker": WORKER_OPTION,
     }
 
@@ -87,8 +89,11 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
                 f"script {file} does not exist", slug="script-missing", cure="write script:FILE.py[:ATTRIBUTE]"
             )
         isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
+        if "cpus" in options:
+            read_options(options, {**self.options, **options}).integer("cpus", 1, minimum=1)
+        affinity = f"{file} {options.get('cpus', '')}".rstrip()
         return isolated.compile(
-            model, {**options, "file": str(file)}, affinity=str(file), files=("file",), declared=_declared
+            model, {**options, "file": str(file)}, affinity=affinity, files=("file",), declared=_declared
         )
 
 

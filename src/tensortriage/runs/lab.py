@@ -361,6 +361,11 @@ class Lab:
         """Return an open session, built now: where the moment counts, or of an engine with a language of its own."""
         return self._sessions.runner(engine, model).build()
 
+    def runner(self, engine: EngineSpec, model: Model) -> Runner:
+        """Return what runs the open session of a model, for who feeds it otherwise; nothing of that is kept."""
+        self.budget.check()
+        return self._sessions.runner(engine, model)
+
     def drop(self, engine: EngineSpec, model: Model) -> None:
         """Let go of a session that is of no more use."""
         self._sessions.drop(self._sessions.place(engine, model))

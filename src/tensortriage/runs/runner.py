@@ -1,9 +1,12 @@
 """Runs one model on one engine any number of times, and counts what verdicts report as cost."""
 
 import dataclasses
+import functools
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -15,6 +18,7 @@ from tensortriage.engines.capabilities import (
     BuildsWhenFed,
     CompilesInPlace,
     CompilesModels,
+    FedOtherwise,
     KeepsEngines,
     KnowsSomeValues,
     RepeatsBuild,
@@ -28,6 +32,10 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
 from tensortriage.runs.workspace import Workspace
+from tensortriage_worker.feeding import LAYOUTS, Buffers, side_by_side
+
+MOST_RUNS = 10_000
+"""Of a stream that goes on as long as the others do."""
 
 _logger = logging.getLogger(__name__)
 
@@ -128,6 +136,7 @@ class Runner:
         self._in_place = in_place
         self._some = some
         self._builds_counted = 0
+        self._buffers = Buffers()
 
     def build(self) -> Session:
         """Compile the model unless that is done.
@@ -229,6 +238,29 @@ class Runner:
             _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
 
+    @property
+    def layouts(self) -> Sequence[str]:
+        """How inputs may lie in memory for the engine; none where it runs elsewhere and does not say."""
+        session = self.build()
+        if isinstance(session, FedOtherwise):
+            return session.layouts
+        return () if isinstance(session, BoundsRuns) else LAYOUTS
+
+    def run_laid_out(self, feed: Feed, layout: str) -> Mapping[str, np.ndarray]:
+        """Run once from memory that lies as one of `layouts`; errors as `run`."""
+        session = self.build()
+        self.tally.checks += 1
+        if isinstance(session, FedOtherwise):
+            return session.run_laid_out(feed.tensors, layout)
+        return session.run({n: self._buffers.laid_out(n, array, layout) for n, array in feed.tensors.items()})
+
+    def streams(self, feeds: Sequence[Feed], runs: int) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
+        """Run two feeds at once in the engine's own process, the second in another session; errors as `run`."""
+        session = self.build()
+        assert isinstance(session, FedOtherwise), "who asks knows that it runs in another process"
+        self.tally.built(self.spec.name)
+        return session.streams([feed.tensors for feed in feeds], runs)
+
     def stream(self, tensors: Feed | Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield the outputs as the engine computes them; all at the end where it cannot.
 
@@ -262,3 +294,27 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def run_beside(
+    first: Runner, other: Runner, feeds: tuple[Feed, Feed], *, runs: int, apart: bool
+) -> list[tuple[Feed, Sequence[Mapping[str, np.ndarray]]]]:
+    """Run two feeds at once; return the feed of every stream, and those of its results that differ.
+
+    The first runs in the first session. The second runs in the other one; where engines have processes of their own, in
+    a third session, in the same process as the first, and in the other one only if processes ``apart`` are wanted too.
+    """
+    if isinstance(first.build(), FedOtherwise) and not apart:
+        return list(zip(feeds, first.streams(feeds, runs), strict=True))
+    other.build()
+    if not isinstance(first.build(), FedOtherwise):
+        found = side_by_side([functools.partial(first.run, feeds[0]), functools.partial(other.run, feeds[1])], runs)
+        return list(zip(feeds, found, strict=True))
+    over = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(side_by_side, [functools.partial(other.run, feeds[1])], MOST_RUNS, over.is_set)
+        try:
+            here = first.streams(feeds, runs)
+        finally:
+            over.set()
+        return list(zip((*feeds, feeds[1]), (*here, *elsewhere.result()), strict=True))

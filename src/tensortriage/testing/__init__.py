@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tensortriage.testing.conformance import ConformanceReport as ConformanceReport
     from tensortriage.testing.conformance import check_engine_conformance as check_engine_conformance
+    from tensortriage.testing.contradicting_engine import ContradictingEngine as ContradictingEngine
     from tensortriage.testing.decoders import gpt2_decoder as gpt2_decoder
     from tensortriage.testing.decoders import llama_decoder as llama_decoder
     from tensortriage.testing.fault import Fault as Fault
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "conformance": ("ConformanceReport", "check_engine_conformance"),
+    "contradicting_engine": ("ContradictingEngine",),
     "decoders": ("gpt2_decoder", "llama_decoder"),
     "fault": ("Fault", "FaultKind"),
     "faulty_engine": ("FaultyEngine",),

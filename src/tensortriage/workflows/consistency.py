@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 
 from tensortriage.diagnose.consistency.relations import (
     ROWS,
+    ClaimKind,
     EqualityClaim,
     masked_relation,
     row_relations,
-    whole_relations,
 )
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.batch_rows import Rows, batch_axes, gather_rows
+from tensortriage.inputs.generated.batch_rows import Rows, another_feed, batch_axes, gather_rows
 from tensortriage.model.model import Model
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
@@ -57,7 +57,7 @@ class ConsistencyReport:
         """1 when the engine contradicts itself, 4 when nothing about rows could be claimed, else 0."""
         if self.broken:
             return 1
-        about_rows = [answer for answer in self.answers if answer.relation not in ("same-feed-again", "two-streams")]
+        about_rows = [answer for answer in self.answers if not ClaimKind(answer.relation).whole]
         return 0 if any(answer.outcome == ClaimOutcome.HOLDS.value for answer in about_rows) else 4
 
 
@@ -79,7 +79,7 @@ def check_consistency(
     with Lab(limits=request.limits, progress=say) as own:
         lab = own.remembering
         check = SelfCheck(lab, model, spec)
-        for relation in _relations(samples[0], rows, request, unasked):
+        for relation in _relations(model, samples, rows, request, check, unasked):
             say(relation.question)
             answers.append(check.ask(relation))
     return ConsistencyReport(
@@ -120,9 +120,10 @@ def _rows(model: Model, samples: tuple[Feed, ...], request: ConsistencyRequest, 
 
 
 def _relations(
-    sample: Feed, rows: Rows | None, request: ConsistencyRequest, unasked: list[str]
-) -> Iterator[EqualityClaim]:
-    base = sample if rows is None else rows.batch(range(len(rows.rows)), f"{len(rows.rows)} rows")
+    model: Model, samples: tuple[Feed, ...], rows: Rows | None, request: ConsistencyRequest, check: SelfCheck,
+    unasked: list[str],
+) -> Iterator[EqualityClaim]:  # fmt: skip
+    base = samples[0] if rows is None else rows.batch(range(len(rows.rows)), f"{len(rows.rows)} rows")
     if rows is not None:
         yield from row_relations(rows)
         if rows.axes.fixed is not None:
@@ -132,4 +133,6 @@ def _relations(
         yield masked
     else:
         unasked.append("padding: no input says which positions are hidden")
-    yield from whole_relations(base, streams=request.streams)
+    yield from check.whole_claims(
+        base, another_feed(model, base, samples), unasked, streams=request.streams, threads=True
+    )

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from registered_engines import register
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import encoder, feed_for, mlp, save_model
@@ -41,6 +42,101 @@ def test_a_fault_of_rows_is_named_without_a_reference(folder, kind):
     assert {answer.node for answer in report.broken} == {"/layer.1/Gemm"}
 
 
+CONDITIONS = {
+    "odd-batch": "smaller-batch",
+    "batch-of=5": "smaller-batch",
+    "shape-again": "same-feed-again",
+    "misaligned": "misaligned-inputs",
+    "strided": "strided-inputs",
+    "buffer-again": "same-buffers-again",
+    "threads=1": "other-threads",
+    "threads=3": "other-threads",
+    "other-stream": "two-streams",
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_fault_that_needs_more_than_the_given_batch_is_named(folder, monkeypatch, tmp_path, condition):
+    register(monkeypatch, tmp_path, contradicting="tensortriage.testing:ContradictingEngine")
+    target = f"contradicting:kind=scale,node=/layer.1/Gemm,when={condition}"
+    report = check_consistency(ConsistencyRequest(model=folder / "mlp.onnx", target=target))
+    assert report.broken[0].relation == CONDITIONS[condition]
+    assert report.broken[0].node == "/layer.1/Gemm"
+
+
+@pytest.mark.parametrize("condition", ["inputs-written", "other-stream", "strided", "threads=3"])
+def test_what_a_process_of_its_own_is_fed_lies_and_runs_there_as_asked_for(folder, condition):
+    (folder / "contradicting.py").write_text("from tensortriage.testing import ContradictingEngine as Engine\n")
+    target = f"script:{folder}/contradicting.py:Engine,kind=scale,node=/layer.1/Gemm,when={condition}"
+    report = check_consistency(ConsistencyRequest(model=folder / "mlp.onnx", target=target))
+    kind = "same-buffers-again" if condition == "inputs-written" else CONDITIONS[condition]
+    assert {answer.relation for answer in report.broken} == {kind}
+
+
+def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
+    (folder / "cpus.py").write_text(
+        "import os\n"
+        "from tensortriage.testing import FaultyEngine\n"
+        "class Engine(FaultyEngine):\n"
+        "    def compile(self, model, options):\n"
+        "        one = os.environ.get('OMP_NUM_THREADS') == '1' and len(os.sched_getaffinity(0)) == 1\n"
+        "        amount = '1.05' if one else '1'\n"
+        "        return super().compile(model, {'kind': 'scale', 'node': '/layer.1/Gemm', 'amount': amount})\n"
+    )
+    report = check(folder, "mlp.onnx", f"script:{folder}/cpus.py:Engine")
+    assert [(answer.question, answer.node) for answer in report.broken] == [
+        ("does a feed give the same with cpus=1?", "/layer.1/Gemm")
+    ]
+
+
+def test_memory_that_lies_otherwise_may_be_refused(folder):
+    (folder / "careful.py").write_text(
+        "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
+        "class Session:\n"
+        "    def __init__(self, own): self.own = own\n"
+        "    def run(self, feed):\n"
+        "        if not feed['x'].flags.c_contiguous: raise ValueError('contiguous arrays, please')\n"
+        "        return self.own.run(feed)\n"
+        "class Engine(OnnxRuntimeEngine):\n"
+        "    def compile(self, model, options): return Session(super().compile(model, {}))\n"
+    )
+    report = check(folder, "mlp.onnx", f"script:{folder}/careful.py:Engine")
+    assert not report.broken
+    (refused,) = [answer for answer in report.answers if answer.relation == "strided-inputs"]
+    assert refused.outcome == "not-claimed"
+    assert "contiguous arrays, please" in refused.answer
+
+
+def test_an_op_whose_rows_are_equal_is_not_blamed_for_those_of_another(folder):
+    """The Add is off in every row alike, the MatMul behind it drops the remainder of a tile."""
+    mixing(
+        folder,
+        [
+            helper.make_node("Add", ["x", "mask"], ["h"], "add"),
+            helper.make_node("MatMul", ["h", "w"], ["y"], "product"),
+        ],
+        [
+            helper.make_tensor("mask", TensorProto.FLOAT, [6], np.linspace(0.1, 1, 6, dtype=np.float32)),
+            helper.make_tensor("w", TensorProto.FLOAT, [6, 6], np.eye(6, dtype=np.float32) + np.float32(0.1)),
+        ],
+    )
+    (folder / "remainder.py").write_text(
+        "import numpy as np, onnx\n"
+        "class Session:\n"
+        "    def __init__(self, wanted): self.wanted = wanted\n"
+        "    def run(self, feed):\n"
+        "        h = (feed['x'] + np.linspace(0.1, 1, 6)).astype(np.float16).astype(np.float32)\n"
+        "        y = h @ (np.eye(6, dtype=np.float32) + np.float32(0.1))\n"
+        "        if len(y) % 2 and len(y) > 1: y[-1] = y[0]\n"
+        "        return {name: {'h': h, 'y': y}[name] for name in self.wanted}\n"
+        "class Engine:\n"
+        "    def compile(self, model, options):\n"
+        "        return Session([value.name for value in onnx.load(model).graph.output])\n"
+    )
+    report = check(folder, "mixing.onnx", f"script:{folder}/remainder.py:Engine")
+    assert {answer.node for answer in report.broken} == {"product"}
+
+
 def test_padding_that_leaks_is_named_by_the_op_that_lets_it_through(folder):
     node = "/layer.0/attention/Softmax"
     feeding = FeedRequest(paths=[str(folder / "encoder.npz")])
@@ -52,7 +148,7 @@ def test_a_healthy_engine_is_at_one_with_itself(folder):
     report = check_consistency(ConsistencyRequest(model=folder / "encoder.onnx", target="onnxruntime"))
     assert (report.exit_code, report.rows, report.made_up_rows) == (0, 8, 7)
     assert {answer.outcome for answer in report.answers} == {"holds"}
-    assert len(report.answers) == 10
+    assert len(report.answers) == 19
 
 
 def mixing(folder, nodes, weights=()):

@@ -24,8 +24,8 @@ def check_consistency(request: ConsistencyRequest, as_json: bool) -> None:
     """Find out whether an engine contradicts itself on MODEL: equal rows must give equal results.
 
     Tried are the same row several times in a batch, rows in other places, batches of other sizes, rows of padding,
-    positions that a mask hides, and the same feed again and in two streams. The engine need not keep what MODEL itself
-    does not keep.
+    positions that a mask hides, and the same feed again, from memory that lies otherwise, with other numbers of threads
+    and beside another stream. The engine need not keep what MODEL itself does not keep.
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.report.terminal.consistency_text import consistency_lines

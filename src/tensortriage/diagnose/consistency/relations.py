@@ -6,15 +6,21 @@ engine that does not is wrong.
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.batch_rows import Rows
+from tensortriage_worker.feeding import KEPT, MISALIGNED, STRIDED
 
 ROWS = 8
 """Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
+
+ODD_ROWS = (7, 5, 3)
+"""Smaller batches beside one row: what is left behind tiles of two, four and eight rows."""
 
 BLANK_ROWS = 3
 """Rows of zeros behind a batch: with 8 rows 11, which no tile of a power of two divides."""
@@ -32,6 +38,29 @@ class ClaimKind(enum.Enum):
     MASKED = "masked-positions"
     AGAIN = "same-feed-again"
     STREAMS = "two-streams"
+    THREADS = "other-threads"
+    MISALIGNED = "misaligned-inputs"
+    STRIDED = "strided-inputs"
+    KEPT = "same-buffers-again"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the claim is about two runs of one feed, and not about rows or positions of it."""
+        return self in _WHOLE
+
+
+_WHOLE = frozenset(
+    {
+        ClaimKind.AGAIN,
+        ClaimKind.STREAMS,
+        ClaimKind.THREADS,
+        ClaimKind.MISALIGNED,
+        ClaimKind.STRIDED,
+        ClaimKind.KEPT,
+    }
+)
+LAID_OUT = {ClaimKind.MISALIGNED: MISALIGNED, ClaimKind.STRIDED: STRIDED, ClaimKind.KEPT: KEPT}
+"""How inputs lie in memory in the right run of a claim."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +73,8 @@ class EqualityClaim:
         left: Inputs of the run that is taken as it is.
         right: Inputs of the run that is compared with it.
         pairs: Rows ``(of left, of right)`` that must be equal; empty where whole tensors are, or parts of them.
+        beside: What the other stream runs, or what buffers hold before; None for claims without.
+        engine: The engine of the right run, with other options; None for the one that is asked.
         rows_left: Rows of the left batch; 0 without pairs.
         rows_right: Rows of the right one.
     """
@@ -55,6 +86,8 @@ class EqualityClaim:
     pairs: tuple[tuple[int, int], ...] = ()
     rows_left: int = 0
     rows_right: int = 0
+    beside: Feed | None = None
+    engine: EngineSpec | None = None
 
 
 def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
@@ -105,6 +138,21 @@ def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
 def _other_sizes(rows: Rows, base: Feed, *, whole: bool) -> list[EqualityClaim]:
     """Return the relations between batches of different sizes."""
     count = len(rows.rows)
+    same = tuple((index, index) for index in range(count))
+    sizes = sorted({count - 1, *([count // 2] if whole else []), *ODD_ROWS} - {0, 1}, reverse=True)
+    fewer = [
+        EqualityClaim(
+            ClaimKind.FEWER,
+            f"are rows the same in a batch of {size}?",
+            base,
+            rows.batch(range(size), f"{size} rows"),
+            same[:size],
+            count,
+            size,
+        )
+        for size in sizes
+        if size < count
+    ]
     alone = [
         EqualityClaim(
             ClaimKind.ALONE,
@@ -118,18 +166,8 @@ def _other_sizes(rows: Rows, base: Feed, *, whole: bool) -> list[EqualityClaim]:
         for index in dict.fromkeys((0, count - 1) if whole else (count - 1,))
     ]
     if not whole:
-        return alone
-    half, padded = count // 2, rows.batch(range(count), f"{count} rows and padding", blank=BLANK_ROWS)
-    same = tuple((index, index) for index in range(count))
-    fewer = EqualityClaim(
-        ClaimKind.FEWER,
-        f"are rows the same in a batch of {half}?",
-        base,
-        rows.batch(range(half), f"{half} rows"),
-        same[:half],
-        count,
-        half,
-    )
+        return [*fewer, *alone]
+    padded = rows.batch(range(count), f"{count} rows and padding", blank=BLANK_ROWS)
     more = EqualityClaim(
         ClaimKind.MORE,
         f"are rows the same with {BLANK_ROWS} rows of zeros after them?",
@@ -139,7 +177,7 @@ def _other_sizes(rows: Rows, base: Feed, *, whole: bool) -> list[EqualityClaim]:
         count,
         count + BLANK_ROWS,
     )
-    return [*([fewer] if half > 1 else []), *alone, more]
+    return [*fewer, *alone, more]
 
 
 def masked_relation(feed: Feed) -> EqualityClaim | None:
@@ -198,8 +236,39 @@ def _steps(feed: Feed, name: str) -> int:
     return next((size for size in sizes if lengths.min() > 0 and lengths.max() <= size), 0)
 
 
-def whole_relations(feed: Feed, *, streams: bool) -> Sequence[EqualityClaim]:
-    """Return the claims that a feed gives the same again, and in two streams at once."""
-    again = EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)
-    both = EqualityClaim(ClaimKind.STREAMS, "do two streams that run one feed at once agree?", feed, feed)
-    return [again, both] if streams else [again]
+def whole_relations(
+    feed: Feed,
+    *,
+    other: Feed | None = None,
+    layouts: Sequence[str] = (),
+    threads: Mapping[str, EngineSpec] = MappingProxyType({}),
+    streams: bool = False,
+) -> list[EqualityClaim]:
+    """Return the claims that a feed gives the same in whatever way it is run; the dear ones last.
+
+    Args:
+        feed: The feed; asked last of all, it shows what runs of other feeds left behind.
+        other: Another one of the same shapes; None where there is none.
+        layouts: How the engine's inputs may lie in memory.
+        threads: The engine with other numbers of threads, by the option that says so.
+        streams: Whether to run both feeds at once.
+    """
+    words = {
+        ClaimKind.MISALIGNED: "does a feed give the same from memory that is not aligned?",
+        ClaimKind.STRIDED: "does a feed give the same from every other element of a buffer?",
+        ClaimKind.KEPT: "does a feed give the same from buffers that held another one, and once more as they are then?",
+    }
+    laid_out = [kind for kind, layout in LAID_OUT.items() if layout in layouts]
+    found = [EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)]
+    found += [EqualityClaim(kind, words[kind], feed, feed, beside=other) for kind in laid_out]
+    found += [
+        EqualityClaim(ClaimKind.THREADS, f"does a feed give the same with {words}?", feed, feed, engine=engine)
+        for words, engine in threads.items()
+    ]
+    if other is not None and streams:
+        beside = "does a feed give the same while another one runs in a second stream?"
+        found += [
+            EqualityClaim(ClaimKind.STREAMS, beside, feed, feed, beside=other),
+            EqualityClaim(ClaimKind.STREAMS, "does that other one?", other, other, beside=feed),
+        ]
+    return found

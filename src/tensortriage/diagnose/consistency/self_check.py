@@ -5,35 +5,34 @@ more than both radii. Beyond that one of the two is wrong, whichever. Where rows
 op. Values that follow a decision between close scores (ArgMax, TopK, suppression of boxes) prove nothing by themselves.
 """
 
+import contextlib
 import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.within import fp32_limit, within_limit
+from tensortriage.diagnose.consistency.claim_runs import ClaimRuns
 from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
-from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
+from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
 from tensortriage.diagnose.consistency.views import views
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.errors import EngineError
+from tensortriage.errors import EngineError, RunFailed, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decided_values, decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import markable
-from tensortriage.runs.lab import Lab, Run
+from tensortriage.model.transforms.mark_outputs import markable, select_outputs
+from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore, TensorStore
 from tensortriage.values.text import error_size
-
-STREAM_RUNS = 3
-"""Runs in each of two streams at once."""
+from tensortriage_worker.feeding import MISALIGNED
 
 
 class ClaimOutcome(enum.Enum):
@@ -78,6 +77,8 @@ class SelfAnswer:
         value: The value of it.
         left: Inputs of the one run, in words.
         right: Inputs of the other.
+        engine: The engine of the right run where it is told other options than that of the left one; empty else.
+        unstable: Whether equal inputs gave other results: what ran before or beside, or where inputs lie, decides.
     """
 
     relation: str
@@ -90,6 +91,8 @@ class SelfAnswer:
     value: str = ""
     left: str = ""
     right: str = ""
+    engine: str = ""
+    unstable: bool = False
 
 
 class SelfCheck:
@@ -100,13 +103,17 @@ class SelfCheck:
         model: The model.
         target: The engine.
         at_sight: Whether parts that are equal to within some roundings of a float32 result hold a claim without the
-            model being evaluated; for those who ask in passing.
+            model being evaluated, and no processes are started; for those who ask in passing.
+        before: What the open session of the engine has run already.
     """
 
-    def __init__(self, lab: Lab, model: Model, target: EngineSpec, *, at_sight: bool = False) -> None:
+    def __init__(
+        self, lab: Lab, model: Model, target: EngineSpec, *, at_sight: bool = False, before: Sequence[Feed] = ()
+    ) -> None:
         self._at_sight = at_sight
         self._lab, self._model, self._target = lab, model, target
-        self._runs: dict[str, Mapping[str, np.ndarray]] = {}
+        self._runs = ClaimRuns(lab, model, target, apart=not at_sight)
+        self._runs.history += before
         self._outputs = [spec.name for spec in model.outputs]
 
     @functools.cached_property
@@ -117,6 +124,28 @@ class SelfCheck:
         for decision in decisions_behind(graph, self._outputs):
             found |= decided_values(graph, decision)
         return found
+
+    def whole_claims(
+        self, feed: Feed, other: Feed | None, unasked: list[str], *, streams: bool, threads: bool
+    ) -> list[EqualityClaim]:
+        """Return the claims about ways to run a feed that the engine has; what it lacks is added to ``unasked``.
+
+        Args:
+            feed: The feed.
+            other: Another one of the same shapes, for a second stream and for buffers used again.
+            unasked: Takes what cannot be asked, each with its reason.
+            streams: Whether to run two sessions at once.
+            threads: Whether to build it for other numbers of threads.
+        """
+        layouts = self._runs.layouts
+        if MISALIGNED not in layouts:
+            unasked.append("inputs that lie otherwise: they are copied on their way to the engine")
+        engines = self._runs.other_threads() if threads else {}
+        if threads and not engines:
+            unasked.append("other thread counts: the engine has no option 'threads'")
+        if streams and other is None:
+            unasked.append("two streams: no other feed can be made up; give two with --inputs")
+        return whole_relations(feed, other=other, layouts=layouts, threads=engines, streams=streams)
 
     def ask(self, relation: EqualityClaim) -> SelfAnswer:
         """Put a relation to the model, then to the engine.
@@ -133,14 +162,12 @@ class SelfCheck:
         except EngineError as error:
             text = f"not claimed: the model itself fails on {relation.right.name}: {error.message}"
             return _answer(relation, ClaimOutcome.NOT_CLAIMED, text)
-        left = self._run(relation.left)
+        left = self._runs.of(relation.left)
         try:
-            right = self._right_run(relation)
-        except EngineError as error:
+            right = self._runs.right(relation)
+        except (EngineError, UsageError) as error:
             self._lab.drop(self._target, self._model)
-            return _answer(
-                relation, ClaimOutcome.REFUSED, f"{self._target} fails on {relation.right.name}: {error.message}"
-            )
+            return self._failed(relation, error)
         kept = {name: own.kept(name) for name in self._outputs}
         if not any(kept.values()):
             return self._not_claimed(relation)
@@ -156,7 +183,7 @@ class SelfCheck:
     def _equal_at_sight(self, relation: EqualityClaim) -> bool:
         """Say whether every output has parts where the claim would have them that are next to equal on the engine."""
         try:
-            left, right = self._run(relation.left), self._right_run(relation)
+            left, right = self._runs.of(relation.left), self._runs.right(relation)
         except EngineError:
             return False
         equal = fp32_limit(least_floor(Precision.FP32))
@@ -171,37 +198,13 @@ class SelfCheck:
     def _own(self, relation: EqualityClaim, values: Sequence[str]) -> OwnEvaluation:
         return OwnEvaluation(self._lab, self._model, relation, values, target=self._target)
 
-    # -- the engine ----------------------------------------------------------------------------------------------------
-
-    def _run(self, feed: Feed, *, again: bool = False) -> Mapping[str, np.ndarray]:
-        if again or feed.name not in self._runs:
-            self._lab.progress(f"running {self._target} on {feed.name}")
-            self._runs[feed.name] = self._lab.outputs(self._target, self._model, feed, repetition=None)
-        return self._runs[feed.name]
-
-    def _right_run(self, relation: EqualityClaim) -> Mapping[str, np.ndarray]:
-        if relation.kind is ClaimKind.STREAMS:
-            return self._streams(relation.right)
-        if relation.kind is ClaimKind.AGAIN:
-            self._run(Feed(f"{relation.left.name}, once more", relation.left.tensors, relation.left.origin))
-            return self._runs[f"{relation.left.name}, once more"]
-        return self._run(relation.right)
-
-    def _streams(self, feed: Feed) -> Mapping[str, np.ndarray]:
-        """Return what two sessions that run at the same time make of a feed: the run that is farthest from the first.
-
-        Both are built before either runs.
-        """
-        first = self._run(feed)
-        lab, target, model = self._lab, self._target, self._model
-        with (
-            lab.sequence(target, model, built=True) as one,
-            lab.sequence(target, model, built=True) as other,
-            ThreadPoolExecutor(2) as pool,
-        ):
-            futures = [pool.submit(_copies, stream, feed) for stream in (one, other)]
-            found = [run for future in futures for run in future.result()]
-        return max(found, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
+    def _failed(self, relation: EqualityClaim, error: EngineError | UsageError) -> SelfAnswer:
+        """Say that the right run failed; an engine may refuse memory that lies otherwise, and no more than that."""
+        refused = isinstance(error, RunFailed) and relation.kind in LAID_OUT
+        if refused or relation.kind is ClaimKind.THREADS:
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, f"not known: it refuses: {error.message}")
+        what = f"{self._target} fails on {relation.right.name}: {error.message}"
+        return _answer(relation, ClaimOutcome.REFUSED, what)
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
@@ -213,37 +216,53 @@ class SelfCheck:
         if not proves and located is None:
             why = "it is decided by scores, and no value before it differs: within the rounding of the scores"
             return _answer(relation, ClaimOutcome.DECIDED, f"{text}; {why}", parting=parting)
+        unstable = relation.kind.whole and relation.kind is not ClaimKind.THREADS
+        if not relation.kind.whole and relation.kind is not ClaimKind.MASKED and self._needs_history(relation):
+            unstable, text = True, f"{text}; in a session that has run nothing else it does not"
         place = " (no single value differs once all are shown)"
         node: Node | None = None
         if located is not None:
             node = self._model.graph.producer(located.value)
         if located is not None and node is not None:
             place = f", first in '{located.value}' ({node.op_type} '{node.name}')"
-        return _answer(
-            relation, ClaimOutcome.BROKEN, f"no: {text}{place}", node, located.value if located else "", parting
-        )
+        value = located.value if located else ""
+        answer = _answer(relation, ClaimOutcome.BROKEN, f"no: {text}{place}", node, value, parting)
+        return dataclasses.replace(answer, unstable=unstable)
 
     def _first_to_part(self, relation: EqualityClaim) -> Parting | None:
         """Return the first value, in topological order, that parts on the engine; None where none is seen to."""
-        if relation.kind in (ClaimKind.AGAIN, ClaimKind.STREAMS):
-            return None
         values = markable(self._model)
-        try:
+        with contextlib.suppress(EngineError):
             own = self._own(relation, values)
-            left = self._lab.values(self._target, self._model, relation.left, values)
-            right = left
+            proving = [name for name in values if name not in self._decided and not own.exact(name)]
+            for left, right in self._inner_runs(relation, values):
+                parted = next(iter(_parted(own, left, right, proving, first=True)), None)
+                if parted is not None:
+                    return self._source(own, parted, left, right) if relation.kind is ClaimKind.MASKED else parted
+        return None
+
+    def _inner_runs(self, relation: EqualityClaim, values: Sequence[str]) -> Iterator[tuple[TensorStore, TensorStore]]:
+        """Yield inner values of both runs: each in a session of its own where that may show it, then as they were run.
+
+        Raises:
+            EngineError: When the engine fails.
+        """
+        lab, target = self._lab, self._target
+        if not relation.kind.whole:
+            left = right = lab.values(target, self._model, relation.left, values)
             if relation.right is not relation.left:
-                right = self._lab.values(self._target, self._model, relation.right, values)
-        except EngineError:
-            return None
-        proving = [name for name in values if name not in self._decided and not own.exact(name)]
-        parted = next(iter(_parted(own, left, right, proving, first=True)), None)
-        return None if parted is None else self._source(own, parted, left, right)
+                right = lab.values(target, self._model, relation.right, values)
+            yield left, right
+        marked = select_outputs(self._model, values)
+        with lab.session(target, marked):
+            one, other = ClaimRuns(lab, marked, target).replayed(relation, self._runs.history)
+        yield MemoryStore(one), MemoryStore(other)
 
     def _source(self, own: OwnEvaluation, parted: Parting, left: TensorStore, right: TensorStore) -> Parting:
         """Return the first value on the way to one that parts which is outside the model's own envelope, else that one.
 
-        A weight that should be zero and is not, is equal in both runs; what it lets through is not.
+        A weight that should be zero and is not, is equal in both runs; what it lets through is not. No other claim has
+        an innocent value before it that is equal in both.
         """
         for node in self._model.graph.ancestors([parted.value]):
             for name in node.outputs:
@@ -251,6 +270,17 @@ class SelfCheck:
                 if known and own.strays(name, left[name], right[name]):
                     return dataclasses.replace(parted, value=name)
         return parted
+
+    def _needs_history(self, relation: EqualityClaim) -> bool:
+        """Say whether a claim about rows holds in sessions that have run nothing else."""
+        own = self._own(relation, self._outputs)
+        try:
+            left = right = self._runs.alone(relation.left)
+            if relation.right is not relation.left:
+                right = self._runs.alone(relation.right)
+        except EngineError:
+            return False
+        return not _parted(own, MemoryStore(left), MemoryStore(right), self._outputs)
 
     def _not_claimed(self, relation: EqualityClaim) -> SelfAnswer:
         """Say which op of the model mixes rows, in its own evaluation."""
@@ -269,10 +299,6 @@ class SelfCheck:
                 text = f"not claimed: the model itself mixes rows, in {node.op_type} '{node.name}'"
                 return _answer(relation, ClaimOutcome.NOT_CLAIMED, text, node, made[0])
         return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: no output of the model has rows")
-
-
-def _copies(run: Run, feed: Feed) -> list[Mapping[str, np.ndarray]]:
-    return [run(feed.tensors) for _ in range(STREAM_RUNS)]
 
 
 def _equal_inputs(relation: EqualityClaim, name: str) -> bool:
@@ -339,4 +365,5 @@ def _answer(
         value,
         relation.left.name,
         relation.right.name,
+        str(relation.engine or ""),
     )

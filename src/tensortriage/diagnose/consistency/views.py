@@ -38,7 +38,7 @@ def views(relation: EqualityClaim, left: np.ndarray, right: np.ndarray) -> Itera
         left: The value in the model's own evaluation of the left run.
         right: In that of the right one.
     """
-    if relation.kind in (ClaimKind.AGAIN, ClaimKind.STREAMS):
+    if relation.kind.whole:
         yield [EqualParts(np.asarray, np.asarray)]
     elif relation.kind is ClaimKind.MASKED:
         if left.shape == right.shape and (unmoved := _unmoved(left, right)).any():

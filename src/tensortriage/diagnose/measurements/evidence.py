@@ -138,6 +138,7 @@ class Findings(TypedDict, total=False):
     in_training: tuple[lint.LintFinding, ...]
     builds_compared: int
     builds_choose: tuple[Explanation, ...]
+    unasked: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,6 +173,7 @@ class Evidence:
         two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: What some of these choose and others do not, where that makes all of them healthy.
+        unasked: What was not asked of rows that the model would take, each with its reason.
     """
 
     beside: Correspondence | None = None
@@ -201,6 +203,7 @@ class Evidence:
     in_training: tuple[lint.LintFinding, ...] = ()
     builds_compared: int = 1
     builds_choose: tuple[Explanation, ...] = ()
+    unasked: tuple[str, ...] = ()
 
     def with_(self, **findings: Unpack[Findings]) -> "Evidence":
         """Return what is known once something more was found out."""

@@ -33,6 +33,8 @@ class _Choice(TypedDict):
 
 
 class _BuildFacts(TypedDict):
+    options: NotRequired[list[str]]
+    strided: NotRequired[bool]
     tactics: NotRequired[list[_Choice]]
 
 
@@ -85,7 +87,7 @@ class _Closed(TypedDict):
 
 
 _FORMS: Mapping[str, Any] = {
-    "start": _Greeting, "probe": _Probed, "compile": _Compiled, "run": _Ran, "plan": _Planned,
+    "start": _Greeting, "probe": _Probed, "compile": _Compiled, "run": _Ran, "streams": _Ran, "plan": _Planned,
     "answer": _Answered, "close": _Closed,
 }  # fmt: skip
 

@@ -4,12 +4,13 @@ A feed of other shapes is another build. Without open dimensions the model is bu
 """
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensortriage.engines.capabilities import FedOtherwise
 from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.process.isolated import IsolatedSession
 from tensortriage.engines.process.rebuilt_session import RebuiltSession
@@ -23,7 +24,7 @@ Build = Callable[[Path, "Model"], IsolatedSession]
 """Builds a file; the model beside it is what the file holds."""
 
 
-class SessionByShape(RebuiltSession):
+class SessionByShape(RebuiltSession, FedOtherwise):
     """A model in a worker, built for the shapes that are fed.
 
     Args:
@@ -51,6 +52,28 @@ class SessionByShape(RebuiltSession):
         """Run once; see `IsolatedSession.run`. Builds first where the shapes are new."""
         arrays = checked_feed(feed, self.inputs)
         return self.built_for(arrays).run(arrays)
+
+    @property
+    def layouts(self) -> Sequence[str]:
+        """How inputs may lie in the worker; see `FedOtherwise`."""
+        return self.built_for_any().layouts
+
+    @property
+    def own_options(self) -> Sequence[str]:
+        """None: what is built by shape is no script."""
+        return ()
+
+    def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
+        """Run once from memory that lies as one of `layouts`."""
+        arrays = checked_feed(feed, self.inputs)
+        return self.built_for(arrays).run_laid_out(arrays, layout)
+
+    def streams(
+        self, feeds: Sequence[Mapping[str, np.ndarray]], runs: int
+    ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
+        """Run two feeds of the same shapes at once."""
+        arrays = [checked_feed(feed, self.inputs) for feed in feeds]
+        return self.built_for(arrays[0]).streams(arrays, runs)
 
     def built_for(self, arrays: Mapping[str, np.ndarray]) -> IsolatedSession:
         """Return the session for the shapes of a feed, built if need be.

@@ -52,8 +52,8 @@ _ERRORS: dict[str, type[TriageError]] = {
     for error in (BuildFailed, RunFailed, EngineMissing, EngineOutOfMemory, UsageError, ModelError, DataError)
 }
 _DOING = {
-    "probe": "starting", "compile": "building the model", "run": "running", "plan": "telling its plan",
-    "answer": "answering", "close": "closing the model",
+    "probe": "starting", "compile": "building the model", "run": "running", "streams": "running two streams",
+    "plan": "telling its plan", "answer": "answering", "close": "closing the model",
 }  # fmt: skip
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
@@ -122,15 +122,28 @@ class Conversation:
             raise self._failure(answer["error"], operation)
         return answer
 
-    def run(self, items: Iterable[Item]) -> list[Item]:
+    def run(self, items: Iterable[Item], *, layout: str = "") -> list[Item]:
         """Hand inputs over, let the engine run once, and return what it wrote.
+
+        Args:
+            items: The inputs.
+            layout: How they are to lie in memory there; see `tensortriage_worker.feeding`.
 
         Raises:
             StoreError: When there is no room for the inputs or the outputs.
             RunFailed: When the engine fails, or what it wrote is no shard.
             EngineError: When it crashes, hangs or runs out of memory.
         """
-        return self._exchange("run", items)[1]
+        return self._exchange("run", items, layout=layout)[1]
+
+    def streams(self, items: Iterable[Item], runs: int) -> list[Item]:
+        """Let the engine run two feeds at once so often, each in a session of its own; names as the worker has them.
+
+        Raises:
+            TriageError: As `run`, and for a second build that fails.
+        """
+        seconds = self.limits.build_seconds + runs * self.limits.longest_run()
+        return self._exchange("streams", items, seconds=seconds, runs=runs)[1]
 
     def answer(
         self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
-from tensortriage.engines.capabilities import BoundsRuns, TellsTactics
+from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
@@ -28,6 +28,7 @@ from tensortriage.engines.process.workers import lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
+from tensortriage_worker.feeding import LAYOUTS, STRIDED
 
 WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 _RAW_KINDS = "ui"
@@ -169,7 +170,7 @@ class IsolatedEngine:
         return Conversation(worker, self.title, self.limits), rest
 
 
-class IsolatedSession(BoundsRuns, TellsTactics):
+class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     """A model built in a worker; made by `IsolatedEngine.compile`.
 
     Attributes:
@@ -209,10 +210,36 @@ class IsolatedSession(BoundsRuns, TellsTactics):
             EngineError: When the run fails, crashes, hangs or runs out of memory, or its outputs are not those of the
                 model. After a crash, a hang or memory trouble the session is of no more use.
         """
+        return self.run_laid_out(feed, "")
+
+    @property
+    def layouts(self) -> Sequence[str]:
+        """How inputs may lie there; an adapter that makes arrays contiguous itself cannot show what strides do."""
+        return [layout for layout in LAYOUTS if layout != STRIDED or self.info.get("strided")]
+
+    @property
+    def own_options(self) -> Sequence[str]:
+        """Words of options that a script's engine declares."""
+        return tuple(self.info.get("options", ()))
+
+    def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
+        """Run once from memory that lies as one of `layouts`; see `FedOtherwise`."""
         conversation = self._open()
-        arrays = checked_feed(feed, self.inputs)
-        results = conversation.run(self._items(arrays))
-        return self._named(results)
+        return self._named(conversation.run(self._items(checked_feed(feed, self.inputs)), layout=layout))
+
+    def streams(
+        self, feeds: Sequence[Mapping[str, np.ndarray]], runs: int
+    ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
+        """Run two feeds at once, each in a session of its own in that process; see `FedOtherwise`."""
+        arrays = [self._items(checked_feed(feed, self.inputs)) for feed in feeds]
+        items = [item._replace(name=f"{number}/{item.name}") for number, feed in enumerate(arrays) for item in feed]
+        found: dict[tuple[str, str], list[Item]] = {}
+        for item in self._open().streams(items, runs):
+            number, at, name = item.name.split("/", 2)
+            found.setdefault((number, at), []).append(item._replace(name=name))
+        return [
+            [self._named(found[key]) for key in sorted(found) if key[0] == str(number)] for number in range(len(feeds))
+        ]
 
     def answer(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any

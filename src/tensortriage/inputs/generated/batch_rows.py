@@ -151,3 +151,15 @@ def _made_up(model: Model, like: Tensors, axes: BatchAxes, count: int) -> list[T
     except UsageError:
         return []
     return found[:count]
+
+
+def another_feed(model: Model, feed: Feed, feeds: Sequence[Feed]) -> Feed | None:
+    """Return a feed of the same shapes and other numbers: one of those given, else a made-up one; None without any."""
+    shapes = {name: array.shape for name, array in feed.tensors.items()}
+    for other in feeds:
+        if {name: array.shape for name, array in other.tensors.items()} == shapes and other.digest != feed.digest:
+            return other
+    try:
+        return next(iter(random_feeds(model, seed=1, iterations=1, shapes=shapes)), None)
+    except UsageError:
+        return None

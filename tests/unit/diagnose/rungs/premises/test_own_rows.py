@@ -11,7 +11,7 @@ from tensortriage.runs.observation.experiment import Measurement
 from tensortriage.testing import feed_for, mlp
 
 NODE = "/layer.0/Gemm"
-QUESTION = "do equal rows get equal results?"
+QUESTION = "do equal inputs get equal results?"
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +27,14 @@ def test_a_kernel_for_larger_batches_is_found_on_data_of_two_rows(network, tmp_p
     assert "rows stay equal" in step(verdict, QUESTION).answer
 
 
-def test_a_healthy_engine_is_asked_in_four_runs_and_remembered(network, tmp_path):
+def test_a_healthy_engine_is_asked_in_twentythree_runs_and_remembered(network, tmp_path):
+    """Seven batches, the feed again, misaligned, strided and thrice in one buffer, and five times in two streams."""
     model, feed = network
     first, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert first.verdict == "match"
     found = step(first, QUESTION)
-    assert (found.answer, found.checks) == (
-        "yes (4 tests: same row twice, other neighbours, rows permuted, batch of one)",
-        4,
-    )
+    assert found.answer.startswith("yes (13 tests: same row twice, other neighbours, ")
+    assert found.checks == 7 + 1 + 1 + 1 + 3 + 2 * 5 + 1
     again, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert step(again, QUESTION).checks == 0
 
@@ -48,10 +47,41 @@ def test_an_engine_that_was_slow_to_build_is_so_when_the_case_is_resumed(network
     assert (again.answer, again.checks) == (first.answer, 0)
 
 
-def test_a_model_of_one_row_has_none_to_compare(tmp_path):
+def test_of_a_model_of_one_row_the_ways_to_run_it_are_asked(tmp_path):
     model = mlp(width=8, layers=1, features=6, batch=1)
     verdict, _ = ask(tmp_path, model, feed_for(model), "onnxruntime")
-    assert QUESTION not in {each.question for each in verdict.steps}
+    assert step(verdict, QUESTION).answer.startswith("yes: 6 questions about rows and ways to run")
+
+
+CONTRADICTING = "from tensortriage.testing import ContradictingEngine as Engine\n"
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("odd-batch", "local-fault"),
+        ("threads=3", "local-fault"),
+        ("misaligned", "nondeterministic-run"),
+        ("other-stream", "nondeterministic-run"),
+        ("shape-again", "nondeterministic-run"),
+    ],
+)
+def test_a_fault_that_the_given_batch_does_not_show_is_named(network, tmp_path, condition, verdict):
+    model, feed = network
+    (tmp_path / "contradicting.py").write_text(CONTRADICTING)
+    target = f"script:{tmp_path}/contradicting.py:Engine,kind=scale,node={NODE},when={condition}"
+    found, _ = ask(tmp_path, model, feed, target)
+    assert (found.verdict, found.culprits[0].node) == (verdict, NODE)
+
+
+def test_a_match_says_which_batches_were_not_asked(network, tmp_path, monkeypatch):
+    monkeypatch.setattr(own_rows, "SLOW_BUILD_SECONDS", 0.0)
+    model, feed = network
+    verdict, _ = ask(tmp_path, model, feed, "onnxruntime")
+    assert verdict.verdict == "match"
+    assert "not asked: batches of other sizes than 2 (a build takes long; triage check consistency asks it)" in (
+        verdict.summary
+    )
 
 
 def test_a_mean_over_the_batch_is_no_contradiction(tmp_path):

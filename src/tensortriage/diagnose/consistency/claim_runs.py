@@ -1,0 +1,142 @@
+"""The two runs of a claim on an engine, in one session after each other, as those who deploy it run it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.diagnose.consistency.evaluations import difference
+from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
+from tensortriage.engines.capabilities import FedOtherwise
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.runner import run_beside
+
+Outputs = Mapping[str, np.ndarray]
+
+THREADS = (1, 3)
+"""Numbers of threads beside the one that is set: none to share with, and one that divides no power of two."""
+
+
+STREAM_RUNS, FEW_STREAM_RUNS = 30, 5
+"""Runs of each stream; few in passing. Threads take turns so often that the first ones overlap already."""
+
+
+class ClaimRuns:
+    """Runs one model on one engine as claims have it.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model.
+        target: The engine.
+        apart: Whether streams run long, another process is one, too, and CPUs are taken away where there is no other
+            way to use fewer threads; all of it takes time.
+    """
+
+    def __init__(self, lab: Lab, model: Model, target: EngineSpec, *, apart: bool = True) -> None:
+        self._apart, self._runs = apart, STREAM_RUNS if apart else FEW_STREAM_RUNS
+        self._lab, self._model, self._target = lab, model, target
+        self._known: dict[str, Outputs] = {}
+        self._rights: dict[str, Outputs] = {}
+        self._streams: dict[frozenset[str], list[tuple[Feed, Sequence[Outputs]]]] = {}
+        self.history: list[Feed] = []
+
+    @property
+    def layouts(self) -> Sequence[str]:
+        """How inputs may lie in memory for the engine."""
+        return self._lab.runner(self._target, self._model).layouts
+
+    def other_threads(self) -> dict[str, EngineSpec]:
+        """Return the engine with other numbers of threads by the option that says so, as far as it can be told some."""
+        target, session = self._target, self._lab.runner(self._target, self._model).build()
+        known = {*resolve(target).engine.options, *(session.own_options if isinstance(session, FedOtherwise) else ())}
+        options = [("threads", str(number)) for number in THREADS if "threads" in known]
+        if not options and "cpus" in known and self._apart:
+            options = [("cpus", "1")]
+        return {
+            f"{key}={value}": target.with_options({**target.options, key: value})
+            for key, value in options
+            if target.options.get(key) != value
+        }
+
+    def of(self, feed: Feed) -> Outputs:
+        """Return the outputs of a feed, which is run once."""
+        if feed.name not in self._known:
+            self._known[feed.name] = self.again(feed)
+        return self._known[feed.name]
+
+    def again(self, feed: Feed) -> Outputs:
+        """Return the outputs of one more run."""
+        self._lab.progress(f"running {self._target} on {feed.name}")
+        self.history.append(feed)
+        return self._lab.outputs(self._target, self._model, feed, repetition=None)
+
+    def right(self, claim: EqualityClaim) -> Outputs:
+        """Return the outputs of the right run of a claim, which is made once; of several, those farthest from the left.
+
+        Raises:
+            EngineError: When the engine fails.
+        """
+        if claim.question not in self._rights:
+            self._rights[claim.question] = self._right(claim)
+        return self._rights[claim.question]
+
+    def _right(self, claim: EqualityClaim) -> Outputs:
+        left, runner = claim.left, self._lab.runner(self._target, self._model)
+        if claim.kind is ClaimKind.AGAIN:
+            return self.again(left)
+        if claim.engine is not None:
+            self._lab.progress(f"running {claim.engine} on {left.name}")
+            try:
+                return self._lab.outputs(claim.engine, self._model, left, repetition=None)
+            finally:
+                self._lab.drop(claim.engine, self._model)
+        if claim.kind in LAID_OUT:
+            layout = LAID_OUT[claim.kind]
+            feeds = (*([claim.beside] if claim.beside else []), left, left)
+            if claim.kind is not ClaimKind.KEPT:
+                return _copied(runner.run_laid_out(left, layout))
+            runs = [_copied(runner.run_laid_out(feed, layout)) for feed in feeds]
+            return self._farthest(left, runs[-2:])
+        if claim.kind is ClaimKind.STREAMS and claim.beside is not None:
+            return self._beside(left, claim.beside)
+        return self.of(claim.right)
+
+    def replayed(self, claim: EqualityClaim, history: Sequence[Feed]) -> tuple[Outputs, Outputs]:
+        """Return the outputs of both runs of a claim, in a session that ran the same before; few are held at once."""
+        if claim.kind.whole and claim.kind is not ClaimKind.AGAIN:
+            return self.of(claim.left), self.right(claim)
+        kept: dict[str, Outputs] = {}
+        for feed in history if history else (claim.left, claim.right):
+            found = self._lab.outputs(self._target, self._model, feed, repetition=None)
+            if feed.name in (claim.left.name, claim.right.name):
+                kept.setdefault(feed.name, found)
+                last = found
+        return kept[claim.left.name], last if claim.kind is ClaimKind.AGAIN else kept[claim.right.name]
+
+    def alone(self, feed: Feed) -> Outputs:
+        """Return the outputs of a feed in a session that has run nothing else."""
+        with self._lab.sequence(self._target, self._model) as session:
+            return _copied(session.run(feed))
+
+    def _farthest(self, feed: Feed, runs: Sequence[Outputs]) -> Outputs:
+        first = self.of(feed)
+        return max(runs, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
+
+    def _beside(self, feed: Feed, other: Feed) -> Outputs:
+        """Return what streams that run two feeds at once make of the first; both are known once either is asked for."""
+        names = frozenset((feed.name, other.name))
+        if names not in self._streams:
+            self._lab.progress(f"running {self._target} in two streams at once")
+            runner = self._lab.runner(self._target, self._model)
+            with self._lab.sequence(self._target, self._model) as session:
+                self._streams[names] = run_beside(runner, session, (feed, other), runs=self._runs, apart=self._apart)
+        return self._farthest(
+            feed, [run for fed, runs in self._streams[names] if fed.name == feed.name for run in runs]
+        )
+
+
+def _copied(outputs: Outputs) -> Outputs:
+    return {name: np.array(array) for name, array in outputs.items()}

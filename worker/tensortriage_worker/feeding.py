@@ -1,0 +1,106 @@
+"""Feeding a session as programs do: from memory that lies otherwise, from buffers used again, two streams at once.
+
+What is fed is the same, so what comes back must be, too. Used on both sides of the process border.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+MISALIGNED, STRIDED, KEPT = "misaligned", "strided", "kept"
+LAYOUTS = (MISALIGNED, STRIDED, KEPT)
+"""One element behind an address that vector loads like; every other element of a buffer; the buffer of the run before,
+which is filled anew for other numbers only."""
+
+ALIGNMENT = 64
+KEPT_RESULTS = 4
+"""Most different results of a stream that are told."""
+SWITCH_SECONDS = 1e-5
+"""How often threads of Python take turns in that time: at the usual 5 ms short runs would never overlap."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class Buffers:
+    """Where the inputs of one session lie."""
+
+    def __init__(self) -> None:
+        self._kept: Dict[str, np.ndarray] = {}
+        self._filled: Dict[str, np.ndarray] = {}
+
+    def laid_out(self, name: str, array: np.ndarray, layout: str) -> np.ndarray:
+        """Return an array of the same numbers that may be written to, in one of `LAYOUTS`."""
+        if layout == KEPT:
+            return self._again(name, array)
+        if layout == STRIDED and array.ndim:
+            wide = np.empty((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+            wide[..., ::2] = array
+            wide[..., 1::2] = np.roll(array.reshape(-1), 1).reshape(array.shape)
+            return np.asarray(wide[..., ::2])
+        return misaligned(array)
+
+    def _again(self, name: str, array: np.ndarray) -> np.ndarray:
+        before = self._filled.get(name)
+        if before is not None and before.shape == array.shape and before.dtype == array.dtype:
+            if before.tobytes() != array.tobytes():
+                self._kept[name][...] = array
+        else:
+            self._kept[name] = np.array(array)
+        self._filled[name] = np.array(array)
+        return self._kept[name]
+
+
+def misaligned(array: np.ndarray) -> np.ndarray:
+    """Return a copy that starts one element behind a multiple of `ALIGNMENT` bytes."""
+    if array.dtype.hasobject:
+        return np.array(array)
+    raw = np.empty(array.nbytes + 2 * ALIGNMENT + array.itemsize, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT + array.itemsize
+    found = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    return found
+
+
+def side_by_side(
+    streams: Sequence[Callable[[], Arrays]], runs: int, over: Optional[Callable[[], bool]] = None
+) -> List[List[Arrays]]:
+    """Let streams run at the same time, each again and again.
+
+    Args:
+        streams: Each runs once and returns arrays, which are copied.
+        runs: How often each runs.
+        over: Says when to stop earlier.
+
+    Returns:
+        For every stream its results that differ from each other, bit for bit, in the order in which they came.
+    """
+    together, switching = threading.Barrier(len(streams)), sys.getswitchinterval()
+
+    def results(run: Callable[[], Arrays]) -> List[Arrays]:
+        found: List[Arrays] = []
+        together.wait()
+        for _ in range(runs):
+            if over is not None and over():
+                break
+            result = {name: np.array(array) for name, array in run().items()}
+            if len(found) < KEPT_RESULTS and not any(_equal(result, known) for known in found):
+                found.append(result)
+        return found
+
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        with ThreadPoolExecutor(len(streams)) as pool:
+            return [future.result() for future in [pool.submit(results, run) for run in streams]]
+    finally:
+        sys.setswitchinterval(switching)
+
+
+def _equal(one: Arrays, other: Arrays) -> bool:
+    return one.keys() == other.keys() and all(
+        one[name].shape == other[name].shape and one[name].tobytes() == other[name].tobytes() for name in one
+    )
