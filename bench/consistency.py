@@ -5,7 +5,8 @@
 
 Twenty faults (the last row of a tile, a batch above 4, two rows swapped, padding that leaks) planted in four models:
 the op must be named, and no reference engine is asked. Then every pair of a healthy engine and a model, which must
-pass; and models that mix rows themselves, of which nothing may be claimed. Needs `openvino`.
+pass; models that mix rows themselves, of which nothing may be claimed. Twelve engines that contradict themselves under
+a condition must be named by both commands, `diagnose` on a feed of four rows. Needs `openvino`.
 """
 
 import argparse
@@ -25,11 +26,13 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.testing.quantized_models import quantized
 from tensortriage.workflows.consistency import ConsistencyReport, check_consistency
-from tensortriage.workflows.requests import ConsistencyRequest
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import ConsistencyRequest, DiagnoseRequest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
     "faulty.py": "from tensortriage.testing import FaultyEngine as Engine\n",
+    "contradicting.py": "from tensortriage.testing import ContradictingEngine as Engine\n",
     "accelerator.py": "from tensortriage.testing import SimulatedAccelerator as Engine\n",
 }
 HEALTHY = (
@@ -40,6 +43,21 @@ HEALTHY = (
     "emulate:precision=bf16",
     "script:{}/accelerator.py:Engine,precision=fp16,accumulator=fp16,block=32",
 )
+TWELVE = {
+    "mlp last-row": "kind=last-row,node=/layer.1/Gemm",
+    "encoder rows-above": "kind=rows-above,node=/layer.0/attention/MatMul,amount=5",
+    "encoder padding-leak": "kind=padding-leak,node=/layer.1/attention/Softmax",
+    "encoder odd batch": "kind=row,node=/layer.0/attention/query/MatMul,when=odd-batch",
+    "conv_net batch of 5": "kind=scale,node=/block.0/conv1/Conv,when=batch-of=5",
+    "mlp misaligned": "kind=tile-tail,node=/layer.0/Gemm,when=misaligned",
+    "conv_net strided": "kind=channels-last,node=/block.0/conv1/Conv,when=strided",
+    "mlp buffer again": "kind=offset,node=/layer.1/Gemm,when=buffer-again",
+    "encoder other stream": "kind=noise,node=/layer.1/attention/MatMul,when=other-stream",
+    "mlp one thread": "kind=zero-tail,node=/layer.1/Gemm,when=threads=1",
+    "conv_net three threads": "kind=tile,node=/block.0/conv1/Conv,when=threads=3",
+    "encoder shape again": "kind=scale,node=/layer.0/mlp/act/Erf,when=shape-again",
+}
+"""Engines that contradict themselves: model and condition, and the fault."""
 PLAIN_KINDS = ("last-row", "rows-above", "swapped-rows")
 PLACES = {
     "encoder": ("/embeddings/norm/Mul", "/layer.0/attention/MatMul", "/layer.0/mlp/act/Erf"),
@@ -136,7 +154,7 @@ def told(report: ConsistencyReport | str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("faults", "healthy", "mixing"))
+    parser.add_argument("--only", choices=("faults", "engines", "healthy", "mixing"))
     wanted = parser.parse_args().only
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="triage-bench-") as name:
@@ -147,6 +165,8 @@ def main() -> None:
         paths = {model: save_model(proto, folder / f"{model}.onnx") for model, proto in models.items()}
         if wanted in (None, "faults"):
             faults(models, paths, folder)
+        if wanted in (None, "engines"):
+            engines(models, paths, folder)
         if wanted in (None, "healthy"):
             healthy(paths, folder)
         if wanted in (None, "mixing"):
@@ -163,6 +183,27 @@ def faults(models: Mapping[str, onnx.ModelProto], paths: Mapping[str, Path], fol
         if first != node:
             print(f"MISSED {model} {kind} {node}: {told(report)}")
     print(f"faults: {named} of {total} named without a reference")
+
+
+def engines(models: Mapping[str, onnx.ModelProto], paths: Mapping[str, Path], folder: Path) -> None:
+    named = {"check consistency": 0, "diagnose": 0}
+    for title, fault in TWELVE.items():
+        model = title.split()[0]
+        node = fault.split("node=")[1].split(",")[0]
+        target = f"script:{folder}/contradicting.py:Engine,{fault}"
+        given = folder / "given.npz"
+        np.savez(given, **feed_for(models[model], batch=4))
+        report = ask(paths[model], target, given)
+        first = [answer.node for answer in report.broken] if not isinstance(report, str) else []
+        case = folder / title.replace(" ", "-")
+        feeding = FeedRequest(paths=(str(given),))
+        verdict = diagnose(DiagnoseRequest(model=paths[model], target=target, case=case, feeding=feeding, repro=False))
+        culprits = [culprit.node for culprit in verdict.culprits]
+        for command, found in (("check consistency", first[:1]), ("diagnose", culprits[:1])):
+            named[command] += found == [node]
+            if found != [node]:
+                print(f"MISSED by {command}: {title}: {told(report) if found is first else verdict.summary}")
+    print("contradicting engines: " + ", ".join(f"{n} of {len(TWELVE)} named by {c}" for c, n in named.items()))
 
 
 def healthy(paths: Mapping[str, Path], folder: Path) -> None:

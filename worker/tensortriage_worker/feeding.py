@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
@@ -20,13 +21,15 @@ which is filled anew for other numbers only."""
 ALIGNMENT = 64
 KEPT_RESULTS = 4
 """Most different results of a stream that are told."""
+MOST_ROUNDS = 20
+"""Times as many runs as are wanted, where threads of a busy machine seldom meet."""
 SWITCH_SECONDS = 1e-5
 """How often threads of Python take turns in that time: at the usual 5 ms short runs would never overlap."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
-class Buffers:
+class InputBuffers:
     """Where the inputs of one session lie."""
 
     def __init__(self) -> None:
@@ -73,31 +76,60 @@ def side_by_side(
 
     Args:
         streams: Each runs once and returns arrays, which are copied.
-        runs: How often each runs.
+        runs: How often all run at once; where one was over before the other began, that is not counted.
         over: Says when to stop earlier.
 
     Returns:
         For every stream its results that differ from each other, bit for bit, in the order in which they came.
     """
-    together, switching = threading.Barrier(len(streams)), sys.getswitchinterval()
+    rounds = _Rounds(len(streams), runs, over)
+    switching = sys.getswitchinterval()
 
-    def results(run: Callable[[], Arrays]) -> List[Arrays]:
+    def results(number: int, run: Callable[[], Arrays]) -> List[Arrays]:
         found: List[Arrays] = []
-        together.wait()
-        for _ in range(runs):
-            if over is not None and over():
-                break
-            result = {name: np.array(array) for name, array in run().items()}
-            if len(found) < KEPT_RESULTS and not any(_equal(result, known) for known in found):
-                found.append(result)
+        try:
+            while rounds.go_on():
+                started = time.perf_counter()
+                result = {name: np.array(array) for name, array in run().items()}
+                rounds.spans[number] = started, time.perf_counter()
+                if len(found) < KEPT_RESULTS and not any(_equal(result, known) for known in found):
+                    found.append(result)
+        except threading.BrokenBarrierError:
+            pass  # another stream failed, and says why
+        except BaseException:
+            rounds.barrier.abort()
+            raise
         return found
 
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(len(streams)) as pool:
-            return [future.result() for future in [pool.submit(results, run) for run in streams]]
+            futures = [pool.submit(results, number, run) for number, run in enumerate(streams)]
+            return [future.result() for future in futures]
     finally:
         sys.setswitchinterval(switching)
+
+
+class _Rounds:
+    """In every round all streams begin together; counts those in which they met."""
+
+    def __init__(self, streams: int, wanted: int, over: Optional[Callable[[], bool]]) -> None:
+        self.spans = [(0.0, 0.0)] * streams
+        self.barrier = threading.Barrier(streams, action=self._between)
+        self._wanted, self._over = wanted, over
+        self._rounds, self._met, self._ended = -1, 0, False
+
+    def go_on(self) -> bool:
+        """Wait for the others, and say whether there is another round."""
+        self.barrier.wait()
+        return not self._ended
+
+    def _between(self) -> None:
+        self._rounds += 1
+        if self._rounds:
+            self._met += max(start for start, _ in self.spans) <= min(end for _, end in self.spans)
+        enough = self._met >= self._wanted or self._rounds >= MOST_ROUNDS * self._wanted
+        self._ended = enough or (self._over is not None and self._over())
 
 
 def _equal(one: Arrays, other: Arrays) -> bool:

@@ -16,7 +16,7 @@ from builtins import compile as compile_source
 from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -75,12 +75,12 @@ def _limit_cpus(count: int) -> None:
 class ScriptSession:
     """Wraps what the script's ``compile`` returned; see `AdapterSession`."""
 
-    def __init__(self, session: Any, script: str, options: List[str]) -> None:
+    def __init__(self, session: Any, script: str, options: Sequence[str] = ()) -> None:
         self._session = session
         self._script = script
         self.inputs = self._specs("inputs")
         self.outputs = self._specs("outputs")
-        self.info = {"tactics": self._tactics(), "options": options, "strided": True}  # type: Dict[str, Any]
+        self.info = {"tactics": self._tactics(), "own_options": list(options), "strided": True}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once with a plain dict of arrays; what comes back is checked one by one.

@@ -92,9 +92,9 @@ class _Server:
         return {"info": _adapter(request).probe(request["options"])}
 
     def _compile(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        from tensortriage_worker.feeding import Buffers
+        from tensortriage_worker.feeding import InputBuffers
 
-        self._built, self._buffers = request, Buffers()
+        self._built, self._buffers = request, InputBuffers()
         self._session = session = _adapter(request).compile(Path(request["model"]), request["options"])
         return {"inputs": session.inputs, "outputs": session.outputs, "info": session.info}
 

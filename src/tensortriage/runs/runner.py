@@ -32,7 +32,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
 from tensortriage.runs.workspace import Workspace
-from tensortriage_worker.feeding import LAYOUTS, Buffers, side_by_side
+from tensortriage_worker.feeding import LAYOUTS, InputBuffers, side_by_side
 
 MOST_RUNS = 10_000
 """Of a stream that goes on as long as the others do."""
@@ -136,7 +136,7 @@ class Runner:
         self._in_place = in_place
         self._some = some
         self._builds_counted = 0
-        self._buffers = Buffers()
+        self._buffers = InputBuffers()
 
     def build(self) -> Session:
         """Compile the model unless that is done.

@@ -97,7 +97,8 @@ def test_own_options_and_the_model_reach_the_script(script, tmp_path):
     session = script_adapter.compile("model", script(ENGINE + "engine = Engine()", attribute="engine", gain="3"))
     given = sys.modules[script_adapter.MODULE_NAME].engine.given
     assert given == ("model", {"gain": "3"})
-    assert (session.inputs, session.outputs, session.info, session.plan()) == (None, None, {"tactics": []}, None)
+    told = {"tactics": [], "own_options": [], "strided": True}
+    assert (session.inputs, session.outputs, session.info, session.plan()) == (None, None, told, None)
     assert sys.path[0] == str(tmp_path)
     session.close()
 

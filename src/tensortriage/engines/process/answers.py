@@ -33,7 +33,7 @@ class _Choice(TypedDict):
 
 
 class _BuildFacts(TypedDict):
-    options: NotRequired[list[str]]
+    own_options: NotRequired[list[str]]
     strided: NotRequired[bool]
     tactics: NotRequired[list[_Choice]]
 

@@ -220,7 +220,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     @property
     def own_options(self) -> Sequence[str]:
         """Words of options that a script's engine declares."""
-        return tuple(self.info.get("options", ()))
+        return tuple(self.info.get("own_options", ()))
 
     def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
         """Run once from memory that lies as one of `layouts`; see `FedOtherwise`."""

@@ -154,7 +154,7 @@ class Conversation:
         )
         self.limits, self.results, self.rows, self.fed = Limits(), results, plan, []
 
-    def run(self, items):
+    def run(self, items, layout=""):
         self.fed += items
         return self.results
 
