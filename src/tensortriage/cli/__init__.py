@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -19,7 +20,7 @@ import click
 from tensortriage.cli import documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs.options import finish, to_file, unsilenced
-from tensortriage.errors import TriageError
+from tensortriage.errors import TriageError, did_you_mean
 
 INTERRUPTED = 130
 
@@ -282,8 +283,7 @@ def problem_of(error: BaseException) -> CommandProblem:
             slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED
         )
     if isinstance(error, click.UsageError):
-        place = error.ctx.command_path if error.ctx else "triage"
-        return CommandProblem(slug="usage", message=error.format_message().rstrip("."), cure=f"see {place} --help")
+        return _problem_of_usage(error)
     if isinstance(error, MemoryError):
         return CommandProblem(slug="out-of-memory", message="out of memory", cure="--low-memory, or a larger machine")
     if isinstance(error, OSError):
@@ -292,6 +292,19 @@ def problem_of(error: BaseException) -> CommandProblem:
         return CommandProblem(slug="os-error", message=text, cure="check the path and its permissions")
     text = f"internal error: {type(error).__name__}: {error}"
     return CommandProblem(slug="internal", message=text, cure="run again with --debug and report the traceback")
+
+
+def _problem_of_usage(error: click.UsageError) -> CommandProblem:
+    """Return what is wrong with a command line: the nearest option first, an example where the model is missing."""
+    place, message = error.ctx.command_path if error.ctx else "triage", error.format_message().rstrip(".")
+    cure = f"see {place} --help"
+    if isinstance(error, click.NoSuchOption):
+        meant = did_you_mean(error.option_name, error.possibilities or ())
+        message = f"no option '{error.option_name}'{f', {meant}' if meant else ''}"
+    elif message.startswith("Missing argument") and error.ctx:
+        examples = re.findall(r"^  (triage .*)$", error.ctx.command.epilog or "", re.MULTILINE)
+        cure = f"{cure}; for example: {examples[0].split('  ')[0]}" if examples else cure
+    return CommandProblem(slug="usage", message=message, cure=cure)
 
 
 def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:

@@ -71,8 +71,7 @@ class LazyGroup(CommandGroup):
         """Find the command, with a suggestion when it is misspelt.
 
         Raises:
-            UsageError: For a command that Polygraphy has and we do not.
-            click.UsageError: For any other word.
+            UsageError: For a command that Polygraphy has and we do not, and for any other word (``command-unknown``).
         """
         known = self._table if not args or args[0] in self._table else {**self._table, **self._registered()}
         if args and args[0] not in known and not args[0].startswith("-"):
@@ -82,7 +81,9 @@ class LazyGroup(CommandGroup):
                 raise refused
             meant = did_you_mean(args[0], known)
             hint = f", {meant}" if meant else f"; commands: {', '.join(known)}"
-            ctx.fail(f"no command '{args[0]}'{hint}")
+            raise UsageError(
+                f"no command '{args[0]}'{hint}", slug="command-unknown", cure=f"see {ctx.command_path} --help"
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

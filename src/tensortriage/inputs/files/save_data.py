@@ -154,7 +154,7 @@ def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: DataF
         raise DataError(
             f"{len(runners)} runners cannot be saved in {path}: its format holds one",
             slug="several-runners",
-            cure="end it in .json or .store, or choose one with triage data --runner NAME: "
+            cure=f"end it in .json or .store; triage data convert FILE --runner NAME -o {path.name} then takes one of "
             + ", ".join(f"'{name}'" for name in runners),
         )
     if found in _FOLDERS or (found is DataFormat.POLYGRAPHY and is_folder(path)):
