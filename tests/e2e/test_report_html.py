@@ -1,7 +1,10 @@
 """The report page in a real browser: it draws, it answers to mouse and keyboard, and nothing in a file is executed."""
 
+import base64
 import csv
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -321,6 +324,44 @@ def test_the_page_never_scrolls_sideways(page: Page, name: str, width: int, tmp_
         assert page.run("document.documentElement.scrollWidth") <= width
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}
+"""Inches."""
+WORD = re.compile(r'<word xMin="([\d.-]+)" yMin="([\d.-]+)" xMax="([\d.-]+)" yMax="([\d.-]+)">(.*?)</word>')
+
+
+def words_over_others(page: str) -> Iterator[tuple[str, str]]:
+    """Yield words of a page of ``pdftotext -bbox`` that lie over each other by a third of their height and width."""
+    words = [([float(each) for each in found[:4]], found[4]) for found in WORD.findall(page)]
+    for place, (one, text) in enumerate(words):
+        for other, beside in words[place + 1 :]:
+            wide = min(one[2], other[2]) - max(one[0], other[0])
+            high = min(one[3], other[3]) - max(one[1], other[1])
+            least = [min(one[axis + 2] - one[axis], other[axis + 2] - other[axis]) / 3 for axis in (0, 1)]
+            if wide > least[0] and high > least[1]:
+                yield text, beside
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not installed: nobody reads the pages")
+@pytest.mark.parametrize("paper", PAPER)
+@pytest.mark.parametrize("name", ["fault", "overflow"])
+def test_on_paper_nothing_lies_over_anything_and_nothing_is_cut(
+    page: Page, name: str, paper: str, tmp_path: Path
+) -> None:
+    show(page, SAMPLES[name], tmp_path)  # drawn for a wide window, as it is when somebody prints it
+    width, height = PAPER[paper]
+    printed = page.call("Page.printToPDF", paperWidth=width, paperHeight=height)["data"]
+    (tmp_path / "page.pdf").write_bytes(base64.b64decode(printed))
+    words = ["pdftotext", "-bbox", str(tmp_path / "page.pdf"), "-"]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    pages = text.split("<page ")[1:]
+    assert [over for each in pages for over in words_over_others(each)] == []
+    inside = [[float(number) for number in found[:4]] for found in WORD.findall(text)]
+    assert min(box[0] for box in inside) > 0
+    assert max(box[2] for box in inside) < 72 * width
+    for axis in ("topological", "RMS"):  # the titles of the chart's axes: at its right end, and at its left
+        assert f">{axis}<" in text
 
 
 def test_without_scripts_the_verdict_outputs_and_steps_are_there(page: Page, tmp_path: Path) -> None:
