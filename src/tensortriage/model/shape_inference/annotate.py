@@ -25,7 +25,6 @@ def with_inferred_shapes(model: Model) -> Model:
         return model
     inferred = with_specs(model, value_specs(model, refine=True))
     inferred.is_inferred = True
-    _logger.debug("Shape inference completed successfully")
     return inferred
 
 
