@@ -22,6 +22,7 @@ from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_plac
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.operators.own_run import own_run
 from tensortriage.diagnose.rungs.other_model.changed import model_changed, other_model
+from tensortriage.diagnose.rungs.premises.arranged_file import arranged_file
 from tensortriage.diagnose.rungs.premises.as_asked import runs_as_asked
 from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     above_the_floor,
@@ -51,7 +52,7 @@ from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 
-BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound)
+BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound, arranged_file)
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (

@@ -192,6 +192,18 @@ class RunsFiles(DeclaredCapability):
         """Return options with which it builds the model itself; None without a file, and for one that shows values."""
 
 
+class ArrangesFiles(DeclaredCapability):
+    """Capability of an engine: it runs files of other tools, whose inputs and outputs may be the model's in many ways.
+
+    Its sessions answer the question ``ways`` of `AnswersQuestions` on a feed: ``ways``, a list of ``options`` that say
+    one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``.
+    """
+
+    @abstractmethod
+    def arranges(self, options: Mapping[str, str]) -> bool:
+        """Say whether these options name such a file."""
+
+
 class RunsGivenEngines(DeclaredCapability):
     """Capability of an engine: it runs what was built elsewhere, from a file, whatever model it is handed with it."""
 

@@ -19,6 +19,7 @@ from tensortriage.engines.feed_checks import checked_feed as checked_feed
 from tensortriage.engines.feed_checks import fits as fits
 from tensortriage.engines.options import Options as Options
 from tensortriage.engines.options import read_options as read_options
+from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS as ARRANGEMENT_OPTIONS
 from tensortriage.engines.process.by_shape import Build as Build
 from tensortriage.engines.process.converted import ConvertedEngine as ConvertedEngine
 from tensortriage.engines.process.converted import ConvertedSession as ConvertedSession

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits, Plan, Session
 from tensortriage.engines.capabilities import (
+    ArrangesFiles,
     BoundsRuns,
     BuildsWhenFed,
     CompilesInPlace,
@@ -164,10 +165,10 @@ class Runner:
         Raises:
             BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
         """
-        engine = self._engine
-        if self.model.path is not None or not isinstance(engine, RunsGivenEngines):
-            return
-        if engine.without_file(self.spec.options) is not None:
+        engine, options = self._engine, self.spec.options
+        converted = isinstance(engine, ArrangesFiles) and engine.arranges(options)
+        built = isinstance(engine, RunsGivenEngines) and engine.without_file(options) is not None
+        if self.model.path is None and (converted or built):
             raise BuildFailed(
                 "the engine was given as a file, which runs as a whole: neither a part nor a change of it can be tried",
                 slug="engine-given",

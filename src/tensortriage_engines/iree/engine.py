@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tensortriage.engines.sdk import FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
+from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
@@ -32,6 +32,7 @@ class IreeEngine(ConvertedEngine):
         "optimize": "optimization level of the compiler: O0, O1, O2 or O3 (default: the compiler's own)",
         "flag.KEY": "any flag of iree-compile, e.g. flag.iree-llvmcpu-target-cpu=generic; empty where it has no value",
         "file": "imported .mlir file to compile instead of importing the model; whole models only",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

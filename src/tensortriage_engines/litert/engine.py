@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
+    ARRANGEMENT_OPTIONS,
     WORKER_OPTION,
     Build,
     ConvertedEngine,
@@ -46,6 +47,7 @@ class LiteRtEngine(ConvertedEngine):
         "threads": "threads for inference (default: the runtime's choice)",
         "file": "converted .tflite file to run instead of converting the model; whole models only",
         "observe": "preserved: keep every tensor, so that inner values can be seen",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

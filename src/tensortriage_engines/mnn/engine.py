@@ -6,7 +6,7 @@ MNN keeps the names of ONNX values that it does not fuse away, so inner values a
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tensortriage.engines.sdk import WORKER_OPTION, ConvertedEngine, Options, Precision
+from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, WORKER_OPTION, ConvertedEngine, Options, Precision
 
 GELUS = {"approximated": "1", "exact": "0"}
 
@@ -26,6 +26,7 @@ class MnnEngine(ConvertedEngine):
         "gelu": "approximated (default of the converter) or exact: how a GELU written with Erf is computed",
         "threads": "threads for inference (default 1)",
         "file": "converted .mnn file to run instead of converting the model; whole models only",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

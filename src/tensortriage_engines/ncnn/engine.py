@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
+    ARRANGEMENT_OPTIONS,
     FILE,
     WORKER_OPTION,
     Build,
@@ -54,6 +55,7 @@ class NcnnEngine(ConvertedEngine):
         "kernels": "fast (default) or plain: convolutions without Winograd's method and matrix products",
         "threads": "threads for inference (default 1)",
         "file": "converted .param file to run instead of converting the model, its .bin beside it; whole models only",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
+    ARRANGEMENT_OPTIONS,
     FILE,
     WORKER_OPTION,
     Calibrates,
@@ -52,6 +53,7 @@ class RknnEngine(ConvertedEngine, RunsOnHardware, Calibrates):
         "method": "scales of int8 weights: one per channel (default) or per layer",
         "file": ".model file of the toolkit's hybrid quantization, the .data and .quantization.cfg beside it; whole "
         "models only",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tensortriage.engines.sdk import FILE, WORKER_OPTION, ConvertedEngine, Options, Precision, beside
+from tensortriage.engines.sdk import (
+    ARRANGEMENT_OPTIONS,
+    FILE,
+    WORKER_OPTION,
+    ConvertedEngine,
+    Options,
+    Precision,
+    beside,
+)
 
 
 class TvmEngine(ConvertedEngine):
@@ -25,6 +33,7 @@ class TvmEngine(ConvertedEngine):
         "left_out": "passes to leave out, joined with +, e.g. FuseOps+FoldConstant",
         "file": "module to run instead of importing the model: a script of Relax, NAME.py, with NAME.npz beside it, or "
         "a compiled library; whole models only",
+        **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
 

@@ -7,6 +7,7 @@ its local floor, of a measurement against its prediction.
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tensortriage.compare.judgement.thresholds import (
     CUT_OFF,
     CUT_SLACK,
     DECISIVE,
+    FAR_NEARER,
     FEW_CARRY,
     FEWEST_CUT,
     FREEDOM_SHARE,
@@ -165,6 +167,11 @@ def is_lost(error: float) -> bool:
 def is_too_coarse(error: float) -> bool:
     """Whether so much of the signal is gone that a format which explains it is too coarse for the model."""
     return error >= TOO_COARSE
+
+
+def stands_alone(error: float, others: Iterable[float]) -> bool:
+    """Whether one way of reading a file is near to the truth and all others are far from it."""
+    return not is_lost(error) and all(error * FAR_NEARER <= other for other in others)
 
 
 # -- one op ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortriage.engines.process.interpreters import packages_digest
-from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import Arrange, IsolatedEngine, IsolatedSession
 from tensortriage.values.files import placed
 
 if TYPE_CHECKING:
@@ -46,20 +46,23 @@ class Conversions:
         """Keep what is converted from now on in a folder."""
         self._folder = folder
 
-    def compile(self, path: Path, model: "Model", words: Mapping[str, str]) -> IsolatedSession:
+    def compile(
+        self, path: Path, model: "Model", words: Mapping[str, str], arrange: Arrange | None = None
+    ) -> IsolatedSession:
         """Build an ONNX file, converting it unless that was done before.
 
         Args:
             path: The file.
             model: What it holds.
             words: Options for the adapter.
+            arrange: For a given file, how it holds the model; see `IsolatedEngine.compile`.
 
         Raises:
             TriageError: As `IsolatedEngine.compile`.
         """
         given = tuple(key for key in self._files if words.get(key))
         if self._folder is None or given:
-            return self._isolated.compile(path, words, files=given)
+            return self._isolated.compile(path, words, files=given, arrange=arrange)
         kept = self._folder / f"{self._key(model, words)}.converted"
         if kept.is_file():
             _logger.info("%s: a conversion of this model is in the case", self._isolated.title)

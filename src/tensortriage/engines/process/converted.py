@@ -15,6 +15,8 @@ import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.capabilities import (
+    AnswersQuestions,
+    ArrangesFiles,
     ChecksOptions,
     KeepsEngines,
     Observes,
@@ -27,10 +29,11 @@ from tensortriage.engines.capabilities import (
 )
 from tensortriage.engines.feed_checks import build_failed, checked_feed, fits
 from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS, arrangements
 from tensortriage.engines.process.by_shape import Build, SessionByShape
 from tensortriage.engines.process.conversions import Conversions
 from tensortriage.engines.process.given_files import FILE, checked_file, without_file
-from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import Arrange, IsolatedEngine, IsolatedSession
 from tensortriage.errors import ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -43,8 +46,9 @@ SEEN = "converted file"
 
 
 class ConvertedEngine(
-    ReportsPrecision, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles, KeepsEngines
-):
+    ReportsPrecision, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles, ArrangesFiles,
+    KeepsEngines,
+):  # fmt: skip
     """What an engine with a converter inherits.
 
     Attributes:
@@ -119,6 +123,10 @@ class ConvertedEngine(
         """Return the options without a given file that shows its outputs only; see `RunsFiles`."""
         return without_file(options) if self.observing(options) is None else None
 
+    def arranges(self, options: Mapping[str, str]) -> bool:
+        """Say whether a file is given; see `ArrangesFiles`."""
+        return FILE in options
+
     def keep_in(self, folder: Path, *, engines: bool) -> None:
         """Keep conversions in a folder; see `tensortriage.engines.capabilities.KeepsEngines`."""
         if engines and self.converter_words:
@@ -141,7 +149,8 @@ class ConvertedEngine(
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Return a file built in a worker; ``model`` is what the file holds."""
-        return self._conversions.compile(path, model, {**words, **self.told_of(model, words)})
+        told = {**words, **self.told_of(model, words)}
+        return self._conversions.compile(path, model, told, _arranging(model, words) if FILE in words else None)
 
     def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
         """Return what the adapter is told of a model beside the words of the options."""
@@ -157,7 +166,7 @@ class ConvertedEngine(
 
     def _all_words(self, given: Options) -> dict[str, str]:
         words = {"precision": self._precision(given).value}
-        words |= {key: given.text(key) for key in ("worker", FILE) if key in given}
+        words |= {key: given.text(key) for key in ("worker", FILE, *ARRANGEMENT_OPTIONS) if key in given}
         if FILE in words:
             checked_file(words[FILE], self.title)
         if "threads" in given:
@@ -165,7 +174,7 @@ class ConvertedEngine(
         return {**words, **self.words(given)}
 
 
-class ConvertedSession(SessionByShape, ShowsValues):
+class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
     """A converted model; made by `ConvertedEngine.compile`.
 
     Args:
@@ -177,6 +186,15 @@ class ConvertedSession(SessionByShape, ShowsValues):
 
     def __init__(self, model: "Model", build: Build, engine: ConvertedEngine, *, at_once: bool = True) -> None:
         super().__init__(model, build, title=engine.title, fixed_shapes=engine.fixed_shapes, at_once=at_once)
+
+    def query(
+        self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Tell the ``ways`` in which a given file may hold inputs and outputs; see `ArrangesFiles`."""
+        assert question == "ways", "there is no other question"
+        assert feed is not None, "it is asked on a feed"
+        ways = self.built_for(checked_feed(feed, self.inputs)).ways
+        return {"ways": [{"options": way.options, "words": way.words, "evident": way.evident} for way in ways]}, {}
 
     def in_terms_of_onnx(self, plan: Plan | None, values: Callable[[str], Iterable[str]]) -> Plan | None:
         """Return a plan with the ONNX nodes that its regions execute; None when no name is the model's.
@@ -237,11 +255,19 @@ def _opened(title: str, path: Path) -> "Model":
 
 def _declared(model: "Model") -> str:
     """Return names, types and shapes of inputs and outputs as JSON, as far as they are known."""
+    return json.dumps({"inputs": _rows(model.inputs), "outputs": _rows(_outputs(model))})
+
+
+def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange:
+    declared = (model.inputs, _outputs(model))
+    return lambda inputs, outputs: arrangements(declared, (inputs, outputs), words)
+
+
+def _outputs(model: "Model") -> Sequence[ValueSpec]:
     from tensortriage.model.shape_inference.value_specs import value_specs
 
     known = value_specs(model)
-    outputs = [known.get(spec.name, spec) for spec in model.outputs]
-    return json.dumps({"inputs": _rows(model.inputs), "outputs": _rows(outputs)})
+    return [known.get(spec.name, spec) for spec in model.outputs]
 
 
 def _rows(specs: Sequence[ValueSpec]) -> list[dict[str, Any]]:

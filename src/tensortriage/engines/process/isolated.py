@@ -20,6 +20,7 @@ import numpy as np
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
 from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
+from tensortriage.engines.process.arrangement import Arrangement, only
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
 from tensortriage.engines.process.gpus import own_gpus
@@ -32,6 +33,8 @@ from tensortriage_worker.feeding import LAYOUTS, STRIDED
 
 WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 _RAW_KINDS = "ui"
+Arrange = Callable[[Sequence[ValueSpec], Sequence[ValueSpec]], Sequence[Arrangement]]
+"""Says in which ways inputs and outputs that a given file has may be those of a model, at least one."""
 
 
 def installed(package: str, title: str, cure: str) -> Availability:
@@ -116,6 +119,7 @@ class IsolatedEngine:
         files: Sequence[str] = (),
         declared: Callable[[Path], tuple[Sequence[ValueSpec], Sequence[ValueSpec]]] | None = None,
         declared_inputs: Callable[[Path], Sequence[ValueSpec]] | None = None,
+        arrange: Arrange | None = None,
         translate: Callable[[Plan, Path], Plan] = lambda plan, _: plan,
     ) -> "IsolatedSession":
         """Build a model in a worker.
@@ -127,6 +131,7 @@ class IsolatedEngine:
             files: Options whose values are files that the worker needs.
             declared: Finds input and output specs where the adapter's session does not tell them.
             declared_inputs: Finds the inputs that the model declares, for engines that rename or drop some.
+            arrange: Finds how inputs and outputs of the adapter's session, those of a given file, are the model's.
             translate: Turns the adapter's plan, given the model, into the one to show.
 
         Raises:
@@ -150,6 +155,7 @@ class IsolatedEngine:
             wanted = declared_inputs(model) if declared_inputs else None
             inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
             asked.fed_as, asked.info = fed_as, answer["info"]
+            ways = arrange(inputs, outputs or ()) if arrange is not None else ()
         except BaseException:
             conversation.end()
             raise
@@ -160,6 +166,7 @@ class IsolatedEngine:
             outputs=outputs or (),
             info=answer["info"],
             translate=lambda plan: translate(plan, model),
+            ways=ways,
         )
 
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
@@ -177,6 +184,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         inputs: What `run` must be fed.
         outputs: What it returns.
         info: What the adapter tells about the build, e.g. the effective ``precision``.
+        ways: How inputs and outputs may be the model's, where they are those of a given file; empty where they are its.
         pid: Process id of the engine, on its machine.
     """
 
@@ -189,10 +197,12 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         outputs: Sequence[ValueSpec],
         info: Mapping[str, Any],
         translate: Callable[[Plan], Plan],
+        ways: Sequence[Arrangement] = (),
     ) -> None:
         self.inputs = tuple(inputs)
         self._fed_as = fed_as
         self.outputs = tuple(outputs)
+        self.ways = tuple(ways)
         self.info = info
         self.pid: int = conversation.worker.hello["pid"]
         self._title = conversation.title
@@ -225,13 +235,13 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
         """Run once from memory that lies as one of `layouts`; see `FedOtherwise`."""
         conversation = self._open()
-        return self._named(conversation.run(self._items(checked_feed(feed, self.inputs)), layout=layout))
+        return self._named(conversation.run(self._items(self._fed(feed)), layout=layout))
 
     def streams(
         self, feeds: Sequence[Mapping[str, np.ndarray]], runs: int
     ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once, each in a session of its own in that process; see `FedOtherwise`."""
-        arrays = [self._items(checked_feed(feed, self.inputs)) for feed in feeds]
+        arrays = [self._items(self._fed(feed)) for feed in feeds]
         items = [item._replace(name=f"{number}/{item.name}") for number, feed in enumerate(arrays) for item in feed]
         found: dict[tuple[str, str], list[Item]] = {}
         for item in self._open().streams(items, runs):
@@ -249,8 +259,12 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         Raises:
             TriageError: As for `run`.
         """
-        arrays = {} if feed is None else checked_feed(feed, self.inputs)
+        arrays = {} if feed is None else self._fed(feed)
         return self._open().answer(question, self._items(arrays), arguments=arguments)
+
+    def _fed(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return a feed, checked, as the file takes it where one is given."""
+        return only(self.ways).feed(feed) if self.ways else checked_feed(feed, self.inputs)
 
     def _items(self, arrays: Mapping[str, np.ndarray]) -> list[Item]:
         """Return a feed under the names the engine knows, without what it dropped."""
@@ -296,7 +310,8 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         ]
         if told:
             raise wrong_outputs(self._title, "the result " + " and ".join(told))
-        return {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
+        typed = {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
+        return only(self.ways).results(typed) if self.ways else typed
 
     def _typed(self, array: np.ndarray, spec: ValueSpec) -> np.ndarray:
         declared, given = spec.dtype, DType.from_numpy(array.dtype)

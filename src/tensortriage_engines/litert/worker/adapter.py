@@ -73,12 +73,16 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
         content, report = _unpacked(packed)
         return LiteRtFile(_loaded(module, content, options), declared, info, report, packed)
     interpreter = _loaded(module, Path(options["file"]).read_bytes(), options)
+    held = {
+        what: [_told(row) for row in rows]
+        for what, rows in (("inputs", interpreter.get_input_details()), ("outputs", _results(interpreter)))
+    }
     report = {}
     if options.get("observe") == "preserved":
         with contextlib.suppress(AdapterError):  # where the model cannot be converted, the file runs all the same
             content, told = _unpacked(_converted(model, options, declared["inputs"]))
             report = _of_file(told, interpreter, _loaded(module, content, options))
-    return LiteRtFile(interpreter, declared, {}, report)
+    return LiteRtFile(interpreter, held, {}, report, given=True)
 
 
 class LiteRtFile(DeclaredSession):
@@ -91,20 +95,23 @@ class LiteRtFile(DeclaredSession):
         info: Dict[str, Any],
         report: Mapping[str, Any],
         packed: bytes = b"",
+        *,
+        given: bool = False,
     ) -> None:
         super().__init__(declared, info, packed)
         self._interpreter = interpreter
         self._report = report
         self._fed = _matched(interpreter.get_input_details(), declared["inputs"], "inputs", all_needed=False)
-        self._given = _matched(interpreter.get_output_details(), declared["outputs"], "outputs", all_needed=True)
-        self._moved = {spec["name"] for spec in declared["outputs"] if self._channels_are_last(spec)}
+        self._given = _matched(_results(interpreter), declared["outputs"], "outputs", all_needed=True)
+        self._moved = {s["name"] for s in declared["outputs"] if not given and self._channels_are_last(s)}
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
         self._invoke(feed)
         found = []
         for spec in self.outputs or ():
-            array = self._interpreter.get_tensor(self._given[spec["name"]]["index"])
+            row = self._given[spec["name"]]
+            array = _real(self._interpreter.get_tensor(row["index"]), row)
             if spec["name"] in self._moved:
                 array = np.moveaxis(array, -1, 1)
             found.append(as_declared(array, spec, ("int64", "bool")))
@@ -143,11 +150,12 @@ class LiteRtFile(DeclaredSession):
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
         """Return those of the wanted tensors whose memory was kept."""
-        tensors = {row["name"]: row["index"] for row in self._interpreter.get_tensor_details()}
+        tensors = {row["name"]: row for row in self._interpreter.get_tensor_details()}
         self._invoke(feed)
         for name in wanted:
             try:
-                yield Item(name, self._interpreter.get_tensor(tensors[name]))
+                row = tensors[name]
+                yield Item(name, _real(self._interpreter.get_tensor(row["index"]), row))
             except (KeyError, ValueError):  # its memory was not kept, or a delegate never had it
                 continue
 
@@ -178,7 +186,7 @@ class LiteRtFile(DeclaredSession):
         try:
             for name, row in self._fed.items():
                 array = np.ascontiguousarray(feed[name].array).reshape(row["shape"])
-                self._interpreter.set_tensor(row["index"], array.astype(row["dtype"]))
+                self._interpreter.set_tensor(row["index"], _stored(array, row))
             self._interpreter.invoke()
         except (RuntimeError, ValueError) as error:
             raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
@@ -199,6 +207,53 @@ def _converted(model: Path, options: Mapping[str, str], inputs: List[Dict[str, A
         content, report = made.read_bytes(), Path(folder) / (model.stem + _REPORT)
         told = json.dumps(json.loads(report.read_text()) if report.is_file() else {})
     return len(content).to_bytes(8, "little") + content + told.encode("ascii")
+
+
+def _results(interpreter: Any) -> List[Dict[str, Any]]:
+    """Return the outputs with the shapes that they have once it ran: what files declare may be another (seen: onnx2tf).
+
+    Raises:
+        AdapterError: When it does not run, in the runtime's words.
+    """
+    for fill in (0, 1):
+        try:
+            for row in interpreter.get_input_details():
+                interpreter.set_tensor(row["index"], np.full(row["shape"], fill, row["dtype"]))
+            interpreter.invoke()
+            return list(interpreter.get_output_details())
+        except (RuntimeError, ValueError) as error:
+            reason = one_line(error)
+    raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted file: " + reason)
+
+
+def _scale(row: Mapping[str, Any]) -> Optional[Tuple[float, int]]:
+    """Return scale and zero point of a tensor of integers that stand for real numbers; None for any other."""
+    scale, zero_point = row["quantization"]
+    return (float(scale), int(zero_point)) if scale and np.dtype(row["dtype"]).kind in "iu" else None
+
+
+def _told(row: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return name, type and shape of a file's input or output; quantized ones take and give real numbers."""
+    dtype = "float32" if _scale(row) else np.dtype(row["dtype"]).name
+    return {"name": row["name"], "dtype": dtype, "shape": [int(size) for size in row["shape"]]}
+
+
+def _stored(array: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
+    """Return numbers as a tensor of the file holds them."""
+    scale, dtype = _scale(row), np.dtype(row["dtype"])
+    if scale is None or array.dtype.kind != "f":
+        return array.astype(dtype)
+    bounds = np.iinfo(dtype)
+    steps = np.rint(array / scale[0]) + scale[1]  # type: np.ndarray
+    return steps.clip(bounds.min, bounds.max).astype(dtype)
+
+
+def _real(array: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
+    """Return the numbers that a tensor of the file holds."""
+    scale = _scale(row)
+    if scale is None:
+        return array
+    return np.asarray((array.astype(np.float32) - scale[1]) * np.float32(scale[0]))
 
 
 def _unpacked(packed: bytes) -> Tuple[bytes, Dict[str, Any]]:

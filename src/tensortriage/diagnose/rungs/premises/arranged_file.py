@@ -1,0 +1,39 @@
+"""How does a file that was given take its data? Numbers in a wrong order are no fault of an engine."""
+
+import dataclasses
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.runs.given_layouts import Arranged, arranged
+
+QUESTION = "how does the given file take its data?"
+
+
+@rung(QUESTION, cost="a build and a run of each way that fits")
+def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
+    """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
+    question = inv.question
+    asked = question.on_model(question.target_model) if question.target_model is not None else question
+
+    def told(spec: EngineSpec) -> EngineSpec:
+        found = arranged(spec, asked.model, asked.feeds[0], question.reference, inv.lab)
+        if found is not None and (found.words or found.errors):
+            inv.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
+        return found.spec if found is not None else spec
+
+    target = told(question.target)
+    against = told(question.against) if question.against is not None else None
+    if (target, against) == (question.target, question.against):
+        return None
+    return Answer(question=dataclasses.replace(question, target=target, against=against))
+
+
+def _answer(found: Arranged) -> str:
+    held = found.words or "as the model does"
+    if not found.errors:
+        return f"{held}: no other order fits"
+    right, *others = found.errors
+    return f"{held}: off by {say(right)}, and {say(min(others))} or more in the {len(others)} other ways that fit"

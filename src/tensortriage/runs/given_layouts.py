@@ -1,0 +1,98 @@
+"""How a file that another tool made holds a model's inputs and outputs, told by trying where names and shapes do not.
+
+Which tensor is which, and in what order its axes lie, is one of a few ways. Each that is possible is run on the same
+feed: one that is far nearer to the reference's results than every other is right, whatever else is wrong with the
+engine, for numbers in a wrong order give results of another input. Nothing is judged by it: how far off the engine is
+allowed to be, others say. Where no way stands out, the user is asked.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import stands_alone
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.capabilities import ArrangesFiles
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arranged:
+    """How a given file holds a model.
+
+    Attributes:
+        spec: The engine, its options saying so.
+        words: What is not as the model has it; empty where nothing is.
+        errors: The farthest output's relative error of every way that was tried, the first being the one of ``spec``;
+            empty where only one is possible.
+    """
+
+    spec: EngineSpec
+    words: str
+    errors: tuple[float, ...] = ()
+
+
+def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> Arranged | None:
+    """Find out how a file given to an engine holds a model; None where none is given, or it does not load.
+
+    Args:
+        spec: The engine, with the file.
+        model: The model.
+        feed: What is run.
+        reference: Whose results are taken as right.
+        lab: Where engines are asked.
+
+    Raises:
+        UsageError: When it cannot be told (``layout-unknown``).
+        EngineError: When the reference fails.
+    """
+    engine = resolve(spec).engine
+    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+        return None
+    try:
+        ways: Sequence[Mapping[str, Any]] = lab.told(spec, model, feed, "ways")[0]["ways"]
+    except EngineError:
+        return None  # who runs it says why
+    specs = [spec.with_options({**spec.options, **way["options"]}) for way in ways]
+    if len(ways) == 1:
+        return Arranged(specs[0], ways[0]["words"])
+    right = lab.outputs(reference, model, feed)
+    errors = [_farthest(each, model, feed, right, lab) for each in specs]
+    order = sorted(range(len(errors)), key=errors.__getitem__)
+    best, rest = order[0], [errors[number] for number in order[1:]]
+    if stands_alone(errors[best], rest):
+        return Arranged(specs[best], ways[best]["words"], (errors[best], *rest))
+    if ways[0]["evident"]:
+        return Arranged(specs[0], ways[0]["words"], tuple(errors))
+    shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
+    raise UsageError(
+        f"how {spec} takes its inputs is not told by names and shapes, and of {len(ways)} ways none is far nearer to "
+        f"{reference} than the others: the nearest are off by {', '.join(f'{errors[n]:.2g}' for n in order[:3])}",
+        slug="layout-unknown",
+        cure=f"say it in the target: {shown}",
+    )
+
+
+def _farthest(spec: EngineSpec, model: Model, feed: Feed, right: Mapping[str, np.ndarray], lab: Lab) -> float:
+    """Return the largest relative error of an output; infinity where the engine refuses."""
+    try:
+        found = lab.outputs(spec, model, feed, what=f"trying {spec}")
+    except EngineError:
+        return math.inf
+    shared = [name for name in right if name in found and right[name].shape == found[name].shape]
+    if len(shared) < len(right):
+        return math.inf
+    return max(error_of(measure(right[name], found[name])) for name in shared)
+
+
+def _written(options: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in options.items())
