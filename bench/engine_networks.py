@@ -1,4 +1,4 @@
-"""Seven networks of different kinds, small and with drawn weights, for `engines.py`: NAME.onnx and its inputs, NAME.npz.
+"""Seven networks of different kinds, small, with drawn weights, for `engines.py`: NAME.onnx and its inputs, NAME.npz.
 
     python bench/engine_networks.py DIR
 

@@ -5,9 +5,9 @@
 
 For every environment that `triage engines install` made, and the engines of this Python, each of the seven networks of
 `engine_networks.py` is diagnosed. Engines with ``file=`` get what their converter makes with its defaults, as a user
-would call it, and that file once more with each of two weights changed: one scaled by 1.1, another rolled by one entry.
-A right verdict on a healthy file is `match` or `rounding`, on a changed one a fault that names the node of the weight or
-one that it is computed with; a refusal must quote the engine. Prints a row per case and the shares of an engine.
+would call it, and that file once more with each of two weights changed: one scaled by 1.1, one rolled by one entry.
+A right verdict on a healthy file is `match` or `rounding`, on a changed one a fault that names its node or
+one computed with it; a refusal must quote the engine. Prints a row per case and the shares of an engine.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,7 @@ def cases(
 def asked(name: str, network: str, case: str, expected: str, model: Path, target: str, folder: Path) -> Row:
     """Run `triage diagnose`, and judge what it says."""
     out = folder / f"case-{case.replace(' ', '-')}"
+    shutil.rmtree(out, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "tensortriage", "diagnose", str(model), "--inputs", str(model.with_suffix(".npz"))]
     done = subprocess.run([*command, "--target", target, "-o", str(out)], capture_output=True, text=True, check=False)

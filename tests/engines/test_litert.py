@@ -100,6 +100,46 @@ def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
     assert verdict.repro is None  # the file does not run parts
 
 
+def converted(path, folder):
+    """Return the file that onnx2tf makes of a model with its defaults: images have their channels last."""
+    shutil.copy(path, folder / "own.onnx")
+    here = str(Path(MADE[0].python).parent)
+    command = [MADE[0].python, "-m", "onnx2tf", "-i", "own.onnx", "-o", ".", "-n"]
+    environment = {**os.environ, "PATH": here + os.pathsep + os.environ["PATH"]}
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
+    return folder / "own_float32.tflite"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", [8, 3])
+def test_a_file_with_channels_last_is_fed_so(tmp_path, side):
+    """With three channels of 3 x 3 pixels no shape tells the layout, and results do."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[1,3,{side},{side}] x) => (float[1,4] y) {{
+        [conv] a = Conv<pads = [1, 1, 1, 1]>(x, w)
+        [relu] b = Relu(a)
+        [mean] y = ReduceMean<axes = [2, 3], keepdims = 0>(b) }}"""
+    model, rng = parser.parse_model(text), np.random.default_rng(0)
+    weight = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "model.onnx")
+    file = converted(tmp_path / "model.onnx", tmp_path)
+    for name in ("right", "wrong"):
+        (tmp_path / name).mkdir()
+    feed = {"x": rng.standard_normal((1, 3, side, side)).astype(np.float32)}
+    spec = f"litert:worker={MADE[0].python},file={file}"
+    verdict, _ = ask(tmp_path / "right", tmp_path / "model.onnx", feed, spec)
+    assert verdict.verdict == "match"
+    told = step(verdict, "how does the given file take its data?").answer
+    assert told.startswith("'x' with axes nhwc")
+    assert ("no other order fits" in told) == (side == 8)
+    content = file.read_bytes()
+    held = np.moveaxis(weight, 1, -1)
+    assert held.tobytes() in content
+    file.write_bytes(content.replace(held.tobytes(), (held * np.float32(1.2)).tobytes()))
+    verdict, _ = ask(tmp_path / "wrong", tmp_path / "model.onnx", feed, spec)
+    assert (verdict.verdict, [each.node for each in verdict.culprits][:1]) == ("local-fault", ["conv"]), verdict
+
+
 def test_the_users_file_is_left_alone(tmp_path):
     """The converter writes to the file that it is given, even where nothing in it changes."""
     path = with_input_shapes(Model.load(MODEL), {"image": (2, 1, 8, 8)}).save(tmp_path / "fixed.onnx")

@@ -104,7 +104,7 @@ def content_of(
 def convert(
     title: str, command: List[str], folder: Path, made: Iterable[Path], said: Callable[[List[str]], List[str]]
 ) -> None:
-    """Run a program that converts a model.
+    """Run a program that converts a model, as in its activated environment: onnx2tf leaves out what it does not find.
 
     Args:
         title: What messages call it.
@@ -119,9 +119,11 @@ def convert(
     told = [os.path.basename(word) if os.path.isabs(word) else word for word in command]
     told[0] = "python" if command[0] == sys.executable else told[0]
     _commands.append(" ".join(map(shlex.quote, told)))
+    paths = os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     done = subprocess.run(
         command,
         cwd=str(folder),
+        env=dict(os.environ, PATH=paths),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

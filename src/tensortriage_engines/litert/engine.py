@@ -5,7 +5,7 @@ the file that runs, without marking them as outputs. Files have fixed shapes: on
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,7 +106,8 @@ class LiteRtSession(ConvertedSession):
         arrays = checked_feed(feed, self.inputs)
         session = self.built_for(arrays)
         told, _ = session.answer("records")
-        held = holders(told["records"], self._model.graph)
+        moved = {placed.held.name for way in session.ways[:1] for placed in way.inputs if placed.moved}
+        held = holders(told["records"], self._model.graph, moved)
         wanted = {value: held[value] for value in values if value in held}
         if not wanted:
             return
@@ -122,10 +123,17 @@ class LiteRtSession(ConvertedSession):
                     yield value, array
 
 
-def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, tuple[str, bool]]:
+def holders(
+    records: Sequence[Mapping[str, Any]], graph: "Graph", moved: Collection[str] = ()
+) -> dict[str, tuple[str, bool]]:
     """Return the tensor of the file that holds each value, and whether its channels are last there.
 
     Of several values that one tensor is said to hold, it holds the last: the others were fused into it.
+
+    Args:
+        records: What the adapter tells.
+        graph: The model's.
+        moved: Inputs of the file whose channels are last.
     """
     last: dict[str, tuple[int, str, bool]] = {}
     for record in records:
@@ -135,7 +143,7 @@ def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, t
             continue
         tensor = record["resolved_tflite_tensor_name"]
         if tensor not in last or last[tensor][0] < made.index:
-            last[tensor] = (made.index, value, bool(record["assume_channel_last_layout"]))
+            last[tensor] = (made.index, value, record["channels_last"] or record["input"] in moved)
     return {value: (tensor, channels_last) for tensor, (_, value, channels_last) in last.items()}
 
 

@@ -182,11 +182,12 @@ def ways(declared: Shape, held: Shape) -> tuple[Axes | None, ...]:
     habits = [tuple(range(rank))]
     if rank > 2:  # channels last, and first
         habits += [(0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))]
-    found = [axes for axes in habits if _alike([declared[axis] for axis in axes], held)]
-    if not found and rank <= _MOST_AXES:
-        every = itertools.permutations(range(rank))
-        found = [axes for axes in every if _alike([declared[axis] for axis in axes], held)]
-    return tuple({_unequal(axes, declared): axes for axes in reversed(found)}.values())[::-1]
+    every = itertools.permutations(range(rank)) if rank <= _MOST_AXES else ()
+    for orders, alike in itertools.product((habits, list(every)), (_whole, _but_for_ones)):
+        found = [axes for axes in orders if alike([declared[axis] for axis in axes], held)]
+        if found:
+            return tuple({_unequal(axes, declared): axes for axes in reversed(found)}.values())[::-1]
+    return ()
 
 
 class _Told:
@@ -229,7 +230,8 @@ class _Told:
                 cure=f"give layout= with {_LETTERS.get(rank, '0123456789'[:rank])} in another order, or digits",
             )
         axes = tuple(letters.index(letter) for letter in order.lower())
-        fitting = held.shape is None or _alike([spec.shape[axis] for axis in axes], held.shape)
+        moved = [spec.shape[axis] for axis in axes]
+        fitting = held.shape is None or _whole(moved, held.shape) or _but_for_ones(moved, held.shape)
         return (axes,) if fitting else ()
 
 
@@ -296,12 +298,16 @@ def _known(shape: Sequence[int | str | None]) -> bool:
     return all(isinstance(size, int) and size >= 0 for size in shape)
 
 
-def _alike(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Say whether shapes are one, but for axes of one entry."""
-    if len(moved) == len(held) and all(
-        one == other or not _known((one,)) or not _known((other,)) for one, other in zip(moved, held, strict=True)
-    ):
-        return True
+def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
+    """Say whether shapes are one, axis by axis, where they are known."""
+    pairs = zip(moved, held, strict=len(moved) == len(held))
+    return len(moved) == len(held) and all(
+        one == other or not _known((one,)) or not _known((other,)) for one, other in pairs
+    )
+
+
+def _but_for_ones(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
+    """Say whether known shapes are one, but for axes of one entry."""
     return _known(moved) and _known(held) and [s for s in moved if s != 1] == [s for s in held if s != 1]
 
 

@@ -28,7 +28,8 @@ class Conversions:
     """Builds in a worker whose adapter converts first, or takes what was converted before.
 
     An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
-    question ``converted`` with that file's bytes; they tell ``conversion_seconds``.
+    question ``converted`` with that file's bytes; they tell ``conversion_seconds``. For a given file it is what the
+    adapter converts to learn of it.
 
     Args:
         isolated: The adapter.
@@ -47,7 +48,7 @@ class Conversions:
         self._folder = folder
 
     def compile(
-        self, path: Path, model: "Model", words: Mapping[str, str], arrange: Arrange | None = None
+        self, path: Path, model: "Model", words: Mapping[str, str], *, arrange: Arrange | None = None
     ) -> IsolatedSession:
         """Build an ONNX file, converting it unless that was done before.
 
@@ -61,13 +62,16 @@ class Conversions:
             TriageError: As `IsolatedEngine.compile`.
         """
         given = tuple(key for key in self._files if words.get(key))
-        if self._folder is None or given:
+        if self._folder is None:
             return self._isolated.compile(path, words, files=given, arrange=arrange)
-        kept = self._folder / f"{self._key(model, words)}.converted"
+        kept = self._folder / f"{self._key(model, words, given)}.converted"
         if kept.is_file():
             _logger.info("%s: a conversion of this model is in the case", self._isolated.title)
-            return self._isolated.compile(path, {**words, CONVERTED: str(kept)}, files=(CONVERTED,))
-        session = self._isolated.compile(path, words)
+            known = {**words, CONVERTED: str(kept)}
+            return self._isolated.compile(path, known, files=(*given, CONVERTED), arrange=arrange)
+        session = self._isolated.compile(path, words, files=given, arrange=arrange)
+        if given and "conversion_seconds" not in session.info:  # a given file runs, and nothing was converted
+            return session
         try:
             _logger.info("%s: converted in %.3f s", self._isolated.title, session.info["conversion_seconds"])
             content = session.answer(CONVERTED)[1][CONVERTED]
@@ -79,9 +83,10 @@ class Conversions:
             raise
         return session
 
-    def _key(self, model: "Model", words: Mapping[str, str]) -> str:
+    def _key(self, model: "Model", words: Mapping[str, str], given: Sequence[str]) -> str:
         names = [[node.name, *node.inputs, *node.outputs] for node in model.graph.nodes]
         read = {key: words[key] for key in self._words if key in words}
         place = packages_digest(words["worker"]) if "worker" in words else ""
-        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place]
+        files = [hashlib.sha256(Path(words[key]).read_bytes()).hexdigest() for key in given]
+        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]

@@ -150,7 +150,7 @@ class ConvertedEngine(
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Return a file built in a worker; ``model`` is what the file holds."""
         told = {**words, **self.told_of(model, words)}
-        return self._conversions.compile(path, model, told, _arranging(model, words) if FILE in words else None)
+        return self._conversions.compile(path, model, told, arrange=_arranging(model, words))
 
     def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
         """Return what the adapter is told of a model beside the words of the options."""
@@ -258,7 +258,10 @@ def _declared(model: "Model") -> str:
     return json.dumps({"inputs": _rows(model.inputs), "outputs": _rows(_outputs(model))})
 
 
-def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange:
+def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange | None:
+    """Return what finds out how a given file holds a model; None where none is given."""
+    if FILE not in words:
+        return None
     declared = (model.inputs, _outputs(model))
     return lambda inputs, outputs: arrangements(declared, (inputs, outputs), words)
 

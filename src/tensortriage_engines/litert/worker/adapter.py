@@ -68,6 +68,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
     """Convert an ONNX file, unless option ``file`` names a converted one, and load it."""
     (module,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
+    packed, info, report = b"", {}, {}  # type: Tuple[bytes, Dict[str, Any], Dict[str, Any]]
     if not options.get("file"):
         packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"]))
         content, report = _unpacked(packed)
@@ -77,12 +78,13 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
         what: [_told(row) for row in rows]
         for what, rows in (("inputs", interpreter.get_input_details()), ("outputs", _results(interpreter)))
     }
-    report = {}
     if options.get("observe") == "preserved":
+        kept = [row["shape"] for row in held["inputs"]] == [spec["shape"] for spec in declared["inputs"]]
         with contextlib.suppress(AdapterError):  # where the model cannot be converted, the file runs all the same
-            content, told = _unpacked(_converted(model, options, declared["inputs"]))
+            packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"] if kept else []))
+            content, told = _unpacked(packed)
             report = _of_file(told, interpreter, _loaded(module, content, options))
-    return LiteRtFile(interpreter, held, {}, report, given=True)
+    return LiteRtFile(interpreter, held, info, report, packed, given=True)
 
 
 class LiteRtFile(DeclaredSession):
@@ -101,6 +103,7 @@ class LiteRtFile(DeclaredSession):
         super().__init__(declared, info, packed)
         self._interpreter = interpreter
         self._report = report
+        self._makers = None  # type: Optional[Dict[int, Dict[str, Any]]]
         self._fed = _matched(interpreter.get_input_details(), declared["inputs"], "inputs", all_needed=False)
         self._given = _matched(_results(interpreter), declared["outputs"], "outputs", all_needed=True)
         self._moved = {s["name"] for s in declared["outputs"] if not given and self._channels_are_last(s)}
@@ -144,9 +147,16 @@ class LiteRtFile(DeclaredSession):
         """Tell by ``records`` which tensor holds which value; else see `DeclaredSession.answer`."""
         if question != "records":
             return super().answer(question, feed, arguments, spill)
-        kept = ("onnx_output_name", "resolved_tflite_tensor_name", "status", "assume_channel_last_layout")
-        rows = self._report.get("records", ())
-        return {"records": [{k: row[k] for k in kept} for row in rows if row["exists_in_final_model"]]}, []
+        kept = ("onnx_output_name", "resolved_tflite_tensor_name", "status")
+        rows = [row for row in self._report.get("records", ()) if row["exists_in_final_model"]]
+        tensors = {row["name"]: row["index"] for row in self._interpreter.get_tensor_details()}
+        fed = {row["index"]: name for name, row in self._fed.items()}
+        records = []
+        for row in rows:
+            op, source = self._layout_of(tensors.get(row["resolved_tflite_tensor_name"], -1))
+            last = bool(row["assume_channel_last_layout"]) or op in _CHANNELS_LAST
+            records.append({**{key: row[key] for key in kept}, "channels_last": last, "input": fed.get(source, "")})
+        return {"records": records}, []
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
         """Return those of the wanted tensors whose memory was kept."""
@@ -173,14 +183,20 @@ class LiteRtFile(DeclaredSession):
             moved = [declared[0], *declared[2:], declared[1]]
             if moved != declared:
                 return bool(found == moved)
-        makers = {index: op for op in self._operators() for index in op["outputs"] if op["op_name"] != "DELEGATE"}
-        index = row["index"]
-        while index in makers:
-            op = makers[index]
+        return self._layout_of(row["index"])[0] in _CHANNELS_LAST
+
+    def _layout_of(self, index: int) -> Tuple[str, int]:
+        """Return the operator that a tensor has its layout from, or none and the tensor at which it begins."""
+        if self._makers is None:
+            kinds = [op for op in self._operators() if op["op_name"] != "DELEGATE"]
+            self._makers = {made: op for op in kinds for made in op["outputs"]}
+        while index in self._makers:
+            op = self._makers[index]
             if op["op_name"] in _CHANNELS_LAST or op["op_name"] in _LAYOUTS:
-                return op["op_name"] in _CHANNELS_LAST
-            index = next((source for source in op["inputs"] if source in makers), -1)
-        return False
+                return str(op["op_name"]), index
+            sources = [source for source in op["inputs"] if source >= 0]
+            index = next((source for source in sources if source in self._makers), sources[0] if sources else -1)
+        return "", index
 
     def _invoke(self, feed: Mapping[str, Item]) -> None:
         try:
@@ -266,6 +282,7 @@ def _of_file(report: Dict[str, Any], interpreter: Any, converted: Any) -> Dict[s
 
     A tensor of the file is the one of the report that has its name, if the file of the report has it in that shape.
     """
+    _results(converted)  # as the other ran: shapes that files leave open are known then
     mine, theirs = (
         {row["name"]: tuple(int(size) for size in row["shape"]) for row in each.get_tensor_details()}
         for each in (interpreter, converted)

@@ -18,7 +18,8 @@ ENGINE = LiteRtEngine()
 
 
 def test_a_tensor_holds_the_last_of_the_values_that_were_fused_into_it():
-    records = json.loads((ROOT / "tests/data/litert/digits_cnn.json").read_text())
+    told = json.loads((ROOT / "tests/data/litert/digits_cnn.json").read_text())
+    records = [{**record, "channels_last": record["assume_channel_last_layout"], "input": ""} for record in told]
     found = holders(records, Model.load(ROOT / "examples/digits_cnn.onnx").graph)
     assert "/stem/Conv_output_0" not in found  # fused into the Relu behind it
     assert found["/Relu_output_0"] == ("wa/block1/skip/Conv_input_nhwc", True)
@@ -70,7 +71,7 @@ MODEL = """g (float[N, 3, 2] x) => (float[N, 3, 2] y) {
 def record(value, tensor, *, status="direct", last=False):
     return {
         "onnx_output_name": value, "status": status, "resolved_tflite_tensor_name": tensor,
-        "assume_channel_last_layout": last,
+        "channels_last": last, "input": "",
     }  # fmt: skip
 
 
@@ -88,7 +89,7 @@ class Built:
     """What a worker would hold of a file."""
 
     def __init__(self, records, shown, regions=()):
-        self.records, self.shown, self.regions, self.wanted = records, shown, regions, []
+        self.records, self.shown, self.regions, self.wanted, self.ways = records, shown, regions, [], ()
 
     def plan(self):
         return Plan(tuple(self.regions))
@@ -131,7 +132,7 @@ def test_a_copy_is_built_since_the_converter_writes_to_its_input(tmp_path):
     built = []
 
     class Kept:
-        def compile(self, path, model, words):
+        def compile(self, path, model, words, *, arrange):
             built.append((path, path.is_file(), words["delegate"]))
 
     engine = LiteRtEngine()

@@ -69,7 +69,7 @@ class Kept:
     def __init__(self):
         self.built = []
 
-    def compile(self, path, model, words):
+    def compile(self, path, model, words, *, arrange):
         loaded = Model.load(path)
         self.built.append((path, len(loaded.files), len(loaded.ir.graph.inputs), words))
 

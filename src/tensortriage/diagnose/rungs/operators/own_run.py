@@ -39,7 +39,8 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     target = inv.question.target
     engine = resolve(target).engine
     watched = engine.observing(target.options) if isinstance(engine, Observes) else None
-    if evidence.local is not None or not evidence.in_context or watched is None or _is_another(evidence):
+    alone = evidence.local is not None and bool(evidence.local.metrics)
+    if alone or not evidence.in_context or watched is None or _is_another(evidence):
         return None
     born = _born_wrong(inv, evidence)
     if not born:

@@ -13,7 +13,7 @@ from tensortriage_worker.exchange import Item
 
 
 def row(name, shape, index=0, dtype=np.float32, **more):
-    return {"name": name, "shape": np.int32(shape), "index": index, "dtype": dtype, **more}
+    return {"name": name, "shape": np.int32(shape), "index": index, "dtype": dtype, "quantization": (0.0, 0), **more}
 
 
 def spec(name, shape, dtype="float32"):
@@ -222,3 +222,31 @@ def test_a_file_that_the_runtime_refuses(error):
     with pytest.raises(AdapterError, match="no kernel") as caught:
         adapter._loaded(Runtime(error), b"file", {"delegate": "none"})
     assert caught.value.kind is AdapterFailure.BUILD
+
+
+def test_quantized_inputs_and_outputs_take_and_give_real_numbers():
+    scaled = row("a", [3], 0, np.int8, quantization=(0.5, -2))
+    assert adapter._told(scaled) == {"name": "a", "dtype": "float32", "shape": [3]}
+    stored = adapter._stored(np.float32([0.0, 1.0, 1000.0]), scaled)
+    assert (stored.dtype, stored.tolist()) == (np.int8, [-2, 0, 127])
+    assert adapter._real(stored, scaled).tolist() == [0.0, 1.0, 64.5]
+    assert adapter._told(row("b", [3], 0, np.int8))["dtype"] == "int8"
+
+
+def test_a_file_that_does_not_run_is_refused_in_the_words_of_the_runtime():
+    class Failing(Interpreter):
+        def invoke(self):
+            raise RuntimeError("node 7 failed to prepare")
+
+    with pytest.raises(AdapterError, match="node 7 failed to prepare") as caught:
+        adapter._results(Failing([row("a", [2])], [row("b", [2])]))
+    assert caught.value.kind is AdapterFailure.BUILD
+
+
+def test_layouts_are_told_by_who_makes_a_tensor_or_where_it_begins():
+    ops = [op("CONV_2D", [0], [5]), op("LOGISTIC", [5], [6]), op("LOGISTIC", [0], [7])]
+    inner = [row("t", [1], 6), row("u", [1], 7)]
+    report = {"records": [record("a", "t"), record("b", "u")]}
+    session = opened(Interpreter([row("x", [1], 0)], [], inner=inner, ops=ops), [spec("x", [1])], [], report)
+    told = session.answer("records", {}, {}, None)[0]["records"]
+    assert [(each["channels_last"], each["input"]) for each in told] == [(True, ""), (False, "x")]
