@@ -8,7 +8,7 @@ allowed to be, others say. Where no way stands out, the user is asked.
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,17 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         slug="layout-unknown",
         cure=f"say it in the target: {shown}",
     )
+
+
+def as_its_file_lies(
+    spec: EngineSpec, model: Model, feed: Callable[[], Feed], reference: EngineSpec, lab: Lab
+) -> EngineSpec:
+    """Return an engine whose options say how the file given to it, if one is, holds the model; see `arranged`."""
+    engine = resolve(spec).engine
+    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
+        return spec
+    found = arranged(spec, model, feed(), reference, lab)
+    return found.spec if found is not None else spec
 
 
 def _farthest(spec: EngineSpec, model: Model, feed: Feed, right: Mapping[str, np.ndarray], lab: Lab) -> float:

@@ -9,7 +9,7 @@ them against tries them (`tensortriage.runs.given_layouts`), or the user says wh
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -117,6 +117,10 @@ class Arrangement:
             order = f" with axes {each.order}" if each.moved else ""
             told += [f"'{each.spec.name}'{called}{order}"] if called or order else []
         return ", ".join(told)
+
+
+Arrange = Callable[[Sequence[ValueSpec], Sequence[ValueSpec]], Sequence[Arrangement]]
+"""Says in which ways inputs and outputs that a given file has may be those of a model, at least one."""
 
 
 def arrangements(

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortriage.engines.process.arrangement import Arrange
 from tensortriage.engines.process.interpreters import packages_digest
-from tensortriage.engines.process.isolated import Arrange, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.values.files import placed
 
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from tensortriage.engines.capabilities import (
 )
 from tensortriage.engines.feed_checks import build_failed, checked_feed, fits
 from tensortriage.engines.options import Options, read_options
-from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS, arrangements
+from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS, Arrange, arrangements
 from tensortriage.engines.process.by_shape import Build, SessionByShape
 from tensortriage.engines.process.conversions import Conversions
 from tensortriage.engines.process.given_files import FILE, checked_file, without_file
-from tensortriage.engines.process.isolated import Arrange, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.errors import ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec

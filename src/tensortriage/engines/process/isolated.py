@@ -20,7 +20,7 @@ import numpy as np
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
 from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
-from tensortriage.engines.process.arrangement import Arrangement, only
+from tensortriage.engines.process.arrangement import Arrange, Arrangement, only
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
 from tensortriage.engines.process.gpus import own_gpus
@@ -33,8 +33,6 @@ from tensortriage_worker.feeding import LAYOUTS, STRIDED
 
 WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 _RAW_KINDS = "ui"
-Arrange = Callable[[Sequence[ValueSpec], Sequence[ValueSpec]], Sequence[Arrangement]]
-"""Says in which ways inputs and outputs that a given file has may be those of a model, at least one."""
 
 
 def installed(package: str, title: str, cure: str) -> Availability:
@@ -235,13 +233,13 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
         """Run once from memory that lies as one of `layouts`; see `FedOtherwise`."""
         conversation = self._open()
-        return self._named(conversation.run(self._items(self._fed(feed)), layout=layout))
+        return self._named(conversation.run(self._items(feed), layout=layout))
 
     def streams(
         self, feeds: Sequence[Mapping[str, np.ndarray]], runs: int
     ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once, each in a session of its own in that process; see `FedOtherwise`."""
-        arrays = [self._items(self._fed(feed)) for feed in feeds]
+        arrays = [self._items(feed) for feed in feeds]
         items = [item._replace(name=f"{number}/{item.name}") for number, feed in enumerate(arrays) for item in feed]
         found: dict[tuple[str, str], list[Item]] = {}
         for item in self._open().streams(items, runs):
@@ -259,15 +257,12 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         Raises:
             TriageError: As for `run`.
         """
-        arrays = {} if feed is None else self._fed(feed)
-        return self._open().answer(question, self._items(arrays), arguments=arguments)
+        items = [] if feed is None else self._items(feed)
+        return self._open().answer(question, items, arguments=arguments)
 
-    def _fed(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return a feed, checked, as the file takes it where one is given."""
-        return only(self.ways).feed(feed) if self.ways else checked_feed(feed, self.inputs)
-
-    def _items(self, arrays: Mapping[str, np.ndarray]) -> list[Item]:
-        """Return a feed under the names the engine knows, without what it dropped."""
+    def _items(self, feed: Mapping[str, np.ndarray]) -> list[Item]:
+        """Return a feed, checked, as the engine or the given file takes it, without what that dropped."""
+        arrays = only(self.ways).feed(feed) if self.ways else checked_feed(feed, self.inputs)
         return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
 
     def allow(self, run_seconds: float) -> None:

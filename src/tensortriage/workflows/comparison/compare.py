@@ -19,9 +19,7 @@ from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
 from tensortriage.compare.judgement.within import judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
-from tensortriage.engines.capabilities import ArrangesFiles
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.stands_for import is_rounded
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -30,7 +28,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import feeds
-from tensortriage.runs.given_layouts import arranged
+from tensortriage.runs.given_layouts import as_its_file_lies
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
@@ -117,20 +115,12 @@ def _engines(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
     own, some = [request.reference] if request.reference else [], request.outputs.is_everything
-    targets = [_as_its_file_lies(spec, request, changed, lab) for spec in request.targets]
+    feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
+    targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
     return [
         Live(name, spec, changed if number >= len(own) else model, lab, warm_up=request.warm_up, some=some)
         for number, (name, spec) in enumerate(numbered([*own, *targets]))
     ]
-
-
-def _as_its_file_lies(spec: EngineSpec, request: CompareRequest, model: Model, lab: Lab) -> EngineSpec:
-    """Return a target that says how the file given to it, if one is, holds inputs and outputs."""
-    engine = resolve(spec).engine
-    if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
-        return spec
-    found = arranged(spec, model, next(iter(feeds(request.feeding, model))), request.reference or PLAIN, lab)
-    return found.spec if found is not None else spec
 
 
 class _Comparing:

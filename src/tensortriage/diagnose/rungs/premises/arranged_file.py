@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.given_layouts import Arranged, arranged
+from tensortriage.values.text import error_size
 
 QUESTION = "how does the given file take its data?"
 
@@ -36,4 +36,4 @@ def _answer(found: Arranged) -> str:
     if not found.errors:
         return f"{held}: no other order fits"
     right, *others = found.errors
-    return f"{held}: off by {say(right)}, and {say(min(others))} or more in the {len(others)} other ways that fit"
+    return f"{held}: off by {error_size(right)}, and {error_size(min(others))} or more in the {len(others)} other ways that fit"
