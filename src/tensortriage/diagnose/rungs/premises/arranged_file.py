@@ -36,4 +36,5 @@ def _answer(found: Arranged) -> str:
     if not found.errors:
         return f"{held}: no other order fits"
     right, *others = found.errors
-    return f"{held}: off by {error_size(right)}, and {error_size(min(others))} or more in the {len(others)} other ways that fit"
+    least = error_size(min(others))
+    return f"{held}: off by {error_size(right)}, and {least} or more in the {len(others)} other ways that fit"
