@@ -1,8 +1,12 @@
 """Diagnosing small models in this process: a text, a feed, a target."""
 
+import shlex
+
+import click
 import numpy as np
 
 from models import proto, write
+from tensortriage.cli import cli
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.report.document import Report
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -36,7 +40,22 @@ def ask(folder, model, feed, target, *, repro=False, **given):
         target = f"script:{folder / 'faulty.py'},{target.removeprefix('fault:')}"
     feeding = FeedRequest(paths=(str(folder / "feed.npz"),))
     request = DiagnoseRequest(model=path, target=target, case=folder / "case", feeding=feeding, repro=repro, **given)
-    return diagnose(request), Report.load(folder / "case")
+    verdict = diagnose(request)
+    for line in verdict.next:
+        parse(line)
+    return verdict, Report.load(folder / "case")
+
+
+def parse(line):
+    """Parse a command line of ``triage`` as its command does, and run nothing; other programs' are left alone."""
+    words, command, context = shlex.split(line), cli, click.Context(cli, info_name="triage")
+    if words.pop(0) != "triage":
+        return
+    while isinstance(command, click.Group):
+        command = command.get_command(context, word := words.pop(0))
+        assert command is not None, f"no command '{word}': {line}"
+    with command.make_context("triage", words):
+        pass
 
 
 def step(verdict, beginning):

@@ -5,7 +5,6 @@ Of a suggestion made in an f-string what is filled in is left out; whole example
 
 import ast
 import re
-import shlex
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ import pytest
 import tensortriage
 import tensortriage_batch
 import tensortriage_engines
+from diagnosing import parse
 from tensortriage.cli import cli
 
 PACKAGES = (tensortriage, tensortriage_batch, tensortriage_engines)
@@ -113,17 +113,11 @@ def leaves(group, context):
 LEAVES = [*leaves(cli, click.Context(cli, info_name="triage"))]
 
 
-def parsed(line):
-    """Parse a command line as its command does, and run nothing."""
-    command, place = command_of(words := shlex.split(line, comments=True)[1:])
-    command.make_context(" ".join(words[:place]), words[place:]).close()
-
-
 @pytest.mark.parametrize(("path", "command"), LEAVES, ids=[path for path, _ in LEAVES])
 def test_examples_of_help_texts_are_parsed_by_their_commands(path, command):
     for text in (command.epilog or "", command.help or ""):
         for example in EXAMPLE.findall(re.sub(r"\s*\\\n\s*", " ", text)):
-            parsed(BEHIND.split(example)[0])
+            parse(BEHIND.split(example)[0])
 
 
 def test_a_wrong_option_and_a_wrong_command_are_seen():
@@ -135,4 +129,4 @@ def test_a_wrong_option_and_a_wrong_command_are_seen():
     ]
     assert [*wrong_in("triage nonsense FILE")] == ["no command 'nonsense': triage nonsense FILE"]
     with pytest.raises(click.UsageError):
-        parsed("triage run m.onnx --no-such")
+        parse("triage run m.onnx --no-such")

@@ -10,6 +10,7 @@ from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.dissection import with_anatomy
+from tensortriage.diagnose.measurements.other_file import with_other_file
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
@@ -112,6 +113,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             verdict = with_remedy(investigation, evidence, verdict, request.fix)
             verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
             verdict = with_closing_words(verdict, request.case)
+            evidence = with_other_file(investigation, evidence)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation))
         finally:

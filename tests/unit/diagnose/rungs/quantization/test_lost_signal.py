@@ -37,7 +37,7 @@ def test_a_mask_that_shares_a_scale_with_scores_is_named(tmp_path):
     graph = {node.name: node for node in onnx.load(other).graph.node}
     first = verdict.culprits[0]
     assert graph[first.node].op_type == "QuantizeLinear"
-    assert "values of 1e+04 share a scale" in first.reason
+    assert "values of 10,010 share a scale" in first.reason
     alone = step(verdict, QUESTION).evidence["alone"]
     assert next(iter(alone)) == first.node
     assert "without the quantizer" in verdict.summary
