@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.sdk import count, duration, printable, shorten
+from tensortriage.sdk import count, duration, printable
 from tensortriage_batch.batch_result import BatchResult, CellOutcome, CellResult
 
 OUTCOME_WORDS: Mapping[CellOutcome, str] = {
@@ -17,11 +17,17 @@ _SUMMARY = 240
 def cell_line(cell: CellResult) -> str:
     """Return a line for a cell that has ended."""
     ending = cell.ending
-    said = cell.reason
+    said, culprit = cell.reason, ending.culprit if ending is not None else ""
     if ending is not None and cell.outcome is not CellOutcome.SKIPPED:
-        said = cell.reason or ending.verdict or ending.summary
+        said = cell.reason or (f"{ending.verdict} at {culprit}" if culprit else ending.verdict) or ending.summary
     when = "" if ending is None else " (earlier)" if cell.kept else f" ({ending.seconds:.1f} s)"
-    return printable(f"{OUTCOME_WORDS[cell.outcome]:<8} {cell.name}: {shorten(said, _SUMMARY)}{when}")
+    return printable(f"{OUTCOME_WORDS[cell.outcome]:<8} {cell.name}: {_begun(said, culprit)}{when}")
+
+
+def _begun(text: str, culprit: str) -> str:
+    """Return the beginning of a text, with the culprit's whole name where it is in it."""
+    most = max(_SUMMARY, text.find(culprit) + len(culprit))
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
 def closing_lines(result: BatchResult) -> Iterator[str]:

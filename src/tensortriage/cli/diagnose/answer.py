@@ -19,14 +19,20 @@ from tensortriage.workflows.diagnosis.export_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 
 
-def exported_first(request: DiagnoseRequest, exporter: str) -> DiagnoseRequest:
-    """Return the request with the model that is exported from its network now, and, without feeds, its inputs."""
+def exported_first(request: DiagnoseRequest, exporter: str, *, real: bool) -> DiagnoseRequest:
+    """Return the request with the model that is exported from its network now, and, without feeds, its inputs.
+
+    Args:
+        request: What is asked.
+        exporter: One of `EXPORTERS`.
+        real: Whether the example inputs are real data; most are made up by ``torch.randn``.
+    """
     click.echo(f"exporting {printable(request.network)} ({exporter})", err=True)
     network = EngineSpec.parse(request.network)
     path, inputs = export_network(network, request.case, exporter=exporter, limits=request.limits)
     feeding = request.feeding
     if not (feeding.paths or feeding.script):
-        feeding = dataclasses.replace(feeding, paths=(str(inputs),))
+        feeding = dataclasses.replace(feeding, paths=(str(inputs),), made_up=not real)
     return dataclasses.replace(request, model=path, feeding=feeding)
 
 

@@ -8,7 +8,7 @@ import click
 from tensortriage.cli.declared import command
 from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.runs.request_fields import LIMITS, WHOLE, cluster_field
-from tensortriage.values.options import argument, option, part
+from tensortriage.values.options import argument, flag, option, part
 from tensortriage.workflows.requests import ENGINES, DiagnoseRequest
 
 EPILOG = """\b
@@ -41,6 +41,8 @@ def diagnose(
     exporter: str = option(
         "--exporter", "", "Which of PyTorch's exporters writes the model.", default="dynamo",
         choices=("dynamo", "legacy"), rare=True, group=ENGINES),
+    real_examples: bool = flag(
+        "--real-examples", "The example inputs of --torch are real data; they count as random.", rare=True),
     cluster: ClusterSpec | None = cluster_field(WHOLE, group=LIMITS),
     *,
     as_json: bool,
@@ -59,5 +61,5 @@ def diagnose(
 
         go_elsewhere(cluster, request.target, as_json=as_json)
     began = time.perf_counter()
-    asked = exported_first(request, exporter) if request.model == Path() else request
+    asked = exported_first(request, exporter, real=real_examples) if request.model == Path() else request
     diagnose_and_show(asked, as_json=as_json, began=began)

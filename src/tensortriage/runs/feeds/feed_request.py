@@ -41,6 +41,7 @@ class FeedRequest:
         without: Inputs that the files and scripts need not hold, and that are left out.
         most: Largest number of feeds taken; None for all.
         given: Feeds that are there already; then nothing else is looked at.
+        made_up: Whether what the files hold was made up, as the example inputs of an export mostly are.
     """
 
     # fmt: off
@@ -64,6 +65,7 @@ class FeedRequest:
     without: frozenset[str] = frozenset()
     most: int | None = None
     given: Sequence["Feed"] = ()
+    made_up: bool = False
 
     def __post_init__(self) -> None:
         shapes = [path for path in map(str, self.paths) if _SHAPE.match(path) or _OLD_SHAPE.match(path)]
@@ -90,7 +92,7 @@ def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
     for number, feed in enumerate(itertools.chain([first], found)):
         for name, array in feed.tensors.items():
             _logger.debug("feed %d: %s %s %s", number, name, array.dtype, list(array.shape))
-        yield feed
+        yield feed.made_up if request.made_up else feed
 
 
 def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:

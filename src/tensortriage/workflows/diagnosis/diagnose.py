@@ -10,8 +10,8 @@ from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.dissection import with_anatomy
-from tensortriage.diagnose.measurements.other_file import with_other_file
 from tensortriage.diagnose.measurements.outputs import output_rows
+from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
 from tensortriage.diagnose.state.question import Question

@@ -1,0 +1,37 @@
+"""What a command takes for real data: files of the user's, and no examples that somebody made up for an export."""
+
+import numpy as np
+import pytest
+
+import models
+from tensortriage.cli.diagnose import answer
+from tensortriage.inputs.feed import Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.workflows.requests import DiagnoseRequest
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones(3, np.float32))
+    return models.write(tmp_path / "m.onnx", "g (float[3] x) => (float[3] y) { y = Add(x, x) }"), tmp_path / "x.npz"
+
+
+@pytest.mark.parametrize(("made_up", "origin"), [(False, Origin.REAL), (True, Origin.RANDOM)])
+def test_files_are_real_unless_they_are_known_to_be_made_up(files, made_up, origin):
+    model, path = files
+    (feed,) = feeds(FeedRequest(paths=(str(path),), made_up=made_up), Model.load(model))
+    assert feed.origin is origin
+    assert feed.name == "x.npz[0]"
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_example_inputs_of_an_export_count_as_random_unless_the_user_says_otherwise(files, monkeypatch, real):
+    model, path = files
+    monkeypatch.setattr(answer, "export_network", lambda *_, **__: (model, path))
+    asked = DiagnoseRequest(model=model, target="onnxruntime", network="torch:net.py:make")
+    found = answer.exported_first(asked, "dynamo", real=real)
+    assert (found.feeding.paths, found.feeding.made_up) == ((str(path),), not real)
+    own = FeedRequest(paths=("mine.npz",))
+    given = DiagnoseRequest(model=model, target="onnxruntime", network="torch:net.py:make", feeding=own)
+    assert answer.exported_first(given, "dynamo", real=real).feeding == own
