@@ -10,12 +10,13 @@ They speak plain types only, so that everything can be told to a host running an
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Protocol
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol
 
 from tensortriage_worker.exchange import Item
 
@@ -77,6 +78,22 @@ def own_fault(error: BaseException) -> bool:
     asked = os.path.join(here, "tensortriage_worker", "serve.py")  # by the host, whatever there is
     ours = bool(frames) and frames[-1].filename.startswith(here) and frames[-1].filename != asked
     return ours and isinstance(error, _MISTAKES) and not raised_by_hand(error)
+
+
+@contextlib.contextmanager
+def refusals(kind: AdapterFailure, words: str = "{}") -> Iterator[None]:
+    """Take whatever a library in Python comes upon for its reason to refuse, but for mistakes of our own.
+
+    Args:
+        kind: What it refuses to do.
+        words: What is said of it; ``{}`` stands for the reason.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, AdapterError) or own_fault(error):
+            raise
+        raise AdapterError(kind, words.format(" ".join(str(error).split()))) from error
 
 
 def raised_by_hand(error: BaseException) -> bool:

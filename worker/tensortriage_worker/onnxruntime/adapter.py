@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.onnxruntime import values
 from tensortriage_worker.onnxruntime.plugins import Plugin, register
@@ -84,6 +84,8 @@ class AdaptedSession:
             results = self._session.run_with_ort_values(names, fed)
             return [values.to_item(name, result, self._labels[name]) for name, result in zip(names, results)]  # noqa: B905 - Python 3.8
         except Exception as error:  # its errors have no common class
+            if own_fault(error):
+                raise
             raise AdapterError(AdapterFailure.RUN, values.reason(error)) from error
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
@@ -125,6 +127,8 @@ class AdaptedSession:
         except AdapterError:
             raise
         except Exception as error:  # its errors have no common class
+            if own_fault(error):
+                raise
             raise AdapterError(AdapterFailure.BUILD, values.reason(error)) from error
 
     def _add_plugin(self, options: Any, plugin: Plugin) -> None:

@@ -15,8 +15,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import Library, content_of, convert, imported, one_line
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, refusals
+from tensortriage_worker.converters import Library, content_of, convert, imported, one_line, telling
 from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.heard import hearing
@@ -25,6 +25,7 @@ _CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])
 _SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
 _SAID_LINES = 6
+_ERRORS = ("error", "not support", "fail", "can't", "cannot")
 _LIBRARY = Library(
     "mnn", "MNN", slug="mnn-missing", modules=("MNN", "MNN.expr", "MNN.nn"), distribution="MNN", oldest="3.0"
 )
@@ -105,10 +106,8 @@ class MnnSession(DeclaredSession):
         Raises:
             AdapterError: When the file cannot be read, or is not one of the model.
         """
-        try:
+        with refusals(AdapterFailure.BUILD, "the file cannot be read: {}"):
             self._variables = self._expr.load_as_dict(self._path) or {}
-        except Exception as error:
-            raise AdapterError(AdapterFailure.BUILD, "the file cannot be read: {}".format(error)) from error
         self._fed = [spec["name"] for spec in declared["inputs"] if spec["name"] in self._variables]
         wanted = [spec["name"] for spec in declared["outputs"]]
         lacking = [name for name in wanted if name not in self._variables]
@@ -123,6 +122,8 @@ class MnnSession(DeclaredSession):
             try:
                 module = self._nn.load_module_from_file(self._path, self._fed, outputs, runtime_manager=self._manager)
             except Exception as error:
+                if own_fault(error):
+                    raise
                 module, reason = None, one_line(error)
         if module is None:
             words = [*_said(printed), reason] if reason else _said(printed)
@@ -140,21 +141,17 @@ class MnnSession(DeclaredSession):
                 array = array.astype(np.float32)
             kind = self._expr.int if array.dtype.kind in "iu" else self._expr.float
             constants.append(self._expr.const(array, list(array.shape), self._expr.NCHW, kind))
-        with hearing() as printed:
-            try:
-                found = module.forward(constants)
-            except Exception as error:
-                raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
+        with hearing() as printed, refusals(AdapterFailure.RUN):
+            found = module.forward(constants)
         if not found:
             message = "MNN gave no result: {}".format(" | ".join(_said(printed)) or "it says no reason")
             raise AdapterError(AdapterFailure.RUN, message)
         for variable in found if isinstance(found, (list, tuple)) else [found]:
             if str(variable.data_format).endswith("NC4HW4"):
                 variable = self._expr.convert(variable, self._expr.NCHW)
-            try:
-                yield np.array(variable.read())
-            except Exception as error:
-                raise AdapterError(AdapterFailure.RUN, "MNN gave no result: {}".format(error)) from error
+            with refusals(AdapterFailure.RUN, "MNN gave no result: {}"):
+                array = np.array(variable.read())
+            yield array
 
     def _in_order(self) -> List[Tuple[str, Any]]:
         placed = {}  # type: Dict[str, Any]
@@ -180,7 +177,7 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
 
 
 def _said(lines: List[str]) -> List[str]:
-    return [line for line in lines if not line.startswith("The device supports")][-_SAID_LINES:]
+    return telling([line for line in lines if not line.startswith("The device supports")], _ERRORS)[-_SAID_LINES:]
 
 
 def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
