@@ -95,6 +95,10 @@ class VariesBuilds(DeclaredCapability):
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say whether they may, with these options."""
 
+    def runs_vary(self, options: Mapping[str, str]) -> bool:
+        """Say whether two runs of one build may differ; True unless everything is computed by rule, in our own code."""
+        return True
+
 
 class TellsPlan(DeclaredCapability):
     """Capability of an engine: it says whether sessions tell their plan at once, without a further build."""

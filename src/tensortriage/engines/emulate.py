@@ -57,6 +57,10 @@ class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
         """Say that two builds are the same: everything is computed by rule."""
         return False
 
+    def runs_vary(self, options: Mapping[str, str]) -> bool:
+        """Say that two runs are the same, too."""
+        return False
+
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build the rounding model.
 

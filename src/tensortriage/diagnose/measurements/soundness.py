@@ -131,3 +131,9 @@ def builds_vary(inv: Investigation) -> bool | None:
     """Say whether two builds of the target may differ; None where the engine does not tell."""
     engine = resolve(inv.question.target).engine
     return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
+
+
+def runs_vary(inv: Investigation) -> bool:
+    """Say whether two runs of one build of the target may differ, as far as its engine tells."""
+    engine = resolve(inv.question.target).engine
+    return not isinstance(engine, VariesBuilds) or engine.runs_vary(inv.question.target.options)

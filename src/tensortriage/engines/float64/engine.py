@@ -90,6 +90,10 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
         """Say that two builds are the same: everything is computed by rule."""
         return False
 
+    def runs_vary(self, options: Mapping[str, str]) -> bool:
+        """Say that two runs are the same, too."""
+        return False
+
     def compile(self, model: Path, options: Mapping[str, str]) -> "Float64Session":
         """Prepare the model.
 

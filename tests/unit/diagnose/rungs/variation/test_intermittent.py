@@ -6,7 +6,15 @@ from diagnosing import CHAIN_FEED, softmax_chain
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
-from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT, QUESTION, build_to_build, contradicted
+from tensortriage.diagnose.rungs.variation import intermittent as module
+from tensortriage.diagnose.rungs.variation.intermittent import (
+    BUILDS_IN_DOUBT,
+    EQUAL_FAILURES,
+    QUESTION,
+    build_to_build,
+    contradicted,
+)
+from tensortriage.diagnose.rungs.variation.rebuilds import Build, first_build
 from tensortriage.diagnose.state.verdict import VerdictKind
 
 PLAIN = "onnxruntime:optimization=none"
@@ -51,13 +59,35 @@ def test_as_many_builds_are_made_as_were_asked_for(asked, last_step):
     assert last_step(inv).evidence["failing"] == 0
 
 
-def test_an_engine_that_is_wrong_is_built_again_as_long_as_that_is_cheap(asked, last_step):
+def test_an_engine_that_is_wrong_is_built_again_until_its_builds_are_seen_to_be_equal(asked, last_step):
     inv, evidence = asked(FAULT)
     answer = build_to_build(inv, evidence)
     assert answer.verdict is None
-    assert last_step(inv).evidence["failing"] == last_step(inv).evidence["builds"] == BUILDS_IN_DOUBT
+    assert last_step(inv).evidence["failing"] == last_step(inv).evidence["builds"] == 1 + EQUAL_FAILURES
     build_to_build(inv, evidence)
-    assert last_step(inv).evidence["builds"] == BUILDS_IN_DOUBT  # what was decided is remembered
+    assert last_step(inv).evidence["builds"] == 1 + EQUAL_FAILURES  # what was decided is remembered
+
+
+def test_builds_that_differ_in_their_bits_are_made_as_long_as_that_is_cheap(asked, last_step, monkeypatch):
+    monkeypatch.setattr(module, "_all_equal", lambda *_: False)
+    inv, evidence = asked(FAULT)
+    build_to_build(inv, evidence)
+    assert last_step(inv).evidence["builds"] == BUILDS_IN_DOUBT
+
+
+@pytest.mark.parametrize(
+    ("moved", "ran", "problem", "equal"),
+    [
+        (0.0, (), "", True),
+        (1e-7, (), "", False),
+        (None, (), "it failed", False),
+        (0.0, (("softmax", "another kernel"),), "", False),
+    ],
+)
+def test_builds_are_equal_whose_bits_and_plans_are(asked, moved, ran, problem, equal):
+    inv, evidence = asked(FAULT)
+    plan = first_build(inv, evidence).features
+    assert module._all_equal(inv, evidence, [Build(None, moved, (*plan, *ran), problem=problem)]) is equal
 
 
 def test_builds_that_differ_by_chance_are_compared(asked, last_step):

@@ -38,6 +38,13 @@ def test_equal_runs_are_counted_and_remembered(asked, last_step):
     assert inv.lab.tally.checks == before
 
 
+def test_an_engine_that_computes_by_rule_is_repeated_as_often_as_tells_whether_it_does(asked, last_step):
+    inv, evidence = asked("emulate:precision=bf16")
+    assert run_to_run(inv, evidence).verdict is None
+    assert last_step(inv).answer == f"yes: {LEAST_EQUAL_RUNS} runs are bit-equal, as it computes by rule"
+    assert last_step(inv).evidence["differing_at_most"] == 0.0
+
+
 def test_runs_that_differ_are_the_verdict_with_the_op_where_it_begins(asked, last_step):
     inv, evidence = asked(RACE)
     verdict = run_to_run(inv, evidence).verdict
