@@ -33,7 +33,7 @@ def command(
     *,
     epilog: str = "",
     accepted: Sequence[click.Option] = (),
-    before: Callable[[], None] | None = None,
+    before: Callable[[Mapping[str, Any]], None] | None = None,
     **settings: Any,
 ) -> Callable[[Callable[..., object]], click.Command]:
     """Make a command of a function, whose docstring is its help; ``as_json`` is whether --json was given.
@@ -42,7 +42,7 @@ def command(
         name: Its word, if it is not the function's name.
         epilog: Text below the options: examples, exit codes.
         accepted: Options of Polygraphy that change nothing.
-        before: What is done before a request is made, which imports what it is made of.
+        before: What is done before a request is made, which imports what it is made of; it is told what click parsed.
         **settings: For click.
     """
 
@@ -52,7 +52,7 @@ def command(
             if values.get("cluster"):
                 guard.about_to_use_cluster()
             if before is not None:
-                before()
+                before(values)
             return function(**taken(OptionPart(function), values), as_json=values["as_json"])
 
         params = [*parameters(function), *accepted, *COMMON]

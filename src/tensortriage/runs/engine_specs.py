@@ -1,10 +1,13 @@
 """Engines as the user names them: the default reference, and the check that a named engine can be used here."""
 
+import contextlib
+from concurrent.futures import Future, ThreadPoolExecutor
+
 from tensortriage.engines.base import Limits
 from tensortriage.engines.capabilities import ChecksOptions, RunsGivenEngines
 from tensortriage.engines.registry import ResolvedEngine, create, resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.errors import EngineMissing, TriageError, UsageError
 from tensortriage.runs.environment_folder import installed_python
 
 DEFAULT_REFERENCE = str(PLAIN)
@@ -28,6 +31,29 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
         EngineError: When it crashes or hangs while it is asked.
     """
+    if not anew and (known := _ASKED.pop((text, limits or Limits()), None)) is not None:
+        return known.result()
+    return _usable(text, limits=limits, anew=anew)
+
+
+_ASKED: dict[tuple[str, Limits], Future[EngineSpec]] = {}
+"""What `ask_ahead` asks and nobody has taken up yet."""
+
+
+def ask_ahead(text: str) -> None:
+    """Begin with what `usable` does within the default limits; the process of an engine starts while others work.
+
+    Args:
+        text: As for `usable`, which tells what came of it when it is asked.
+    """
+    with contextlib.suppress(TriageError):
+        resolve(EngineSpec.parse(text))  # its modules: those that two threads import at once may see half of one
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    _ASKED[text, Limits()] = pool.submit(_usable, text)
+    pool.shutdown(wait=False)
+
+
+def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> EngineSpec:
     spec = in_its_environment(EngineSpec.parse(text))
     engine = create(spec, limits=limits)
     if anew and isinstance(engine, RunsGivenEngines) and (options := engine.without_file(spec.options)) is not None:

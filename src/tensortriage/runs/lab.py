@@ -7,6 +7,7 @@ asks nothing when it is given again.
 """
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -94,6 +95,7 @@ class Lab:
         self._sessions = Sessions(self._new_runner, by_content=case is not None)
         self._identities: dict[str, str] = {}
         self._selected: tuple[Model, tuple[str, ...], Model] | None = None
+        self._streaming: list[Runner] = []
 
     @property
     def case(self) -> Case:
@@ -322,7 +324,11 @@ class Lab:
         engine that cannot tell its results as they come yields all at the end.
         """
         with self._new_runner(engine, self._with_outputs(model, tuple(names))) as runner:
-            yield from runner.stream(feed)
+            self._streaming.append(runner)
+            try:
+                yield from runner.stream(feed)
+            finally:
+                self._streaming.remove(runner)
 
     @property
     def earlier(self) -> int:
@@ -365,6 +371,19 @@ class Lab:
         """Return what runs the open session of a model, for who feeds it otherwise; nothing of that is kept."""
         self.budget.check()
         return self._sessions.runner(engine, model)
+
+    def apart(self) -> "Lab":
+        """Return a lab for a thread that streams evaluations: it has this case, counts by itself, and tells nobody."""
+        other = copy.copy(self)
+        other.tally, other.progress = Tally(), lambda _: None
+        other._selected, other._streaming = None, []
+        return other
+
+    def stop(self) -> None:
+        """Let what another thread streams here end at its next value, by an EngineError or `BudgetSpent`."""
+        self.budget = Budget(0.0)
+        for runner in list(self._streaming):
+            runner.close()
 
     def drop(self, engine: EngineSpec, model: Model) -> None:
         """Let go of a session that is of no more use."""

@@ -91,6 +91,13 @@ class Tally:
         count.builds += builds
         count.seconds += seconds
 
+    def add(self, other: "Tally") -> None:
+        """Count what was counted elsewhere as spent here."""
+        for engine, count in other.engines.items():
+            self.built(engine, count.seconds, builds=count.builds)
+        self.checks += other.checks
+        self.run_seconds += other.run_seconds
+
     def seconds_a_build(self, engine: str) -> float:
         """Return the mean wall time of one build of an engine, in seconds; 0 before the first."""
         count = self.engines.get(engine, BuildCount())

@@ -1,7 +1,9 @@
 """``triage diagnose``: walk the whole guide and end with one verdict."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,13 +28,19 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 """
 
 
-def import_diagnosis() -> None:
-    """Import what a diagnosis takes, in the way that is good for it."""
+def import_diagnosis(given: Mapping[str, Any]) -> None:
+    """Import what a diagnosis takes, in the way that is good for it, while the target's process starts."""
     from tensortriage.cli.diagnose.blas_threads import few_blas_threads
     from tensortriage.cli.diagnose.cycle_collector import rare_collections
 
-    with few_blas_threads(), rare_collections():
-        import tensortriage.cli.diagnose.answer  # noqa: F401 - imported for what it imports, under these settings
+    with rare_collections():
+        with few_blas_threads():
+            import numpy as np  # noqa: F401 - imported for its threads, under this setting
+        from tensortriage.runs.engine_specs import ask_ahead
+
+        if given.get("target") and not (given.get("cluster") or given.get("timeout") or given.get("memory_limit")):
+            ask_ahead(given["target"])  # within the default limits
+        import tensortriage.cli.diagnose.answer  # noqa: F401 - imported for what it imports
 
 
 @command(epilog=EPILOG, before=import_diagnosis)

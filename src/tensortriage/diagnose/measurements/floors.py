@@ -53,19 +53,7 @@ def floors_of(
     """
     if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
-            return envelope_floors(
-                inv.lab,
-                model,
-                feed,
-                values,
-                precision=inv.precision,
-                kept=[name for name in inv.question.kept if name in model.graph],
-                reference=golden if judged else None,
-                reference_name=str(inv.question.reference),
-                judged=judged,
-                seen=seen,
-                what=what,
-            )
+            return evaluated_floors(inv, model, feed, values, golden=golden, judged=judged, seen=seen, what=what)
     if model is inv.model and any(name not in specs for name in values):
         specs = inv.specs(feed)
     fp32 = jittered_floors(inv, model, feed, values, what=what)
@@ -79,6 +67,38 @@ def floors_of(
         target[name] = max(error_of(metrics), fp32.get(name, 0.0), 0.0 if metrics.exact else least)
     figures = {name: Distance.of(metrics) for name, metrics in emulated.items()}
     return Floors(fp32, target, figures, JITTER)
+
+
+def evaluated_floors(
+    inv: Investigation,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    golden: TensorStore,
+    judged: Sequence[str] = (),
+    seen: Callable[[str, np.ndarray], None] | None = None,
+    what: str,
+) -> Floors:
+    """Measure the floors of the envelope; see `floors_of`.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        UsageError: Likewise.
+    """
+    return envelope_floors(
+        inv.lab,
+        model,
+        feed,
+        values,
+        precision=inv.precision,
+        kept=[name for name in inv.question.kept if name in model.graph],
+        reference=golden if judged else None,
+        reference_name=str(inv.question.reference),
+        judged=judged,
+        seen=seen,
+        what=what,
+    )
 
 
 def emulate(

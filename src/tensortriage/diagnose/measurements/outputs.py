@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.observation.capture import size_of
+from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
 
 FLOOR_FEEDS = 2
@@ -32,6 +33,9 @@ FLOOR_FEEDS = 2
 
 WHOLE_BYTES = 256 << 20
 """Up to this much of tensors, on several feeds, the floors of all layers are measured together with the outputs'."""
+
+EVERY_LAYER = "every layer"
+"""What is measured then, in words."""
 
 
 class Unsound(Exception):
@@ -127,16 +131,15 @@ def output_floors(inv: Investigation) -> Floors:
     floors of every layer are measured at once on a single feed, and on several where all tensors are small together.
     In fp32 nothing else is asked of a target that agrees.
     """
-    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    alone = len(inv.question.feeds) == 1
-    found = []
+    outputs = judged_outputs(inv)
+    found: list[Floors] = []
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
         golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
-        values, what = outputs, "the outputs"
-        if inv.precision in PREDICTED and (alone or sum(size_of(specs.get(n)) for n in inv.values) <= WHOLE_BYTES):
-            values, what = list(inv.values), "every layer"
-        watches = inv.precision in ROUNDED and values is not outputs
-        with watched(inv, feed, values) if watches else contextlib.nullcontext() as seen:
+        if not found and inv.floors_ahead is not None and (floors := inv.floors_ahead(golden)) is not None:
+            found.append(floors)
+            continue
+        values, what = measured_with(inv, specs)
+        with seeing(inv, feed, values, what) as seen:
             floors = floors_of(
                 inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what
             )
@@ -149,6 +152,31 @@ def output_floors(inv: Investigation) -> Floors:
             if name not in judged or error_of(figure) > error_of(judged[name]):
                 judged[name] = figure
     return Floors(fp32, target, found[0].emulated, found[0].source, judged)
+
+
+def judged_outputs(inv: Investigation) -> list[str]:
+    """Return the outputs of the model that have floors."""
+    return [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+
+
+def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[list[str], str]:
+    """Return the values whose floors are measured with those of the outputs, and what they are; see `output_floors`."""
+    small = len(inv.question.feeds) == 1 or sum(size_of(specs.get(n)) for n in inv.values) <= WHOLE_BYTES
+    if inv.precision in PREDICTED and small:
+        return list(inv.values), EVERY_LAYER
+    return judged_outputs(inv), "the outputs"
+
+
+@contextlib.contextmanager
+def seeing(
+    inv: Investigation, feed: Feed, values: Sequence[str], what: str
+) -> Iterator[Callable[[str, np.ndarray], None] | None]:
+    """Give what is told the values that are evaluated: what the format cannot hold is seen where all of them are."""
+    if inv.precision not in ROUNDED or what != EVERY_LAYER:
+        yield None
+        return
+    with watched(inv, feed, values) as seen:
+        yield seen
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import copy
 import dataclasses
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -22,6 +22,7 @@ from tensortriage.diagnose.state.record import Listener, Record, Silent
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, EngineHung
 from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.model import Model
@@ -67,13 +68,21 @@ class Investigation:
         )
         self._question = question
         self._record = Record(listener)
+        self.floors_ahead: Callable[[TensorStore], Floors | None] | None = None
+        """Gives the floors of the first feed, which are measured meanwhile, for the reference's outputs on it."""
         self._golden: dict[Source, TensorStore] = {}
         self._golden_outputs: dict[Source, TensorStore] = {}
 
     def about(self, question: Question) -> "Investigation":
         """Return an investigation of another question, in the same lab and on the same record."""
         other = copy.copy(self)
-        other._question = question
+        other._question, other.floors_ahead = question, None
+        return other
+
+    def in_lab(self, lab: Lab) -> "Investigation":
+        """Return an investigation of the same question in another lab."""
+        other = copy.copy(self)
+        other.lab = lab
         return other
 
     @property

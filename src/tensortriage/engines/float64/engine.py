@@ -170,19 +170,25 @@ class Float64Session(StreamsResults):
     def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ``(output name, array)`` in execution order, so that no more than one output need be held at a time.
 
-        Arrays may be views in which axes are transposed, and are not to be written to.
+        Arrays may be views in which axes are transposed, and are not to be written to. Closing the session, by whatever
+        thread, ends it at the next operator.
 
         Raises:
             As `run`.
         """
-        if self._program is None:
-            raise closed(NAME)
+        program = self._opened()
         fed = checked_feed(feed, self.inputs)
+        read = {name: to_float64(array) for name, array in fed.items()}
         try:
-            for name, value in run(self._program, {name: to_float64(array) for name, array in fed.items()}):
+            for name, value in run(program, read, self._opened):
                 yield name, self._answer(name, _owned(value, fed))
         except NodeFailed as error:
             raise run_failed(NAME, error) from error
+
+    def _opened(self) -> Program:
+        if self._program is None:
+            raise closed(NAME)
+        return self._program
 
     def _answer(self, name: str, value: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -196,9 +202,8 @@ class Float64Session(StreamsResults):
         Raises:
             RunFailed: When the session is closed (``session-closed``).
         """
-        if self._program is None:
-            raise closed(NAME)
-        return Plan(tuple(Region(s.node, (s.node,), s.op_type, "float64", "numpy") for s in self._program.steps))
+        steps = self._opened().steps
+        return Plan(tuple(Region(s.node, (s.node,), s.op_type, "float64", "numpy") for s in steps))
 
     def close(self) -> None:
         """Release the weights."""

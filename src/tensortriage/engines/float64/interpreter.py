@@ -179,7 +179,9 @@ class _Scope:
         self._values.pop(name, None)
 
 
-def run(program: Program, feed: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def run(
+    program: Program, feed: Mapping[str, Any], going_on: Callable[[], object] = lambda: None
+) -> Iterator[tuple[str, Any]]:
     """Yield ``(output name, value)`` in the order in which values come to exist; each output once.
 
     What is moved of a weight in float32 without being computed with is float32, all other real numbers float64.
@@ -187,18 +189,22 @@ def run(program: Program, feed: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     Args:
         program: What to run.
         feed: Values of its inputs.
+        going_on: Called before every step of the program itself; what it raises ends the run.
 
     Raises:
         NodeFailed: When a kernel fails.
         EngineOutOfMemory: When an array cannot be allocated.
     """
-    yield from _run(program, feed, None)
+    yield from _run(program, feed, None, going_on)
 
 
-def _run(program: Program, feed: Mapping[str, Any], outer: _Scope | None) -> Iterator[tuple[str, Any]]:
+def _run(
+    program: Program, feed: Mapping[str, Any], outer: _Scope | None, going_on: Callable[[], object] = lambda: None
+) -> Iterator[tuple[str, Any]]:
     scope = _Scope(program.weights, dict(feed), outer)
     wanted = set(program.outputs)
     for step in program.steps:
+        going_on()
         with np.errstate(all="ignore"):
             values = _step(step, scope)
         for name, value in zip(step.outputs, values, strict=False):

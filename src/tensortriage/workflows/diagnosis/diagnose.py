@@ -1,5 +1,6 @@
 """Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.dissection import with_anatomy
+from tensortriage.diagnose.measurements.floors_ahead import floors_ahead
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
 from tensortriage.diagnose.state.investigation import Investigation
@@ -22,11 +24,12 @@ from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.size_sweep import swept
 from tensortriage.inputs.oddities import oddities
-from tensortriage.model.cutting.narrow_cuts import ModelBlock
+from tensortriage.model.cutting.narrow_cuts import ModelBlock, weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
+from tensortriage.runs.blocks.memory import block_bytes, memory_bytes
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
@@ -103,7 +106,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             odd = [found.sentence for found in oddities(samples, model.inputs)]
             if odd:
                 investigation.answered(INPUTS, f"no: {'; '.join(odd)}")
-            end = climb(investigation)
+            with floors_ahead(investigation) if _has_room(request, model) else contextlib.nullcontext():
+                end = climb(investigation)
             investigation, evidence = end.investigation, end.evidence
             verdict = with_anatomy(investigation, evidence, end.verdict)
             if verdict.kind is VerdictKind.ROUNDING and evidence.results:
@@ -152,6 +156,14 @@ def _read(
     if cut is None:
         _ = model.fingerprint  # all weights are read for it, best while the target starts
     return model, changed, samples, cut
+
+
+def _has_room(request: DiagnoseRequest, model: Model) -> bool:
+    """Whether a model may be evaluated while engines build it, as memory was measured where that is done in turn."""
+    memory = memory_bytes(request.limits.memory_bytes)
+    return request.in_blocks and (
+        memory is None or weights_bytes(model.graph.initializers.values()) <= block_bytes(memory)
+    )
 
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:

@@ -49,9 +49,9 @@ BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 """Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
 
 EQUAL_FAILURES = 2
-"""Builds after the deployed one, all bit-equal to it and of equal plans, after which one that fails is not built again:
-what follows would contradict a fault of every second build (`contradicted`) three times in four, where the tensors are
-marked or the op runs alone. So one in 16 is taken for steady, and its op named all the same; of five builds one in 64."""
+"""Builds after the deployed one, all bit-equal to it and of equal plans, after which one that fails is not built again.
+Of faults in every second build what follows contradicts three in four (`contradicted`), where tensors are marked or the
+op runs alone. So one in 16 is taken for steady, and its op named all the same; after five builds it is one in 64."""
 
 MOST_SHOWN = 8
 

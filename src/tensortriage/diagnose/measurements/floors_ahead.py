@@ -1,0 +1,86 @@
+"""The floors of the first feed, evaluated while reference and target are built and run.
+
+They depend on the model, the feed and the target's format, and engines seldom keep every processor busy while they
+build. What they need of the reference, its outputs to be judged by them, is waited for. An evaluation that nobody takes
+up, because the reference is unsound or the target does not build, ends at its next operator.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from tensortriage.diagnose.measurements.floors import evaluated_floors
+from tensortriage.diagnose.measurements.outputs import judged_outputs, measured_with, seeing
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import Floors
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import TensorStore
+
+
+@contextlib.contextmanager
+def floors_ahead(inv: Investigation) -> Iterator[None]:
+    """Measure the floors of the first feed from now on, for `output_floors` to take up, until the end at most.
+
+    Not where another engine than float64 has a part in them, nor where another question is asked first.
+    """
+    question = inv.question
+    others = question.target_model, question.network, question.kept, inv.precision is Precision.INT8
+    if any(others) or not question.trusts_float64:
+        yield
+        return
+    golden: Future[TensorStore] = Future()
+    lab = inv.lab.apart()
+    with ThreadPoolExecutor(1, thread_name_prefix="floors") as pool:
+        floors = pool.submit(_measured, inv.in_lab(lab), _Awaited(golden))
+
+        def taken(outputs: TensorStore) -> Floors | None:
+            inv.floors_ahead = None
+            golden.set_result(outputs)
+            with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # who takes them up tries another way
+                found = floors.result()
+                inv.lab.tally.add(lab.tally)
+                return found
+            return None
+
+        inv.floors_ahead = taken
+        try:
+            yield
+        finally:
+            inv.floors_ahead = None
+            lab.stop()
+            golden.cancel()
+
+
+def _measured(inv: Investigation, golden: TensorStore) -> Floors:
+    feed, outputs = inv.question.feeds[0], judged_outputs(inv)
+    fed = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+    values, what = measured_with(inv, value_specs(inv.model, fed))
+    with seeing(inv, feed, values, what) as seen:
+        return evaluated_floors(inv, inv.model, feed, values, golden=golden, judged=outputs, seen=seen, what=what)
+
+
+class _Awaited:
+    """The tensors of a store that is yet to come; a `TensorStore`."""
+
+    def __init__(self, store: Future[TensorStore]) -> None:
+        self._store = store
+
+    def names(self) -> Sequence[str]:
+        """Return the names."""
+        return self._store.result().names()
+
+    def spec(self, name: str) -> ValueSpec:
+        """Return dtype and shape of a tensor."""
+        return self._store.result().spec(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._store.result()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._store.result()[name]
