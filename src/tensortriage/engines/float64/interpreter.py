@@ -41,7 +41,6 @@ class ProgramStep:
         attributes: Attributes as plain values.
         kernel: The arithmetic; None for control flow and functions.
         bodies: Programs of the node's bodies by attribute name; of a function under the empty name.
-        releases: Own values of the program that no later step uses.
         arithmetic: What the kernel leaves exact.
         operands: Per input, what is done to it before the kernel reads it, or None; empty for nothing at all.
         results: Per output, what is done to it before anyone reads it, or None; empty for nothing at all.
@@ -55,7 +54,6 @@ class ProgramStep:
     attributes: Mapping[str, Any]
     kernel: Kernel | None
     bodies: Mapping[str, "Program"]
-    releases: tuple[str, ...] = ()
     arithmetic: Arithmetic = EXACT
     operands: tuple[ValueChange | None, ...] = ()
     results: tuple[ValueChange | None, ...] = ()
@@ -76,6 +74,7 @@ class Program:
         outputs: Names of the values it gives.
         weights: How to fetch each initializer.
         steps: In execution order; only those that outputs need.
+        releases: Per step, own values of the program that no later step uses.
         captures: Values of the surrounding program that it uses.
         empty: Per output, an array of its type without rows of its shape, for loops without iterations.
     """
@@ -84,6 +83,7 @@ class Program:
     outputs: tuple[str, ...]
     weights: Mapping[str, Fetch]
     steps: tuple[ProgramStep, ...]
+    releases: tuple[tuple[str, ...], ...]
     captures: tuple[str, ...]
     empty: tuple[np.ndarray, ...]
 
@@ -107,20 +107,27 @@ class Program:
         """
         needed = set(outputs)
         kept: list[ProgramStep] = []
+        released: list[tuple[str, ...]] = []
+        used: dict[str, None] = dict.fromkeys(outputs)
         computed = {name for step in steps for name in step.outputs}
-        last_use = {name: len(steps) for name in outputs if name not in computed}  # handed through at the end
-        for index in range(len(steps) - 1, -1, -1):
-            step = steps[index]
+        last_use = {name for name in outputs if name not in computed}  # handed through at the end
+        for step in reversed(steps):
             if needed.isdisjoint(step.outputs):
                 continue
-            needed.update(step.uses)
-            own = {*step.uses, *(name for name in step.outputs if name)}
-            kept.append(dataclasses.replace(step, releases=tuple(name for name in own if name not in last_use)))
-            last_use.update(dict.fromkeys(own - last_use.keys(), index))
+            uses = step.uses
+            needed.update(uses)
+            used |= dict.fromkeys(uses)
+            last = tuple({*uses, *filter(None, step.outputs)} - last_use)
+            kept.append(step)
+            released.append(last)
+            last_use.update(last)
         kept.reverse()
+        released.reverse()
         made = {*inputs, *weights, *(name for step in kept for name in step.outputs)}
-        captures = tuple(dict.fromkeys(n for n in (*(u for s in kept for u in s.uses), *outputs) if n not in made))
-        return cls(tuple(inputs), tuple(outputs), dict(weights), tuple(kept), captures, tuple(empty))
+        captures = tuple(name for name in used if name not in made)
+        return cls(
+            tuple(inputs), tuple(outputs), dict(weights), tuple(kept), tuple(released), captures, tuple(empty)
+        )
 
 
 class NodeFailed(Exception):
@@ -203,7 +210,7 @@ def _run(
 ) -> Iterator[tuple[str, Any]]:
     scope = _Scope(program.weights, dict(feed), outer)
     wanted = set(program.outputs)
-    for step in program.steps:
+    for step, last in zip(program.steps, program.releases, strict=True):
         going_on()
         with np.errstate(all="ignore"):
             values = _step(step, scope)
@@ -214,7 +221,7 @@ def _run(
         for name in ready:
             wanted.discard(name)
             yield name, scope.stored(name)
-        for name in step.releases:
+        for name in last:
             scope.release(name)
     for name in program.outputs:  # inputs, weights and captured values handed straight through
         if name in wanted:

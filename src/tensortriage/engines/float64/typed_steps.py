@@ -141,6 +141,8 @@ class TypedSteps:
         self.model = self._lowering.model
         self._rounder = Rounder(self._lowering, arithmetic.precision) if arithmetic.format is not None else None
         self._body_inputs = {v for node in self._lowering.lowered() for body in bodies(node) for v in body.inputs}
+        self._policies: dict[DType | None, Arithmetic] = {}
+        self._roundings: dict[tuple[DType, bool, bool], Rounding | None] = {}
 
     def step(self, node: ir.Node) -> StepArithmetic:
         """Return the arithmetic of one node."""
@@ -148,7 +150,9 @@ class TypedSteps:
         wide = next((dtype for dtype in types if dtype is not None), None)
         if wide is None and is_standard(node, *QUANTIZERS):
             wide = DType.FLOAT
-        arithmetic = self.arithmetic.for_results(wide)
+        if wide not in self._policies:
+            self._policies[wide] = self.arithmetic.for_results(wide)
+        arithmetic = self._policies[wide]
         if arithmetic.stored != AS_STORED:
             arithmetic = dataclasses.replace(arithmetic, stored=arithmetic.stored.of_node(node.name or ""))
         finishes = tuple(self._finish(node, index, arithmetic) for index in range(len(node.outputs)))
@@ -191,7 +195,13 @@ class TypedSteps:
             and (self.arithmetic.fused or self._rounder.rounds_result(node, value))
         )
         convolved = is_standard(node, "Conv", "ConvTranspose")
-        return self.arithmetic.rounding(dtype, to_format=to_format, convolved=convolved)
+        return self._to(dtype, to_format=to_format, convolved=convolved)
+
+    def _to(self, dtype: DType, *, to_format: bool = True, convolved: bool = False) -> Rounding | None:
+        key = dtype, to_format, convolved
+        if key not in self._roundings:  # as many as there are types
+            self._roundings[key] = self.arithmetic.rounding(dtype, to_format=to_format, convolved=convolved)
+        return self._roundings[key]
 
     def _operand(self, node: ir.Node, index: int) -> Rounding | None:
         value = node.inputs[index]
@@ -200,7 +210,7 @@ class TypedSteps:
         dtype = self._dtype(value)
         if dtype is None or self._is_rounded(value) or not self._rounder.rounds_operand(node, index, value):
             return None
-        return self.arithmetic.rounding(dtype)
+        return self._to(dtype)
 
     def _is_rounded(self, value: ir.Value) -> bool:
         producer = value.producer()

@@ -39,7 +39,7 @@ def test_steps_that_no_output_needs_are_left_out():
 
 def test_a_value_is_released_by_the_last_step_that_uses_it():
     made = program("x", "c", step("a", "x", double), step("b", "a", double), step("c", "a b", add))
-    assert [set(each.releases) for each in made.steps] == [{"x"}, set(), {"a", "b", "c"}]
+    assert [set(each) for each in made.releases] == [{"x"}, set(), {"a", "b", "c"}]
     assert results(made, x=1) == {"c": 6}
 
 
