@@ -34,16 +34,25 @@ def page(
         **shown: What it shows.
     """
     style = asset("report.css") + style
-    return (
-        _environment(filters)
-        .from_string(template)
-        .render(
-            **shown,
-            policy=_policy(style, script),
-            style=Markup(style),  # these two are not from what is shown
-            script=Markup(script),
-        )
+    return compiled(template, tuple(filters.items())).render(
+        **shown,
+        policy=_policy(style, script),
+        style=Markup(style),  # these two are not from what is shown
+        script=Markup(script),
     )
+
+
+@functools.cache
+def compiled(template: str, filters: tuple[tuple[str, Callable[..., Any]], ...]) -> jinja2.Template:
+    """Return a template of `page`, compiled once with those that it extends and imports."""
+    environment = _environment(dict(filters))
+    found = environment.from_string(template)
+    for name in _PARTS:
+        environment.get_template(name)
+    return found
+
+
+_PARTS = ("page.html.j2", "macros.html.j2")
 
 
 def _policy(style: str, script: str) -> str:

@@ -40,6 +40,10 @@ class ReportFormat:
         renderer: Renderer = importlib.import_module(self.module).render
         return renderer(report)
 
+    def prepare(self) -> None:
+        """Import, and make ready what takes a while, for who has time before there is a report."""
+        getattr(importlib.import_module(self.module), "prepare", lambda: None)()
+
 
 FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
     {

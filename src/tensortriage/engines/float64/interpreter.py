@@ -125,9 +125,7 @@ class Program:
         released.reverse()
         made = {*inputs, *weights, *(name for step in kept for name in step.outputs)}
         captures = tuple(name for name in used if name not in made)
-        return cls(
-            tuple(inputs), tuple(outputs), dict(weights), tuple(kept), tuple(released), captures, tuple(empty)
-        )
+        return cls(tuple(inputs), tuple(outputs), dict(weights), tuple(kept), tuple(released), captures, tuple(empty))
 
 
 class NodeFailed(Exception):

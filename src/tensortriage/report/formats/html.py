@@ -7,14 +7,14 @@ the one script and the one style sheet of this package, by hash, and no network 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from markupsafe import Markup
 
 from tensortriage.report.case_tables import MOST_ROWS, culprits, outputs, ranges, shapes
 from tensortriage.report.document import Report, step_cost
-from tensortriage.report.html_page import asset, page
+from tensortriage.report.html_page import asset, compiled, page
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values import text as words
 from tensortriage.values.serial import to_plain
@@ -29,7 +29,7 @@ def render(report: Report) -> str:
     return page(
         asset("report.html.j2"),
         script=script,
-        filters={"evidence": _evidence, "cost": step_cost},
+        filters=_filters(),
         report=report,
         data=Markup(data_block(report)),  # which has escaped it
         culprits=culprits(report),
@@ -39,6 +39,15 @@ def render(report: Report) -> str:
         max_rows=MOST_ROWS,
         breakers=BREAKERS,
     )
+
+
+def prepare() -> None:
+    """Compile what `render` renders, for who has time before there is a report."""
+    compiled(asset("report.html.j2"), tuple(_filters().items()))
+
+
+def _filters() -> Mapping[str, Callable[..., Any]]:
+    return {"evidence": _evidence, "cost": step_cost}
 
 
 def data_block(report: Report) -> str:

@@ -11,6 +11,7 @@ from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.dissection import with_anatomy
+from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors_ahead import floors_ahead
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
@@ -41,8 +42,6 @@ from tensortriage.workflows.diagnosis.closing_words import with_closing_words
 from tensortriage.workflows.diagnosis.culprit_origins import with_origins
 from tensortriage.workflows.diagnosis.good_enough import with_sufficiency
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
-from tensortriage.workflows.diagnosis.remedy import with_remedy
-from tensortriage.workflows.diagnosis.reproduce import with_repro
 from tensortriage.workflows.requests import DiagnoseRequest
 
 INPUTS = "do the inputs look as usual?"
@@ -98,7 +97,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         against=usable(request.against, limits=request.limits) if request.against else None,
         began=began,
     )
-    with Case(request.case) as case:
+    with Case(request.case) as case, ThreadPoolExecutor(1) as beside:
+        beside.submit(FORMATS["html"].prepare)  # while engines work
         asked_of = facts(request, model, changed, samples, reference, target)
         case.write("case.json", asked_of)
         investigation = Investigation(question, case, listener=listener)
@@ -112,9 +112,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             verdict = with_anatomy(investigation, evidence, end.verdict)
             if verdict.kind is VerdictKind.ROUNDING and evidence.results:
                 verdict = with_sufficiency(investigation, evidence, verdict, request.metric)
-            if request.repro:  # one op is built in less time than a remedy, which is the whole model
-                verdict = with_repro(investigation, evidence, verdict)
-            verdict = with_remedy(investigation, evidence, verdict, request.fix)
+            if verdict.kind.exit_code == 1:
+                verdict = _pursued(request, investigation, evidence, verdict)
             verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
             verdict = with_closing_words(verdict, request.case)
             evidence = with_other_file(investigation, evidence)
@@ -131,6 +130,16 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
     if request.emit_breakers is not None and verdict.breakers:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
     return report
+
+
+def _pursued(request: DiagnoseRequest, inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
+    """Return the verdict on a fault with what repeats it and what helps, which takes imports that others need not."""
+    from tensortriage.workflows.diagnosis.remedy import with_remedy
+    from tensortriage.workflows.diagnosis.reproduce import with_repro
+
+    if request.repro:  # one op is built in less time than a remedy, which is the whole model
+        verdict = with_repro(inv, evidence, verdict)
+    return with_remedy(inv, evidence, verdict, request.fix)
 
 
 def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
