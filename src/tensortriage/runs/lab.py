@@ -27,7 +27,6 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -44,6 +43,7 @@ from tensortriage.runs.observation.experiment import (
 )
 from tensortriage.runs.observation.refusals import Unseen
 from tensortriage.runs.observation.sessions import Sessions
+from tensortriage.runs.observation.streams import Streams
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
@@ -94,8 +94,7 @@ class Lab:
         self._open_here = contextlib.ExitStack()
         self._sessions = Sessions(self._new_runner, by_content=case is not None)
         self._identities: dict[str, str] = {}
-        self._selected: tuple[Model, tuple[str, ...], Model] | None = None
-        self._streaming: list[Runner] = []
+        self._streams = Streams(self._new_runner)
 
     @property
     def case(self) -> Case:
@@ -318,17 +317,11 @@ class Lab:
     def streamed(
         self, engine: EngineSpec, model: Model, feed: Feed, names: Sequence[str]
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield ``(value name, array)`` in the order in which an engine computes them, holding and keeping none.
+        """Return ``(value name, array)`` as an engine computes them, or all at the end where it cannot; none is kept.
 
-        For evaluations that are compared with one another as they go; who asks keeps what comes of it (`remember`). An
-        engine that cannot tell its results as they come yields all at the end.
+        For evaluations that are compared with one another as they go; who asks keeps what comes of it (`remember`).
         """
-        with self._new_runner(engine, self._with_outputs(model, tuple(names))) as runner:
-            self._streaming.append(runner)
-            try:
-                yield from runner.stream(feed)
-            finally:
-                self._streaming.remove(runner)
+        return self._streams.values(engine, model, feed, names)
 
     @property
     def earlier(self) -> int:
@@ -375,15 +368,13 @@ class Lab:
     def apart(self) -> "Lab":
         """Return a lab for a thread that streams evaluations: it has this case, counts by itself, and tells nobody."""
         other = copy.copy(self)
-        other.tally, other.progress = Tally(), lambda _: None
-        other._selected, other._streaming = None, []
+        other.tally, other.progress, other._streams = Tally(), lambda _: None, Streams(other._new_runner)
         return other
 
     def stop(self) -> None:
         """Let what another thread streams here end at its next value, by an EngineError or `BudgetSpent`."""
         self.budget = Budget(0.0)
-        for runner in list(self._streaming):
-            runner.close()
+        self._streams.stop()
 
     def drop(self, engine: EngineSpec, model: Model) -> None:
         """Let go of a session that is of no more use."""
@@ -407,10 +398,3 @@ class Lab:
             engine, model, workspace=self.workspace, limits=self.budget.within(self.limits), tally=self.tally,
             in_place=self._in_place, fresh=build > 0, some=some,
         )  # fmt: skip
-
-    def _with_outputs(self, model: Model, values: tuple[str, ...]) -> Model:
-        """Return a model with exactly these outputs, the same one as long as the same ones are asked for."""
-        known = self._selected
-        if known is None or known[0] is not model or known[1] != values:
-            known = self._selected = model, values, select_outputs(model, values)
-        return known[2]

@@ -10,9 +10,9 @@ from pathlib import Path
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.diagnose.climb import climb
+from tensortriage.diagnose.floors_ahead import floors_ahead
 from tensortriage.diagnose.measurements.dissection import with_anatomy
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors_ahead import floors_ahead
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
 from tensortriage.diagnose.state.investigation import Investigation
