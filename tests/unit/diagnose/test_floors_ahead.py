@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from diagnosing import CHAIN_FEED, softmax_chain
-from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.floors_ahead import floors_ahead
+from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import output_floors
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
 from tensortriage.errors import EngineError, RunFailed
