@@ -7,7 +7,7 @@ drift: rounding that is carried on is part of every one of them.
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ Tensors = TypeVar("Tensors", Mapping[str, np.ndarray], TensorStore)
 
 Part = Callable[[np.ndarray], np.ndarray]
 """Picks a part of a tensor."""
+
+Place = tuple[Any, ...]
+"""An index of numpy."""
 
 CENTRE = "correctly rounded"
 """Name of the evaluation that the others are compared with."""
@@ -61,6 +64,24 @@ class HealthyValues(Generic[Tensors]):
             if array.shape == whole.shape
         }
         return self.healthy.limit(figures, right.size)
+
+    def kept(
+        self, given: Mapping[str, np.ndarray], value: str, place: tuple[Any, ...], source: tuple[Any, ...]
+    ) -> Limit:
+        """Return how far off a healthy engine may be at what it hands on of what it was given.
+
+        Args:
+            given: What each evaluation was given.
+            value: What comes of it.
+            place: Where what is handed on is.
+            source: Where it was.
+        """
+        figures = {
+            name: measure(np.ascontiguousarray(given[name][source]), np.ascontiguousarray(tensors[value][place]))
+            for name, tensors in self.values.items()
+            if name != CENTRE and tensors[value].shape == self.centre[value].shape
+        }
+        return self.healthy.limit(figures, self.centre[value][place].size)
 
     def radius(self, value: str, scores: np.ndarray) -> np.ndarray:
         """Return how far each score of an output may be off in a healthy engine, absolute, of the output's shape.

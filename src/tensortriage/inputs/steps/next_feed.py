@@ -14,6 +14,7 @@ import numpy as np
 
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.steps.carried import Carry, grown_axes
+from tensortriage.inputs.steps.state_parts import NEW, OLD, WHOLE, Part, state_parts
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -82,8 +83,8 @@ class StepRoles:
         """Names of the carried outputs."""
         return tuple(pair.output for pair in self.carry)
 
-    def parts(self, output: str, feed: Arrays, array: np.ndarray) -> dict[str, tuple[slice, ...]]:
-        """Return where the parts of an output are: of a cache the rows of this step, and those that it held before.
+    def parts(self, output: str, feed: Arrays, array: np.ndarray) -> tuple[Part, ...]:
+        """Return the parts of an output: of a state the rows of this step, and those that it held before.
 
         Args:
             output: Its name.
@@ -91,12 +92,15 @@ class StepRoles:
             array: The output.
         """
         given = next((pair.input for pair in self.carry if pair.output == output), "")
+        if not given:
+            return WHOLE
+        found = state_parts(feed[given], array, self.new(feed))
         for axis in self.grown.get(given, ()):
             before = feed[given].shape[axis] if feed[given].ndim == array.ndim else 0
-            if 0 < before < array.shape[axis]:
+            if found == WHOLE and 0 < before < array.shape[axis]:
                 head = (slice(None),) * axis
-                return {"new rows": (*head, slice(before, None)), "old rows": (*head, slice(0, before))}
-        return {"": ()}
+                return Part(NEW, (*head, slice(before, None))), Part(OLD, (*head, slice(0, before)))
+        return found
 
     def state(self, outputs: Arrays, feed: Arrays) -> dict[str, np.ndarray]:
         """Return the carried outputs by the names of the inputs that they become.
@@ -114,6 +118,11 @@ class StepRoles:
         """Return how many rows the caches of a feed hold; 0 where none grows."""
         grown = ((feed[name], axes[0]) for name, axes in self.grown.items() if axes and name in feed)
         return next((array.shape[axis] for array, axis in grown if array.ndim > axis), 0)
+
+    def new(self, feed: Arrays) -> int:
+        """Return how many tokens a feed has for each row of the batch; 0 for models without."""
+        ids = feed[self.tokens] if self.tokens else np.zeros((1, 0))
+        return int(ids.shape[-1]) if ids.ndim > 1 else 1
 
     def readings(self) -> Iterator["StepRoles"]:
         """Yield other readings of the masks, those that change least first."""
@@ -235,16 +244,19 @@ def following(roles: StepRoles, feed: Arrays, state: Arrays, tokens: np.ndarray 
     if tokens is None or not roles.tokens:
         return made
     ids = np.asarray(tokens, feed[roles.tokens].dtype).reshape(len(tokens), -1)
+    if feed[roles.tokens].ndim == 1:  # one token a step, [batch]
+        ids = ids[:, -1]
     made[roles.tokens] = np.concatenate([feed[roles.tokens], ids], axis=-1) if roles.regrows else ids
+    count = roles.new(made) - (roles.new(feed) if roles.regrows else 0)
     for name in roles.masks:
         if name in roles.sized:
-            made[name] = _filled(name, feed[name], ids.shape[-1])
+            made[name] = _filled(name, feed[name], count)
             continue
-        made[name] = _longer(feed[name], ids.shape[-1], rows=1 if roles.carry else 0)
+        made[name] = _longer(feed[name], count, rows=1 if roles.carry else 0)
         if name in roles.windowed:
-            made[name] = made[name][..., -(roles.held(made) + ids.shape[-1]) :]
+            made[name] = made[name][..., -(roles.held(made) + count) :]
     for name in roles.positions:
-        new = _counted_on(feed[name], ids.shape[-1])
+        new = _counted_on(feed[name], count)
         made[name] = np.concatenate([feed[name], new], axis=-1) if roles.regrows else new
     return made
 
@@ -260,7 +272,7 @@ def beginning(roles: StepRoles, given: Arrays, made_up: Arrays) -> dict[str, np.
     States begin empty, or as zeros; masks show everything; positions count what a given mask shows, or all from 0.
     """
     first = {**made_up, **given}
-    batch, length = (first[roles.tokens].shape[0], first[roles.tokens].shape[-1]) if roles.tokens else (0, 0)
+    batch, length = (len(first[roles.tokens]) if roles.tokens else 0), roles.new(first)
     for pair in roles.carry:
         if pair.input not in given:
             first[pair.input] = np.zeros_like(made_up[pair.input])

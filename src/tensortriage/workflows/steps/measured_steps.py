@@ -7,8 +7,7 @@ is what the healthy evaluations do that carry on their own states as well.
 
 import contextlib
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,18 +19,23 @@ from tensortriage.compare.next_token import NextToken, compare_next
 from tensortriage.compare.reference_checks import mismatched, require_numbers
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.draws import Draws
+from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.envelope.healthy_values import HealthyRuns, HealthyValues
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores
+from tensortriage.inputs.steps.state_parts import Part
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab, Run
 from tensortriage.values.text import percent
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.steps.drawn_limits import Walked, in_doubt, with_drawn_limits
 from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
-from tensortriage.workflows.steps.steps_request import StepRow, StepValue
+from tensortriage.workflows.steps.steps_request import HANDED_ON, StepRow, StepValue
 
 Found = HealthyValues[Arrays]
+Parts = Mapping[str, Sequence[Part]]
 
 
 class MeasuredSteps:
@@ -95,9 +99,29 @@ class MeasuredSteps:
                 if row.outside:
                     self.open_feeds[step] = feed
                 if alone is not None and not row.failure:
-                    row = alone.added(step, row, reference, following)
+                    row = alone.added(step, row, reference, self.parts(feed, reference), following)
                 yield row
                 before, feed = (feed, reference), following
+
+    def by_chance(self, rows: tuple[StepRow, ...]) -> tuple[StepRow, ...]:
+        """Return rows that are beyond limits judged by what rounding costs by chance, where that may explain them."""
+        (chance,) = explanations_of(ExplanationKind.CHANCE)
+        if self._precision not in chance.formats or self._feeds.scripted or not in_doubt(rows):
+            return rows
+        try:
+            with Draws(self._lab, self._model, self._precision, feed=self._feeds.first) as draws:
+                return with_drawn_limits(rows, draws, chance.draws, self._walked(len(rows)), self._feeds)
+        except (EngineError, ModelError, UsageError) as error:
+            self.notes.append(f"chance is not known: {error.message}")
+            return rows
+
+    def _walked(self, steps: int) -> Iterator[Walked]:
+        feed: Arrays = self._feeds.first
+        for step in range(steps):
+            reference = self.reference(feed)
+            following = self._feeds.after(step, feed, reference) if step < steps - 1 else feed
+            yield Walked(feed, following, self.parts(feed, reference))
+            feed = following
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
@@ -111,7 +135,7 @@ class MeasuredSteps:
         if problem := mismatched(reference, outputs):
             return StepRow(step, length, (failed,), failure=problem)
         found = self.evaluated(lambda healthy: healthy.on(feed))
-        values = self.judged(reference, outputs, found, feed, feed_alone=True)
+        values = self.judged(reference, outputs, found, self.parts(feed, reference), feed)
         token = self.next_token(reference, outputs, found)
         if token is None:
             return StepRow(step, length, values)
@@ -138,39 +162,62 @@ class MeasuredSteps:
             return None
 
     def judged(
-        self, reference: Arrays, outputs: Arrays, found: Found | None, feed: Arrays, *, feed_alone: bool = False
+        self, reference: Arrays, outputs: Arrays, found: Found | None, parts: Parts, feed: Arrays
     ) -> tuple[StepValue, ...]:
-        """Judge all outputs by what healthy engines make of the same.
+        """Judge all outputs on the reference's states; without healthy evaluations by the noise floor of the feed.
 
         Args:
             reference: The reference's outputs.
             outputs: The target's.
             found: What the healthy evaluations made; None where there are none.
+            parts: Parts of the outputs, which are judged apart: errors of a step are in few of all rows.
             feed: The feed.
-            feed_alone: Whether nothing but the feed matters, so that its noise floor judges where nothing else can.
         """
-        names = [name for name in self._order if name in reference]
         if found is not None:
-            each = (self._by_parts(name, reference, outputs, found, feed) for name in names)
-            return tuple(itertools.chain.from_iterable(each))
-        if feed_alone:
-            figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
-            judge = FloorJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
-            named = Feed("step", feed, self._feeds.origin)
-            judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
-            return tuple(_value(name, figures[name], judged[name]) for name in names)
-        return ()
+            each = ((n, p) for n in self._order if n in reference for p in parts[n])
+            return tuple(self._part(name, part, reference[name], outputs[name], found) for name, part in each)
+        figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
+        judge = FloorJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
+        named = Feed("step", feed, self._feeds.origin)
+        judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
+        return tuple(_value(name, figures[name], judged[name]) for name in self._order if name in reference)
 
-    def _by_parts(
-        self, name: str, reference: Arrays, outputs: Arrays, found: Found, feed: Arrays
-    ) -> Iterator[StepValue]:
-        """Judge an output, of a cache its new rows and its old ones: errors of a step are in few of all rows."""
-        right, given = np.asarray(reference[name]), np.asarray(outputs[name])
-        for part, place in self._feeds.roles.parts(name, feed, right).items():
-            figure = measure(np.ascontiguousarray(right[place]), np.ascontiguousarray(given[place]))
-            limit = found.limit(name, lambda array: array[place])  # noqa: B023 - asked at once
-            judged = _judged(limit, figure, self._precision.value)
-            yield StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, part)
+    def drifted(
+        self, reference: Arrays, outputs: Arrays, found: Found, parts: Parts, feeds: Mapping[str, Arrays]
+    ) -> tuple[StepValue, ...]:
+        """Judge all outputs on the target's own states: what it made by drift, what it was given by what it hands on.
+
+        Args:
+            reference: The reference's outputs.
+            outputs: The target's.
+            found: What the healthy evaluations made on theirs.
+            parts: Parts of the outputs.
+            feeds: What the target, under `TARGET`, and the healthy evaluations were fed with.
+        """
+        inputs = {pair.output: pair.input for pair in self._feeds.roles.carry}
+        each = []
+        for name, part in ((n, p) for n in self._order if n in reference for p in parts[n]):
+            if part.source is None:
+                each.append(self._part(name, part, reference[name], outputs[name], found))
+                continue
+            given = {who: np.asarray(feed[inputs[name]]) for who, feed in feeds.items()}
+            right, made = given[TARGET][part.source], np.asarray(outputs[name])[part.place]
+            limit = found.kept(given, name, part.place, part.source)
+            each.append(self._judged(name, HANDED_ON, right, made, limit))
+        return tuple(each)
+
+    def _part(self, name: str, part: Part, right: np.ndarray, given: np.ndarray, found: Found) -> StepValue:
+        limit = found.limit(name, lambda array: array[part.place])
+        return self._judged(name, part.word, np.asarray(right)[part.place], np.asarray(given)[part.place], limit)
+
+    def _judged(self, name: str, word: str, right: np.ndarray, given: np.ndarray, limit: Limit) -> StepValue:
+        figure = measure(np.ascontiguousarray(right), np.ascontiguousarray(given))
+        judged = _judged(limit, figure, self._precision.value)
+        return StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, word)
+
+    def parts(self, feed: Arrays, reference: Arrays) -> Parts:
+        """Return the parts of the outputs of a step, by what the reference did."""
+        return {name: self._feeds.roles.parts(name, feed, np.asarray(array)) for name, array in reference.items()}
 
     def again(self, feed: Arrays) -> bool:
         """Say whether a step is wrong in a new session of the target as well."""
@@ -214,7 +261,7 @@ class _OwnStates:
         self._feed: Arrays | None = first
         self._feeds: Mapping[str, Arrays] = dict.fromkeys(steps.healthy.names if steps.healthy else (), first)
 
-    def added(self, step: int, row: StepRow, reference: Arrays, following: Arrays) -> StepRow:
+    def added(self, step: int, row: StepRow, reference: Arrays, parts: Parts, following: Arrays) -> StepRow:
         """Return the row of a step with what the target makes of its own states."""
         if self._feed is None or self._steps.healthy is None:
             return row
@@ -231,7 +278,7 @@ class _OwnStates:
         found = self._steps.evaluated(lambda healthy: healthy.each_on(self._feeds))
         if found is None:
             return row
-        drifted = self._steps.judged(reference, outputs, found, self._feed)
+        drifted = self._steps.drifted(reference, outputs, found, parts, {**self._feeds, TARGET: self._feed})
         self._feed = self._steps.own_feed(step, self._feed, outputs, following)
         self._feeds = self._steps.own_feeds(step, self._feeds, found, following)
         return dataclasses.replace(row, drifted=drifted)

@@ -79,6 +79,11 @@ class StepFeeds:
             script.close()
 
     @property
+    def scripted(self) -> bool:
+        """Whether a script makes the feeds, which may remember what it made."""
+        return self._between is not None
+
+    @property
     def keeps_states(self) -> bool:
         """Whether what an engine makes of one step reaches its next one, other than by tokens."""
         return bool(self.roles.carry or self._between)
@@ -155,9 +160,13 @@ class StepFeeds:
             right: The reference's next feed.
         """
         if self._between is None:
-            return {**right, **self.roles.state(outputs, feed)}
-        made = {**right, **self.roles.state(outputs, feed), **self._script_of(who).next_feed(outputs, feed, step)}
+            return self.own_states(right, outputs, feed)
+        made = {**self.own_states(right, outputs, feed), **self._script_of(who).next_feed(outputs, feed, step)}
         return self._checked(made | {name: right[name] for name in self.roles.told})
+
+    def own_states(self, right: Arrays, outputs: Arrays, feed: Arrays) -> dict[str, np.ndarray]:
+        """Return a feed with the states that follow from a step: its outputs, and the feed that it had."""
+        return {**right, **self.roles.state(outputs, feed)}
 
     def require_taken(self, feed: Arrays) -> None:
         """Refuse a feed of the whole sequence that the model does not take.
@@ -176,10 +185,7 @@ class StepFeeds:
 
     def length(self, feed: Arrays) -> int:
         """Return how many positions there are so far; 0 for models without tokens."""
-        roles = self.roles
-        if not roles.tokens:
-            return 0
-        return int(feed[roles.tokens].shape[-1] + roles.held(feed))
+        return self.roles.new(feed) + self.roles.held(feed) if self.roles.tokens else 0
 
     def _script_of(self, who: str) -> ScriptFunction:
         if who not in self._scripts:

@@ -2,7 +2,7 @@
 
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.values.text import count, error_size, magnitude
-from tensortriage.workflows.steps.steps_request import StepRow, StepsReport
+from tensortriage.workflows.steps.steps_request import HANDED_ON, StepRow, StepsReport
 
 
 def summary_of(report: StepsReport) -> str:
@@ -17,11 +17,16 @@ def summary_of(report: StepsReport) -> str:
     steps = count(len(report.rows), "step")
     if report.verdict == "drift-beyond":
         row = next(row for row in report.rows if any(not value.within for value in row.drifted))
-        value = next(value for value in row.drifted if not value.within)
+        value = max((value for value in row.drifted if not value.within), key=lambda value: value.part == HANDED_ON)
+        right = "every step is right on the reference's states; on its own"
+        if value.part == HANDED_ON:
+            return (
+                f"{right} the target does not keep its states, or not take them as they are: of '{value.value}' it "
+                f"hands on something else than it was given at step {row.step}, off by {error_size(value.error)}"
+            )
         return (
-            "every step is right on the reference's states; on its own the target leaves what healthy engines drift "
-            f"at step {row.step}: '{value.value}' is off by {error_size(value.error)}, {magnitude(value.ratio)} times "
-            "what is predicted. It does not keep, or not take, its states as it should"
+            f"{right} the target leaves what healthy engines drift at step {row.step}: '{value.value}' is off by "
+            f"{error_size(value.error)}, {magnitude(value.ratio)} times what they are at most{_grown(report)}"
         )
     if report.verdict == "tokens" and report.free is not None and report.free.first is not None:
         return (
@@ -91,7 +96,7 @@ def _when(report: StepsReport, wrong: list[StepRow]) -> str:
 
 def _grown(report: StepsReport) -> str:
     """Say how the error grew, by the output whose drift is nearest to its limit at the last step."""
-    last = report.rows[-1].drifted
+    last = [value for value in report.rows[-1].drifted if value.part != HANDED_ON]
     if not last:
         return ""
     worst = max(last, key=lambda value: value.ratio)

@@ -6,6 +6,9 @@ STEPS_FORMAT = "tensortriage.steps/1"
 STEPS = 16
 """Steps unless told otherwise, or more samples are given."""
 
+HANDED_ON = "rows handed on"
+"""Part of a state on the target's own: what it was given, against what it gives of that."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepValue:
@@ -17,7 +20,8 @@ class StepValue:
         ratio: Error over its limit; above 1 is outside.
         within: Whether it is within its limit.
         allowed: The limit; None where it is no number.
-        part: Which part of it: ``new rows`` or ``old rows`` of a cache; empty for the whole.
+        part: Which part of it: ``new rows`` or ``old rows`` of a cache, on the target's own states ``rows handed on``,
+            which are held against what it was given; empty for the whole.
     """
 
     value: str

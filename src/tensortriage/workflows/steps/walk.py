@@ -1,7 +1,7 @@
 """Steps: run a model step by step on two engines, say which step is wrong first, and have that one diagnosed."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +24,21 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.files import write_text
+from tensortriage.values.text import magnitude
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest, StepsRequest
+from tensortriage.workflows.steps.drawn_limits import may_be_chance
 from tensortriage.workflows.steps.free_run import free_run
 from tensortriage.workflows.steps.measured_steps import MeasuredSteps
 from tensortriage.workflows.steps.self_check import self_check
 from tensortriage.workflows.steps.shown_steps import render_steps
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.step_words import summary_of
-from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport
-from tensortriage.workflows.steps.typical_limits import with_typical_limits
+from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport, StepValue
 
 DATA, PAGE = "steps.json", "report.html"
+MOST_DIAGNOSES = 3
+"""Steps beyond their limits that are looked into: where all of them are rounding, the others are left open."""
 
 
 def walk(
@@ -67,9 +70,9 @@ def walk(
         with Case(request.case) as case:
             if request.self_check:
                 return _written(_self_checked(request, model, feeds, target, case, say), case)
-            report, wrong_feed = _measured(request, model, feeds, reference, target, case, say)
-            if wrong_feed is not None and report.again:
-                report = _diagnosed(request, report, wrong_feed, feeds.origin, listener)
+            report, in_question = _measured(request, model, feeds, reference, target, case, say)
+            if report.again:
+                report = _settled(request, report, in_question, feeds.origin, listener)
             return _written(report, case)
     finally:
         feeds.close()
@@ -90,14 +93,14 @@ def _measured(
     target: EngineSpec,
     case: Case,
     say: Callable[[str], None],
-) -> tuple[StepsReport, Arrays | None]:
+) -> tuple[StepsReport, Mapping[int, Arrays]]:
     again, free = True, None
     with Lab(case, limits=request.limits, progress=say) as lab:
         steps = MeasuredSteps(lab, model, feeds, reference=reference, target=target, drift=request.drift)
         made, stopped = _made(steps, say)
         if stopped:
             lab.drop(reference, model)  # its process may be gone, and a wrong step is run again
-        rows = with_typical_limits(made)
+        rows = steps.by_chance(made)
         wrong = next((row.step for row in rows if row.outside), None)
         if request.free_running and stopped:
             steps.notes.append("nothing was generated alone, since the reference stops")
@@ -110,10 +113,14 @@ def _measured(
         if wrong is not None:
             again = steps.again(steps.open_feeds[wrong])
     report = _report(request, target, feeds, rows, free, [*feeds.notes, *steps.notes])
-    if stopped and report.verdict in ("match", "drift"):  # what was asked beyond these steps is not known
-        report = dataclasses.replace(report, verdict="inconclusive")
     report = dataclasses.replace(report, again=again, stopped=stopped)
-    return report, None if wrong is None else steps.open_feeds[wrong]
+    return _stopped(report), steps.open_feeds
+
+
+def _stopped(report: StepsReport) -> StepsReport:
+    """Return the report of a walk that the reference ended: what was asked beyond these steps is not known."""
+    unsure = report.stopped and report.verdict in ("match", "drift")
+    return dataclasses.replace(report, verdict="inconclusive") if unsure else report
 
 
 def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepRow, ...], str]:
@@ -157,20 +164,22 @@ def _report(
     free: FreeRun | None,
     notes: Sequence[str],
 ) -> StepsReport:
-    wrong = next((row for row in rows if row.outside), None)
-    return StepsReport(
-        str(request.model),
-        request.reference,
-        request.target,
-        feeds.origin.value,
-        tuple(f"{pair.output}={pair.input}" for pair in feeds.roles.carry),
-        _verdict(rows, free, resolve(target).precision),
-        "",
-        rows,
-        wrong.step if wrong else None,
-        wrong.outside[0].value if wrong else "",
-        free=free,
-        notes=tuple(notes),
+    carried = tuple(f"{pair.output}={pair.input}" for pair in feeds.roles.carry)
+    report = StepsReport(
+        str(request.model), request.reference, request.target, feeds.origin.value, carried, "", "", rows,
+        free=free, notes=tuple(notes),
+    )  # fmt: skip
+    return _judged(report, resolve(target).precision)
+
+
+def _judged(report: StepsReport, precision: Precision) -> StepsReport:
+    """Return the report with the verdict that its rows say, and the first step that is wrong."""
+    wrong = next((row for row in report.rows if row.outside), None)
+    return dataclasses.replace(
+        report,
+        verdict=_verdict(report.rows, report.free, precision),
+        first=wrong.step if wrong else None,
+        value=wrong.outside[0].value if wrong else "",
     )
 
 
@@ -183,6 +192,50 @@ def _verdict(rows: Sequence[StepRow], free: FreeRun | None, precision: Precision
         return "tokens"
     drifted = any(value.error for row in rows for value in row.drifted)
     return "drift" if drifted and precision in PREDICTED else "match"
+
+
+def _settled(
+    request: StepsRequest,
+    report: StepsReport,
+    in_question: Mapping[int, Arrays],
+    origin: Origin,
+    listener: Listener | None,
+) -> StepsReport:
+    """Return the report with what diagnoses say of steps beyond their limits, the first wrong one last.
+
+    A step that is beyond its limit by no more than chance, and of which the diagnosis finds nothing but rounding, is
+    right. Of the steps that chance alone explains the farthest is looked into, for an op may be wrong in it.
+    """
+    rows = {row.step: row for row in report.rows if row.step in in_question}
+    precision = resolve(EngineSpec.parse(request.target)).precision
+    if report.first is None and rows and request.diagnosis:
+        farthest = max(rows.values(), key=lambda row: _nearest(row).ratio)
+        asked = _judged(_with_row(report, farthest, _nearest(farthest), within=False), precision)
+        found = _diagnosed(request, asked, in_question[farthest.step], origin, listener)
+        return found if found.diagnosis and found.diagnosis.node and found.verdict == "fault" else report
+    found = report
+    for _ in range(MOST_DIAGNOSES):
+        if report.first is None:
+            break
+        found, row = _diagnosed(request, report, in_question[report.first], origin, listener), rows[report.first]
+        if found.verdict != "inconclusive" or not all(map(may_be_chance, row.outside)):
+            return found
+        note = f"step {row.step}: '{report.value}' is off by {magnitude(row.outside[0].ratio)} times its limit; "
+        note += f"its diagnosis finds nothing but {found.diagnosis.verdict if found.diagnosis else 'rounding'}"
+        right = _with_row(report, row, *row.outside, within=True)
+        report = _stopped(_judged(dataclasses.replace(right, notes=(*report.notes, note)), precision))
+    return report if report.first is None else found
+
+
+def _nearest(row: StepRow) -> StepValue:
+    return max(row.values, key=lambda value: value.ratio)
+
+
+def _with_row(report: StepsReport, row: StepRow, *values: StepValue, within: bool) -> StepsReport:
+    """Return the report with some values of a row judged so."""
+    told = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
+    other = dataclasses.replace(row, values=told)
+    return dataclasses.replace(report, rows=tuple(other if each is row else each for each in report.rows))
 
 
 def _diagnosed(

@@ -6,6 +6,7 @@ import pytest
 from tensortriage.errors import DataError
 from tensortriage.inputs.steps.carried import Carry
 from tensortriage.inputs.steps.next_feed import beginning, following, last_scores, next_tokens, step_roles
+from tensortriage.inputs.steps.state_parts import WHOLE
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -69,13 +70,14 @@ def test_what_is_not_given_begins_empty_shown_and_from_0():
 
 
 def test_a_cache_has_new_rows_and_old_ones():
-    feed = {"past_key_0": np.zeros((1, 2, 3, 4))}
-    parts = ROLES.parts("present_key_0", feed, np.zeros((1, 2, 5, 4)))
-    assert {word: np.zeros((1, 2, 5, 4))[place].shape for word, place in parts.items()} == {
-        "new rows": (1, 2, 2, 4),
-        "old rows": (1, 2, 3, 4),
-    }
-    assert ROLES.parts("logits", feed, np.zeros((1, 1, 9))) == {"": ()}
+    feed = {"past_key_0": np.zeros((1, 2, 3, 4)), "input_ids": np.array([[1, 2]])}
+    made = np.ones((1, 2, 5, 4))  # a reference that rounds what it holds: nothing is told by bits
+    parts = ROLES.parts("present_key_0", feed, made)
+    assert [(part.word, made[part.place].shape, part.source) for part in parts] == [
+        ("new rows", (1, 2, 2, 4), None),
+        ("old rows", (1, 2, 3, 4), None),
+    ]
+    assert ROLES.parts("logits", feed, np.zeros((1, 1, 9))) == WHOLE
 
 
 def test_the_largest_score_of_the_last_position_is_next():
@@ -214,3 +216,12 @@ def test_an_axis_that_the_batch_names_does_not_grow():
     """An exporter gave every axis of the output a name of its own."""
     outputs = [OUTPUTS[0], ValueSpec("present_key_0", DType.FLOAT, ("any_0", "any_1", "any_2", "any_3"))]
     assert step_roles(INPUTS, outputs, [Carry("present_key_0", "past_key_0")]).grown == {"past_key_0": (2,)}
+
+
+def test_tokens_without_an_axis_of_the_sequence_are_one_a_step():
+    inputs = [ValueSpec("input_ids", DType.INT64, ("batch",)), INPUTS[1], INPUTS[3]]
+    roles = step_roles(inputs, OUTPUTS, [Carry("present_key_0", "past_key_0")])
+    feed = {"input_ids": np.array([3, 4]), "attention_mask": np.ones((2, 4), int), "past_key_0": np.ones((2, 2, 3, 4))}
+    made = following(roles, feed, {}, np.array([5, 6]))
+    assert made["input_ids"].tolist() == [5, 6]
+    assert made["attention_mask"].shape == (2, 5)

@@ -100,7 +100,7 @@ def reads(steps, feed, **outputs):
     right = steps.reference(feed)
     given = {name: outputs.get(name, array) for name, array in right.items()}
     found = steps.evaluated(lambda healthy: healthy.on(feed))
-    return {(v.value, v.part): v for v in steps.judged(right, given, found, feed)}
+    return {(v.value, v.part): v for v in steps.judged(right, given, found, steps.parts(feed, right), feed)}
 
 
 CACHE = [
@@ -149,9 +149,8 @@ def test_without_healthy_evaluations_the_noise_floor_judges_a_step_and_nothing_j
         assert steps.evaluated(lambda healthy: healthy) is None
         feed = {"x": np.ones(4, np.float32), "h0": np.zeros(4, np.float32)}
         right = steps.reference(feed)
-        assert steps.judged(right, right, None, feed) == ()
-        (same,) = steps.judged(right, right, None, feed, feed_alone=True)
-        (off,) = steps.judged(right, {"hn": right["hn"] * 2}, None, feed, feed_alone=True)
+        (same,) = steps.judged(right, right, None, {}, feed)
+        (off,) = steps.judged(right, {"hn": right["hn"] * 2}, None, {}, feed)
         assert (same.within, same.error, off.within, off.error) == (True, 0.0, False, pytest.approx(1.0))
         rows = rows_of(steps)
         assert [row.drifted for row in rows] == [(), ()]
