@@ -15,10 +15,11 @@ from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 def tables(model: Model) -> Mapping[str, np.ndarray]:
     """Return the constants of the main graph in float32 of which a Gather takes rows, by name."""
-    known = {value: value.name for value in model.ir.graph.initializers.values()}
+    known = model.ir.graph.initializers
     gathers = (node for node in ir.traversal.RecursiveGraphIterator(model.ir.graph) if is_standard(node, "Gather"))
-    read = dict.fromkeys(node.inputs[0] for node in gathers if node.inputs[0] in known)
-    tensors = {value.name: value.const_value for value in read if value is not None and value.name}
+    read = (node.inputs[0] for node in gathers if node.inputs)
+    names = dict.fromkeys(v.name for v in read if v is not None and v.name and known.get(v.name) is v)
+    tensors = {name: known[name].const_value for name in names if name}
     return {n: t.numpy() for n, t in tensors.items() if t is not None and t.dtype == ir.DataType.FLOAT}
 
 
@@ -27,7 +28,8 @@ def feed_tables(model: Model, names: Collection[str]) -> Model:
     clone = model.clone()
     for name in names:
         value = clone.ir.graph.initializers.pop(name)
-        value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), value.const_value.shape
+        assert value.const_value is not None
+        value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(value.const_value.shape)
         value.const_value = None
         clone.ir.graph.inputs.append(value)
     return Model.from_ir(clone.ir)

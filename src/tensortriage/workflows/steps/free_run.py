@@ -1,13 +1,16 @@
 """What both engines generate when each takes its own tokens and its own states: where they part, and whether it counts.
 
 A token that another one ties with is no fault: within the rounding of a run on its own states either may win. After
-the first that differs the two say different things, and no later token can be compared.
+the first that differs the two say different things, and no later token of that row of the batch can be compared; the
+other rows go on.
 """
+
+import dataclasses
 
 import numpy as np
 
 from tensortriage.compare.judgement.ranked import compare_extremes
-from tensortriage.compare.next_token import lead
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores, next_tokens
 from tensortriage.runs.lab import Run
 from tensortriage.workflows.steps.measured_steps import MeasuredSteps
@@ -16,7 +19,7 @@ from tensortriage.workflows.steps.steps_request import FreeRun
 
 
 def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
-    """Let both engines generate alone, and judge the first token that differs.
+    """Let both engines generate alone, and judge the first token that differs in each row, up to one that is no tie.
 
     Args:
         steps: What evaluates the model.
@@ -28,17 +31,41 @@ def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
     """
     ours, theirs = _generated(feeds, steps.reference), _generated(feeds, target)
     reference, chosen = [tokens for _, tokens in ours], [tokens for _, tokens in theirs]
-    places = [step for step, (one, other) in enumerate(zip(reference, chosen, strict=True)) if one != other]
-    if not places:
-        return FreeRun(tuple(reference), tuple(chosen))
-    first = places[0]
-    scores = last_scores(ours[first][0])
-    radius = _radius(steps, feeds, reference, ours[first][0], first)
+    parted = _partings(np.array(reference), np.array(chosen))
+    found = FreeRun(tuple(reference), tuple(chosen))
+    for row, step in parted:
+        one = _parting(steps, feeds, found, ours[step][0], row, step)
+        if found.first is None or one.tie is False:
+            found = one
+        if found.tie is not True:
+            break
+    return found
+
+
+def _partings(ours: np.ndarray, theirs: np.ndarray) -> list[tuple[int, int]]:
+    """Return row and step of the first token that differs in each row of the batch, the earliest first.
+
+    Args:
+        ours: Tokens, ``[steps, batch]``.
+        theirs: Likewise.
+    """
+    differ = ours != theirs
+    each = [(int(row), int(np.argmax(differ[:, row]))) for row in np.flatnonzero(differ.any(axis=0))]
+    return sorted(each, key=lambda pair: pair[1])
+
+
+def _parting(steps: MeasuredSteps, feeds: StepFeeds, free: FreeRun, logits: np.ndarray, row: int, step: int) -> FreeRun:
+    """Judge the first token of a row that differs."""
+    scores, tokens = last_scores(logits)[row], (free.reference[step][row], free.target[step][row])
+    ahead = float(scores[tokens[0]] - scores[tokens[1]])
+    found = FreeRun(free.reference, free.target, step, row=row, ahead=ahead)
+    radius = _radius(steps, feeds, list(free.reference), logits, step)
     if radius is None:
-        return FreeRun(tuple(reference), tuple(chosen), first)
-    ours_there, theirs_there = (np.array(tokens[first]) for tokens in (reference, chosen))
-    judged = compare_extremes(ours_there, theirs_there, scores, axis=-1, radius=radius)
-    return FreeRun(tuple(reference), tuple(chosen), first, lead(scores, radius), not judged.mismatches)
+        return found
+    ours, theirs = (np.array([token]) for token in tokens)
+    judged = compare_extremes(ours, theirs, scores[None], axis=-1, radius=radius[row][None])
+    moved = float(radius[row][tokens[0]] + radius[row][tokens[1]])
+    return dataclasses.replace(found, margin=ratio_of(ahead, moved), moved=moved, tie=not judged.mismatches)
 
 
 def _generated(feeds: StepFeeds, run: Run) -> list[tuple[np.ndarray, tuple[int, ...]]]:

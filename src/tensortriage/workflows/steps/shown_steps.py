@@ -82,12 +82,15 @@ def _alone(free: FreeRun) -> str:
     """Say what both generate alone."""
     if free.first is None:
         return f"alone, both generate the same {len(free.reference)} tokens"
-    ours, theirs = (list(tokens[free.first]) for tokens in (free.reference, free.target))
-    text = f"alone, the tokens part at step {free.first}: {ours} and {theirs}"
-    if free.margin is None:
+    ours, theirs = (tokens[free.first][free.row] for tokens in (free.reference, free.target))
+    where = f" of row {free.row}" if len(free.reference[0]) > 1 else ""
+    text = f"alone, the tokens{where} part at step {free.first}: {ours} and {theirs}"
+    if free.ahead is not None:
+        text += f"; the reference's score of the first is {magnitude(free.ahead)} above that of the second"
+    if free.moved is None:
         return text
-    lead = f"the reference's leads by {magnitude(free.margin)} of what healthy engines move"
-    return f"{text}; {lead}: {'a tie' if free.tie else 'no tie'}"
+    word = "a tie" if free.tie else "no tie"
+    return f"{text}, and healthy engines move the two by up to {magnitude(free.moved)}: {word}"
 
 
 def _self(value: SelfValue) -> str:

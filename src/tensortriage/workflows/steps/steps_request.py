@@ -74,9 +74,13 @@ class FreeRun:
     Attributes:
         reference: The reference's tokens, step by step, per row of the batch.
         target: The target's.
-        first: The first step whose tokens differ; None when none does.
-        margin: The reference's lead there over what a healthy engine that runs freely may move; None if not known.
+        first: The step at which the tokens of `row` part; None when none do.
+        margin: How far the reference's token is ahead of the target's there, over how far a healthy engine that runs
+            freely may move the two; up to 1 is a tie. None if not known.
         tie: Whether the target's token there is as good as the reference's; None if not known.
+        row: The row of the batch: the first one that parts at no tie, or if none does the first that parts.
+        ahead: By how much the reference's score of its token is above that of the target's token there.
+        moved: How far a healthy engine may move the two together, in units of scores; None if not known.
     """
 
     reference: tuple[tuple[int, ...], ...]
@@ -84,6 +88,9 @@ class FreeRun:
     first: int | None = None
     margin: float | None = None
     tie: bool | None = None
+    row: int = 0
+    ahead: float | None = None
+    moved: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
