@@ -29,7 +29,7 @@ def feed_tables(model: Model, names: Collection[str]) -> Model:
     for name in names:
         value = clone.ir.graph.initializers.pop(name)
         assert value.const_value is not None
-        value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(value.const_value.shape)
+        value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(value.const_value.numpy().shape)
         value.const_value = None
         clone.ir.graph.inputs.append(value)
     return Model.from_ir(clone.ir)
