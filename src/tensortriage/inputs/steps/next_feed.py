@@ -14,7 +14,7 @@ import numpy as np
 
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.steps.carried import Carry, grown_axes
-from tensortriage.inputs.steps.state_parts import NEW, OLD, WHOLE, Part, state_parts
+from tensortriage.inputs.steps.state_parts import NEW, OLD, WHOLE, StatePart, state_parts
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -83,7 +83,7 @@ class StepRoles:
         """Names of the carried outputs."""
         return tuple(pair.output for pair in self.carry)
 
-    def parts(self, output: str, feed: Arrays, array: np.ndarray) -> tuple[Part, ...]:
+    def parts(self, output: str, feed: Arrays, array: np.ndarray) -> tuple[StatePart, ...]:
         """Return the parts of an output: of a state the rows of this step, and those that it held before.
 
         Args:
@@ -99,7 +99,7 @@ class StepRoles:
             before = feed[given].shape[axis] if feed[given].ndim == array.ndim else 0
             if found == WHOLE and 0 < before < array.shape[axis]:
                 head = (slice(None),) * axis
-                return Part(NEW, (*head, slice(before, None))), Part(OLD, (*head, slice(0, before)))
+                return StatePart(NEW, (*head, slice(before, None))), StatePart(OLD, (*head, slice(0, before)))
         return found
 
     def state(self, outputs: Arrays, feed: Arrays) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ NEW, OLD = "new rows", "old rows"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class StatePart:
     """A part of an output.
 
     Attributes:
@@ -31,10 +31,10 @@ class Part:
     source: Place | None = None
 
 
-WHOLE = (Part(),)
+WHOLE = (StatePart(),)
 
 
-def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Part, ...]:
+def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[StatePart, ...]:
     """Return the parts of a state.
 
     Args:
@@ -45,7 +45,7 @@ def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Part
     if before.ndim != after.ndim or not before.size or not after.size:
         return WHOLE
     if before.shape == after.shape and np.array_equal(before, after):
-        return (Part(OLD, (), ()),)
+        return (StatePart(OLD, (), ()),)
     for axis in range(after.ndim):
         if before.shape[:axis] + before.shape[axis + 1 :] == after.shape[:axis] + after.shape[axis + 1 :]:
             found = _handed_on(before, after, axis, count) or _written(before, after, axis, count)
@@ -54,7 +54,7 @@ def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Part
     return WHOLE
 
 
-def _handed_on(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> tuple[Part, ...]:
+def _handed_on(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> tuple[StatePart, ...]:
     """Find rows that moved along an axis as one, to its beginning or its end."""
     size, held = after.shape[axis], before.shape[axis]
     for new in (count,) if count else range(max(1, size - held), size):
@@ -65,11 +65,11 @@ def _handed_on(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> 
             place, origin = _along(axis, begin, begin + old), _along(axis, source, source + old)
             if np.array_equal(after[place], before[origin]) and np.any(after[place]):
                 fresh = _along(axis, old, size) if begin == 0 else _along(axis, 0, new)
-                return Part(NEW, fresh), Part(OLD, place, origin)
+                return StatePart(NEW, fresh), StatePart(OLD, place, origin)
     return ()
 
 
-def _written(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> tuple[Part, ...]:
+def _written(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> tuple[StatePart, ...]:
     """Find the few rows along an axis that are not as they were."""
     if before.shape != after.shape:
         return ()
@@ -79,7 +79,7 @@ def _written(before: np.ndarray, after: np.ndarray, axis: int, count: int) -> tu
         return ()
     head = (slice(None),) * axis
     kept = (*head, np.flatnonzero(~changed))
-    return Part(NEW, (*head, np.flatnonzero(changed))), Part(OLD, kept, kept)
+    return StatePart(NEW, (*head, np.flatnonzero(changed))), StatePart(OLD, kept, kept)
 
 
 def _along(axis: int, begin: int, end: int) -> Place:

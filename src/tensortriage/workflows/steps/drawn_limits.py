@@ -20,7 +20,7 @@ from tensortriage.compare.judgement.within import Limit, half_at_most, is_minor,
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.draws import Draws
 from tensortriage.inputs.steps.next_feed import Arrays
-from tensortriage.inputs.steps.state_parts import Part
+from tensortriage.inputs.steps.state_parts import StatePart
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.steps_request import StepRow, StepValue
 
@@ -42,7 +42,7 @@ class Walked:
 
     feed: Arrays
     following: Arrays
-    parts: Mapping[str, Sequence[Part]]
+    parts: Mapping[str, Sequence[StatePart]]
 
 
 def in_doubt(rows: Sequence[StepRow]) -> bool:
@@ -117,7 +117,7 @@ def _add(errors: dict[Key, list[list[float]]], step: Walked, each: Sequence[tupl
             errors[name, part.word].append([_error(one[name], other[name], part) for one, other in each])
 
 
-def _error(right: np.ndarray, given: np.ndarray, part: Part) -> float:
+def _error(right: np.ndarray, given: np.ndarray, part: StatePart) -> float:
     one, other = (np.ascontiguousarray(np.asarray(array)[part.place]) for array in (right, given))
     figure = measure(one, other)
     return math.inf if figure.has_nan or figure.nonfinite_mismatch else error_of(figure)

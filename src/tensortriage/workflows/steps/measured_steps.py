@@ -25,7 +25,7 @@ from tensortriage.envelope.healthy_values import HealthyRuns, HealthyValues
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores
-from tensortriage.inputs.steps.state_parts import Part
+from tensortriage.inputs.steps.state_parts import StatePart
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab, Run
 from tensortriage.values.text import percent
@@ -35,7 +35,7 @@ from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
 from tensortriage.workflows.steps.steps_request import HANDED_ON, StepRow, StepValue
 
 Found = HealthyValues[Arrays]
-Parts = Mapping[str, Sequence[Part]]
+Parts = Mapping[str, Sequence[StatePart]]
 
 
 class MeasuredSteps:
@@ -206,7 +206,7 @@ class MeasuredSteps:
             each.append(self._judged(name, HANDED_ON, right, made, limit))
         return tuple(each)
 
-    def _part(self, name: str, part: Part, right: np.ndarray, given: np.ndarray, found: Found) -> StepValue:
+    def _part(self, name: str, part: StatePart, right: np.ndarray, given: np.ndarray, found: Found) -> StepValue:
         limit = found.limit(name, lambda array: array[part.place])
         return self._judged(name, part.word, np.asarray(right)[part.place], np.asarray(given)[part.place], limit)
 
