@@ -1,6 +1,6 @@
 """Every `triage engines install` line: does it end with an engine that works, or with what to do instead?
 
-    python bench/installs.py [--python PYTHON ...] [--out FILE] [WORD ...]
+    python bench/installs.py [--python PYTHON ...] [--no-run] [--out FILE] [WORD ...]
 
 Without words: those of docs, and the last three releases of each engine with one from a year ago. Each environment
 is made in an empty data folder by the Python that is named (which has triage), then the engine runs a convolutional
@@ -52,7 +52,7 @@ def told(words: list[str], env: dict[str, str]) -> tuple[int, dict[str, object]]
         return done.returncode, {"message": done.stderr[-600:]}
 
 
-def row(python: str, word: str, model: Path) -> dict[str, object]:
+def row(python: str, word: str, model: Path, *, installed_only: bool) -> dict[str, object]:
     """Return what came of one line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     folder = tempfile.mkdtemp(prefix="installs-")
@@ -66,7 +66,7 @@ def row(python: str, word: str, model: Path) -> dict[str, object]:
         else:
             found |= {"version": made["version"], "with": made["requirements"]}
             found["base"] = subprocess.run([made["python"], "-V"], capture_output=True, text=True, check=True).stdout
-            if made["engine"] != "torch":
+            if made["engine"] != "torch" and not installed_only:
                 found |= ran(triage, word, made, model, env)
         found |= {"traceback": made["traceback"]} if "traceback" in made else {}
     finally:
@@ -97,6 +97,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--python", nargs="*", default=[sys.executable])
     arguments.add_argument("--out", type=Path, default=Path("installs.jsonl"))
+    arguments.add_argument("--no-run", action="store_true", help="install only, which runs a small network")
     arguments.add_argument("words", nargs="*")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,7 @@ def main() -> None:
         save_model(conv_net(batch=1, blocks=1, classes=4), model)
         for python in given.python:
             for word in given.words or [*lines_of_docs(), *RELEASES]:
-                found = row(python, word, model)
+                found = row(python, word, model, installed_only=given.no_run)
                 print(json.dumps(found), flush=True)
                 with given.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found) + "\n")

@@ -237,7 +237,7 @@ def _tried(engine: str, python: Path, made_of: Ingredients, say: Callable[[str],
         version = call([str(python), "-I", "-c", code], "the new Python").strip()
         try_out(recipe.engine, recipe.target(str(python)), str(python))
     except TriageError as error:
-        cure = "" if made_of == recipe.of() else f"triage engines install {engine}, which is {recipe.version}"
+        cure = error.cure if made_of == recipe.of() else f"triage engines install {engine}, which is {recipe.version}"
         raise failed(f"{engine} does not work in it: {error.message}", cure=cure) from error
     return version
 

@@ -1,14 +1,16 @@
-"""Which Python packages are installed into: this one, or one on the PATH that they have wheels for.
+"""Which Python packages are installed into: this one, or one on the PATH, of pyenv or of uv that they have wheels for.
 
 Wheels are for some Pythons only. Which ones a release has them for, the package index is asked once pip has found none
 for the Python that was tried first.
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tensortriage.errors import EngineMissing
 from tensortriage.workflows.engines.recipes import Pythons, in_order
@@ -23,7 +25,7 @@ _SHOWN = 2
 
 
 def interpreter(pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -> str:
-    """Return a Python that packages take: this one, or the newest on the PATH that starts; empty for none.
+    """Return a Python that packages take: this one, or the newest that is found and starts; empty for none.
 
     Args:
         pythons: The oldest and the newest that they take.
@@ -34,13 +36,21 @@ def interpreter(pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -
     if oldest <= here <= newest and here[1] in {*minors, *range(KNOWN_MINORS.stop, here[1] + 1)}:
         return sys.executable
     for minor in sorted(minors, reverse=True):
-        found = shutil.which(f"python3.{minor}") if oldest <= (3, minor) <= newest else None
-        if (
-            found
-            and not subprocess.run([found, "-I", "-c", "import venv"], capture_output=True, check=False).returncode
-        ):
-            return found
+        for found in _found(minor) if oldest <= (3, minor) <= newest else ():
+            if not subprocess.run([found, "-I", "-c", "import venv"], capture_output=True, check=False).returncode:
+                return found
     return ""
+
+
+def _found(minor: int) -> Iterator[str]:
+    """Yield the programs that may be a Python 3: on the PATH, then where pyenv and uv keep theirs, newest first."""
+    if found := shutil.which(f"python3.{minor}"):
+        yield found
+    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")) / "versions"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.expanduser("~/.local/share/uv/python"))
+    for folder, names in ((pyenv, f"3.{minor}.*"), (uv, f"cpython-3.{minor}.*")):
+        kept = folder.glob(f"{names}/bin/python3.{minor}") if folder.is_absolute() else ()
+        yield from sorted(map(str, kept), key=in_order, reverse=True)
 
 
 def needed(
@@ -58,7 +68,7 @@ def needed(
     span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
-        f"{what} takes Python {span}: this is {here}, and no such one on the PATH starts",
+        f"{what} takes Python {span}: this is {here}, and no such one is on the PATH, or of pyenv or uv",
         cure=" or ".join(filter(None, (f"put python3.{taken[-1]} on the PATH", cure))),
     )
 

@@ -243,6 +243,8 @@ def test_packages_that_want_a_newer_python_get_one_from_the_path(data, calls, tm
 def test_without_a_newer_python_nothing_is_made(data, calls, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 11, 7))
     monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    monkeypatch.setenv("HOME", "/no/such/folder")
     with pytest.raises(EngineMissing, match=r"takes Python 3\.12 to 3\.13: this is 3\.11") as caught:
         install("litert")
     assert caught.value.slug == "environment-failed"

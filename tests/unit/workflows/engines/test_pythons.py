@@ -32,6 +32,8 @@ def program(path, text):
 def test_this_python_is_taken_where_packages_take_it(tmp_path, monkeypatch):
     assert interpreter((HERE, HERE)) == interpreter(((3, 8), (3, 99))) == sys.executable
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
     others = ((3, 8), (3, 10))
     assert interpreter(others) == ""
     for minor, ends in ((8, 0), (9, 0), (10, 1), (14, 0)):
@@ -39,6 +41,22 @@ def test_this_python_is_taken_where_packages_take_it(tmp_path, monkeypatch):
     assert interpreter(others) == str(tmp_path / "python3.9")  # the newest that starts
     assert interpreter(others, [8]) == str(tmp_path / "python3.8")
     assert interpreter(((3, 8), (3, 99)), [8]) == str(tmp_path / "python3.8")
+
+
+def test_pythons_of_pyenv_and_uv_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    kept = {
+        "pyenv/versions/3.9.2": 9, "pyenv/versions/3.9.18": 9, "pyenv/versions/3.10.1": 10,
+        "uv/cpython-3.10.4-linux-x86_64-gnu": 10,
+    }  # fmt: skip
+    for place, minor in kept.items():
+        (tmp_path / place / "bin").mkdir(parents=True)
+        ends = int(place.startswith("pyenv/versions/3.10"))
+        program(tmp_path / place / "bin" / f"python3.{minor}", f"#!/bin/sh\nexit {ends}\n")
+    assert interpreter(((3, 8), (3, 9))) == str(tmp_path / "pyenv/versions/3.9.18/bin/python3.9")
+    assert interpreter(((3, 8), (3, 10))) == str(tmp_path / "uv/cpython-3.10.4-linux-x86_64-gnu/bin/python3.10")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +88,8 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(program(tmp_path / "here", text)))
     monkeypatch.setattr(sys, "version_info", (3, 12, 1))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(environments, "try_out", lambda *words: None)
     monkeypatch.setattr(pythons.shutil, "which", lambda name: found if (found := found_in(tmp_path, name)) else None)
     return tmp_path / "bin"
