@@ -27,8 +27,6 @@ from tensortriage.errors import EngineMissing, StoreError, UsageError
 
 MAX_IDLE = 2
 KILL_SECONDS = 15.0
-REAP_SECONDS = 1.0
-"""How long a supervisor that has closed its end of the connection may take to end."""
 SAID_CHARACTERS = 200
 """How much of a wrong answer is quoted."""
 _PACKAGE = "tensortriage_worker"
@@ -173,9 +171,11 @@ class Worker:
             gateway.exit()
             gateway.join(KILL_SECONDS)
             pipes: Any = gateway._io
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                pipes.popen.wait(REAP_SECONDS)
-            pipes.kill()  # which does nothing to one that has ended
+            try:
+                pipes.popen.wait(KILL_SECONDS)
+            except subprocess.TimeoutExpired:
+                pipes.kill()
+                pipes.wait()
         self.transport.close()
         if not self.interpreter.startswith(REMOTE):
             for folder in self.folders:  # the supervisor has done this unless it was killed
