@@ -205,6 +205,15 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
         message = f"the command needed more than {(memory_bytes or 0) >> 20} MB"
         cure = f"try --memory-limit {larger_limit(memory_bytes or 0)}, or use --low-memory or smaller inputs"
         return CommandProblem(slug="out-of-memory", message=message, cure=cure)
+    if ending.cause == guard.NO_MEMORY:
+        from tensortriage.engines.process.control_group import group_memory
+
+        group, message = group_memory(), "the command was killed: there was no memory left"
+        cure = "try --memory-limit with less than this machine has, or use --low-memory or smaller inputs"
+        if group is not None:
+            message = f"the command was killed: its control group may hold {group.limit >> 20} MB"
+            cure = f"{group.cure}; --low-memory and smaller inputs take less"
+        return CommandProblem(slug="out-of-memory", message=message, cure=cure)
     name = signal.Signals(ending.signal).name
     if ending.crashed:
         when = "twice, the second time with every engine in a worker"

@@ -47,7 +47,7 @@ class Ending:
     Attributes:
         code: Its exit code; None when a signal ended it.
         signal: The signal, else 0.
-        cause: Why it was killed: ``interrupted`` or ``memory``; empty when nobody did here.
+        cause: Why it was killed: ``interrupted``, ``memory`` (beyond the limit given) or `NO_MEMORY`; else empty.
         told: Whether it had begun to tell how it ended.
         answered: Whether it had begun a document on standard output, which takes no other.
     """
@@ -67,6 +67,10 @@ class Ending:
         """Return it with what the child said: an exit code that was settled stands, whatever a library did then."""
         code = shared[_CODE] - 1 if shared[_CODE] else self.code
         return dataclasses.replace(self, code=code, told=bool(shared[_TELLING]), answered=bool(shared[_ANSWERING]))
+
+
+NO_MEMORY = "no-memory"
+"""Cause of an ending: the kernel had no memory for it."""
 
 
 def possible(words: Sequence[str]) -> bool:
@@ -143,7 +147,9 @@ def _share(place: int, value: int) -> None:
 
 
 def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shared: mmap.mmap) -> Ending:
-    deadline, cause, asked = None, "", 0
+    from tensortriage_worker.supervisor import count_oom_kills
+
+    deadline, cause, asked, kills = None, "", 0, count_oom_kills()
     while True:
         watching = memory_bytes is not None or deadline is not None
         info = signal.sigtimedwait(heard, LOOK_SECONDS) if watching else signal.sigwaitinfo(heard)
@@ -153,7 +159,10 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shar
             if code >= 0:
                 return Ending(code, cause=cause)
             # An interpreter on its way out has the system's own handlers again.
-            return Ending(None, -code, cause or ("interrupted" if -code == asked else ""))
+            cause = cause or ("interrupted" if -code == asked else "")
+            if not cause and -code == signal.SIGKILL and count_oom_kills() > kills:
+                cause = NO_MEMORY
+            return Ending(None, -code, cause)
         if info is not None and info.si_signo != signal.SIGCHLD:
             grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
             grace = WRITING_GRACE_SECONDS if shared[_WRITES] else grace

@@ -17,6 +17,7 @@ import numpy as np
 from tensortriage.engines.base import LIMIT_REACHED, Limits
 from tensortriage.engines.feed_checks import MAX_REASON, build_failed, one_line, run_failed
 from tensortriage.engines.process.answers import fault_of
+from tensortriage.engines.process.control_group import group_memory
 from tensortriage.engines.process.workers import Worker, WorkerDied, WorkerTimeout, give_back
 from tensortriage.errors import (
     BuildFailed,
@@ -219,7 +220,11 @@ class Conversation:
                 cure=f"try --memory-limit {larger_limit(limit)}, or a smaller model or input",
             )
         if death.get("oom_killed") or ("bad_alloc" in tail and death["code"] == -signal.SIGABRT):
-            return _out_of_memory(f"{self.title} ran out of memory while {doing}")
+            group = None if self.worker.interpreter.startswith("ssh://") else group_memory()
+            if group is None:
+                return _out_of_memory(f"{self.title} ran out of memory while {doing}")
+            told = f"{self.title} was killed while {doing}: its control group may hold {group.limit >> 20} MB"
+            return EngineOutOfMemory(told, slug="engine-out-of-memory", cure=group.cure)
         words = _last_words(tail)
         return EngineCrashed(
             f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; it last printed: {words}" if words else ""),

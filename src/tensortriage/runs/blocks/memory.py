@@ -6,6 +6,8 @@ more in the layout of its kernels; two engines do so at a time, and a diagnosis 
 
 from pathlib import Path
 
+from tensortriage.engines.process.control_group import group_memory
+
 HELD_WHOLE = 3
 """Memory that a comparison takes, in sizes of the weights: two engines with a copy each, and room for one of them to
 build; measured with ONNX Runtime 1.31 and OpenVINO 2026.4 (bench/beyond_memory.py)."""
@@ -19,15 +21,18 @@ LOOKING_BYTES = 224 << 20
 _LEAST_SHARE = 4
 """Of the limit, at least one part in so many is for the model, however small the limit is."""
 _MEMINFO = Path("/proc/meminfo")
-_CONTAINERS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def memory_bytes(limit: int | None) -> int | None:
-    """Return the memory that may be used: the limit given, else what this machine has left; None when unknown."""
+    """Return the memory that may be used: the limit given, else what is left here; None when unknown.
+
+    Left is what the machine has and, where this process is bounded by control groups, what these leave it.
+    """
     if limit is not None:
         return limit
-    known = [size for size in (_available(), *map(_number, _CONTAINERS)) if size is not None]
-    return min(known, default=None)
+    group = group_memory()
+    known = (_available(), None if group is None else group.left)
+    return min((size for size in known if size is not None), default=None)
 
 
 def fits(weight_bytes: int, memory: int | None) -> bool:
@@ -57,11 +62,3 @@ def _available() -> int | None:
         return None
     found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     return found[0] if found else None
-
-
-def _number(path: Path) -> int | None:
-    """Return the limit of a control group; None where there is none (``max``)."""
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
