@@ -97,12 +97,13 @@ class Reduction:
         block_items: Size of the blocks, when block-minimal.
         stop: Why the search ended: ``finished``, ``check-budget``, ``time-budget`` or ``interrupted``.
         checks: Checks that the result rests on.
+        repeats: Checks beside them that only confirmed answers in the end.
         cache_hits: Those answered from an earlier run in the same case.
         candidates: Different pieces asked about.
         seconds: Wall-clock time of the search.
         failed_runs: How often the result failed when that was measured, else the whole.
         runs: Of how many runs.
-        confidence: Chance that every kept node is needed; None unless the fault comes and goes and that was measured.
+        confidence: Chance that every kept node is needed; None where that was not shown.
         signature: How the whole fails.
         failure: The same in figures, when engines were asked.
         local: How the result fails by itself, when engines were asked.
@@ -139,6 +140,7 @@ class Reduction:
     opened: tuple[Opened, ...] = ()
     others: tuple[OtherFailure, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    repeats: int = 0
     format: str = REDUCTION_FORMAT
 
 

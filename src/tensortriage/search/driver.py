@@ -5,6 +5,7 @@ resumes by asking the same questions again and finding the answers in the cache;
 come and never which ones are used; and there is no seed, since nothing is random.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
@@ -68,16 +69,15 @@ def minimize(
         runner.premise()
     except (StoppedError, KeyboardInterrupt) as error:
         return _result(problem, runner, None, _stop(error, runner))
-    state = _begin(problem, runner)
+    begin = functools.partial(
+        SearchState, problem, problem.whole, false_pass=runner.false_pass
+    )  # of the premise, always
+    state = begin()
     try:
-        _converse(problem, runner, state, passes)
+        _converse(runner, state, passes, begin)
     except (StoppedError, KeyboardInterrupt) as error:
         return _result(problem, runner, state, _stop(error, runner))
     return _result(problem, runner, state, SearchStop.FINISHED)
-
-
-def _begin(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchState[T]:
-    return SearchState(problem, problem.whole, false_pass=runner.false_pass)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
@@ -86,10 +86,10 @@ def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
 
 
 def _converse(
-    problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T], passes: Sequence[Pass[T]]
+    runner: QueryRunner[T], state: SearchState[T], passes: Sequence[Pass[T]], begin: Callable[[], SearchState[T]]
 ) -> None:
     """Carry answers from the runner to the passes until they have no more questions."""
-    speculation = Speculation(lambda: _talk(_begin(problem, runner), passes), runner.expect)
+    speculation = Speculation(lambda: _talk(begin(), passes), runner.expect)
     history: list[Answers] = []
     dialogue = _talk(state, passes)
     ask = next(dialogue, None)
@@ -128,7 +128,8 @@ def _result(
     verdict = runner.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about
     ordered = problem.ordered(kept)
-    proven = shown is not Minimality.BUDGET and not runner.rate.always
+    proven = shown is not Minimality.BUDGET
+    trivial = len(kept) == 1 and not runner.rate.always
     return SearchResult(
         kept=ordered,
         verdict=verdict,
@@ -136,12 +137,13 @@ def _result(
         block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
         stop=stop,
         removals=runner.removals(kept),
-        checks=len(runner.history),
+        checks=len(runner.history) - runner.repeats,
+        repeats=runner.repeats,
         candidates=runner.candidates,
         cache_hits=runner.cache_hits,
         seconds=runner.seconds,
         rate=runner.measured(kept),
-        confidence=(1.0 if len(kept) == 1 else runner.confidence) if proven else None,
+        confidence=(1.0 if trivial else runner.confidence) if proven else None,
         history=tuple(runner.history),
         others=tuple(runner.others.values()),
     )

@@ -110,13 +110,15 @@ class SearchResult(Generic[T]):
         stop: Why the search ended.
         removals: What the rest did when one of the kept items was removed, where that was asked.
         checks: Runs of the oracle that the search rests on, the premise and cached ones included.
+        repeats: Runs beside them that only confirmed answers in the end.
         candidates: Different subsets they were about.
         cache_hits: Checks answered from the cache.
         seconds: Wall-clock time.
         rate: How often the result failed when that was measured, else how often the whole did in the premise.
         confidence: Chance that every kept item is needed (or, block by block, every kept block), given that subsets
-            which fail do so as often as the result; items whose removal was unresolved are left out. None when no run
-            of the premise spoke for a fault that comes and goes, or the search was not brought to an end.
+            which fail do so as often as the result; items whose removal was unresolved are left out. Where no run spoke
+            for a fault that comes and goes, the chance that it does nevertheless is taken off. None when the search was
+            not brought to an end, nothing could be left out, or runs were not to be repeated.
         history: Every answer used, in order.
         others: The smallest candidate for every other way of failing that was met.
     """
@@ -128,6 +130,7 @@ class SearchResult(Generic[T]):
     stop: SearchStop
     removals: Mapping[T, OracleVerdict]
     checks: int
+    repeats: int
     candidates: int
     cache_hits: int
     seconds: float

@@ -251,6 +251,7 @@ def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: Redu
         block_items=result.block_items,
         stop=result.stop.value,
         checks=sum(found.result.checks for found in path),
+        repeats=sum(found.result.repeats for found in path),
         cache_hits=sum(found.cache_hits for found in path),
         candidates=sum(found.result.candidates for found in path),
         seconds=sum(found.premise.seconds + found.result.seconds for found in path),

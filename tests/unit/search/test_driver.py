@@ -1,4 +1,5 @@
 import dataclasses
+import random
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.answers.query_runner import QueryRunner
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
-from tensortriage.search.problem import CandidateOutcome, OracleVerdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Rate, Repeats
 
@@ -52,8 +53,11 @@ def test_the_needed_items_and_nothing_else():
         result.kept, CandidateOutcome.PASS
     )
     assert result.verdict == OracleVerdict(CandidateOutcome.SAME, signature="wrong")
-    assert (result.rate, result.confidence) == (Rate(3, 3), None)
-    assert result.checks == len(oracle.asked) == len(set(oracle.asked)) == len(result.history)
+    assert result.rate == Rate(3, 3)
+    assert result.repeats == 6  # each of three is passed twice more, after three failures: luck has 3.5 % at most
+    assert result.confidence == pytest.approx(1.0 - 27 * 4 / 3125)
+    checks = result.checks + result.repeats
+    assert checks == len(oracle.asked) == len(set(oracle.asked)) == len(result.history)
     assert result.candidates == len({candidate for candidate, _ in oracle.asked}) == result.checks - 2
     assert result.cache_hits == 0
 
@@ -95,7 +99,7 @@ def test_a_suspect_that_is_alone_to_blame_takes_one_check():
         (
             lambda candidate, attempt: OracleVerdict(CandidateOutcome.PASS),
             "premise-not-failing",
-            "does not fail in 3 runs",
+            "does not fail in 9 runs",
         ),
         (
             lambda candidate, attempt: OracleVerdict(CandidateOutcome.OTHER, detail="crash"),
@@ -194,7 +198,7 @@ def test_answers_live_in_the_cache_of_a_case(tmp_path):
         cache.close()
         asked.append(len(oracle.asked))
         assert result.kept == (5, 40)
-    assert asked == [result.checks, 0]
+    assert asked == [result.checks + result.repeats, 0]
     assert result.verdict.signature == "wrong"
 
 
@@ -211,7 +215,7 @@ def test_progress_after_every_answer():
     seen = []
     result = minimize(problem_of(fault({5, 40}, items=60), 60), observe=seen.append)
     assert [progress.step for progress in seen] == list(result.history)
-    assert [progress.checks for progress in seen] == list(range(1, result.checks + 1))
+    assert [progress.checks for progress in seen] == list(range(1, result.checks + result.repeats + 1))
     assert seen[0].kept == tuple(range(60))
     assert seen[-1].kept == result.kept
     assert all(progress.checks_left >= 0 and progress.seconds_left is not None for progress in seen)
@@ -289,3 +293,28 @@ def test_a_result_tells_what_the_rest_did_without_each_item():
     assert {item: verdict.outcome for item, verdict in result.removals.items()} == dict.fromkeys(
         (3, 70), CandidateOutcome.PASS
     )
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.7, 0.9])
+def test_no_more_than_one_result_in_twenty_is_called_minimal_and_is_not(rate):
+    """Three runs of the premise all fail in a third of cases at 70 %: what passes once then may be luck."""
+    called = wrong = 0
+    for seed in range(60):
+        core = set(random.Random(seed).sample(range(60), 2))
+        planted = Seeded(core, rate, random.Random(f"{seed} {rate}"))
+        result = minimize(SearchProblem(tuple(range(60)), planted, key=repr))
+        said = result.confidence is not None and result.confidence >= 0.94
+        called, wrong = called + said, wrong + (said and set(result.kept) != core)
+    assert called > 40
+    assert wrong <= 3
+
+
+class Seeded:
+    """A fault of some items that shows in a share of the runs, drawn anew for each."""
+
+    def __init__(self, core, rate, rng):
+        self.core, self.rate, self.rng = core, rate, rng
+
+    def __call__(self, candidate, attempt):
+        shows = self.core <= set(candidate) and self.rng.random() < self.rate
+        return OracleVerdict(CandidateOutcome.SAME, "wrong") if shows else OracleVerdict(CandidateOutcome.PASS)

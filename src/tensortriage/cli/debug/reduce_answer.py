@@ -18,6 +18,7 @@ from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.reduce.request import ReduceRequest
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress
+from tensortriage.search.statistics.repeats import CONFIDENCE
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration, error_size, percent
@@ -117,12 +118,9 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield f"failure: {reduction.local.describe()}" + _in_the_whole(reduction)
     else:
         yield f"failure: {reduction.signature or 'as you said'}"
-    yield "minimal: " + MINIMALITY[reduction.minimality].format(size=reduction.block_items)
-    if reduction.confidence is not None:
-        yield (
-            f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs; every node is needed "
-            f"with {percent(reduction.confidence)} confidence"
-        )
+    yield "minimal: " + _minimal(reduction)
+    if reduction.failed_runs < reduction.runs:
+        yield f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs"
     for opened in reduction.opened:
         yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
     for shrunk in reduction.shrunk:
@@ -139,10 +137,27 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield "interrupted: the same command goes on from here"
     elif reduction.stop != "finished":
         yield "out of budget: the same command with more of it goes on from here"
+    confirmed = f" and {reduction.repeats} that confirm them" if reduction.repeats else ""
     yield (
-        f"{count(reduction.checks, 'check')} of {count(reduction.candidates, 'piece')}, "
+        f"{count(reduction.checks, 'check')}{confirmed} of {count(reduction.candidates, 'piece')}, "
         f"{reduction.cache_hits} known already, {duration(reduction.seconds)}"
     )
+
+
+def _minimal(reduction: Reduction) -> str:
+    """Return what was shown of the size of a result, and how surely; nothing of one that did not fail again."""
+    words = MINIMALITY[reduction.minimality].format(size=reduction.block_items)
+    if reduction.verified is False:
+        return "not shown: the result did not fail again"
+    untold = sum(node.without == CandidateOutcome.UNRESOLVED.value for node in reduction.kept)
+    if reduction.minimality != "budget" and untold:
+        words += f"; of {count(untold, 'node')} that cannot be told"
+    if reduction.confidence is None or reduction.minimality == "budget":
+        return words
+    if reduction.confidence < CONFIDENCE - 0.005:
+        return f"not shown with {percent(CONFIDENCE)} confidence, only with {percent(reduction.confidence)}: {words}"
+    again = "" if reduction.failed_runs < reduction.runs else ", even if the fault comes and goes"
+    return f"{words}; with {percent(reduction.confidence)} confidence{again}"
 
 
 def _in_the_whole(reduction: Reduction) -> str:

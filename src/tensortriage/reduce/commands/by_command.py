@@ -40,7 +40,7 @@ from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
-from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for
+from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 from tensortriage.values.spec import ValueSpec
 
 _logger = logging.getLogger(__name__)
@@ -174,7 +174,7 @@ class StagedAsking:
             shrunk += more
             if result is not None:
                 piece.save(result)
-        verified = self._fails(piece, len(nodes), attempts) if asks else None
+        verified = self._fails(piece, len(nodes), attempts_to_verify(rate, self.repeats)) if asks else None
         return ReductionFinish(verified=verified, shrunk=shrunk)
 
     def taken(self, condition: str) -> bool | None:

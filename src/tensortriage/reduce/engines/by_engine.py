@@ -32,7 +32,7 @@ from tensortriage.runs.check_cache import digest
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.search_result import SearchResult
-from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for
+from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class EngineAsking:
         self._ends = ends
         self._say = say
         self._shrink_seconds = shrink_seconds
-        self._attempts = 1
+        self._attempts = self._verifying = 1
         self.cache = self._source.lab.case.checks
         self.repeats = repeats
         question, model = self._source.question, self._source.model
@@ -155,7 +155,7 @@ class EngineAsking:
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
-        self._attempts = attempts_for(rate, self.repeats)
+        self._attempts, self._verifying = attempts_for(rate, self.repeats), attempts_to_verify(rate, self.repeats)
         question = self._source.question
         repro = repro_of(self.pieces, nodes, self._samples)
         if result is not None:
@@ -227,7 +227,7 @@ class EngineAsking:
 
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
         """Return how a case fails by itself; asked several times when the fault comes and goes."""
-        for _ in range(self._attempts):
+        for _ in range(self._verifying):
             if (found := self._once(repro, before)) is not None:
                 return found
         return None
@@ -254,6 +254,6 @@ class EngineAsking:
             versions=versions(),
             local=local,
             limits=question.limits,
-            attempts=self._attempts,
+            attempts=self._verifying,
         )
         return ReductionFinish(local, not trial.otherwise, shrunk, folder, otherwise=trial.otherwise)

@@ -3,6 +3,10 @@
 A candidate fails as soon as one run of it failed the same way; it passes only after enough runs without. How many are
 enough follows from the rate at which the whole fails, and for the final answers from the rate at which the result
 does. Runs that helped to choose the result say nothing independent about it, so the final answers are always new runs.
+
+A fault that failed in every run of the premise is taken for steady while searching, which one of 70 % is in a third of
+all cases. So the result and what passed without an item of it are run again in the end, as often as it takes to exclude
+that at any rate; when one of these runs differs, the fault comes and goes, and the search goes on as for such a one.
 """
 
 import itertools
@@ -16,7 +20,7 @@ from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.execution.executors import OracleQuestion
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem, T
 from tensortriage.search.search_result import Interesting, Progress, SearchBudget, SearchStep, SearchStop
-from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, Repeats, runs_needed
+from tensortriage.search.statistics.repeats import QUICK_RISK, RARE_FAULT, Confirming, Rate, Repeats, runs_needed
 
 Candidate = frozenset[T]
 
@@ -38,6 +42,7 @@ class QueryRunner(Generic[T]):
         others: Smallest candidate for every other way of failing.
         rate: How often the whole failed.
         confidence: Chance that the last final answers are all right; None while there are none.
+        repeats: How many of the answers only confirmed others.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class QueryRunner(Generic[T]):
         self.others: dict[str, Interesting[T]] = {}
         self.rate = Rate(1, 1)
         self.confidence: float | None = None
+        self.repeats = 0
 
     @property
     def seconds(self) -> float:
@@ -119,6 +125,8 @@ class QueryRunner(Generic[T]):
         whole = self._problem.whole
         self._run_all(whole, self._repeats.premise)
         runs = self._runs[whole]
+        if all(verdict.outcome is CandidateOutcome.PASS for verdict in runs) and len(runs) > 1:
+            self._run(whole, max(len(runs), runs_needed(RARE_FAULT, QUICK_RISK)), iter(()))
         if not any(verdict.same for verdict in runs):
             raise _premise_error(runs)
         if not all(verdict.same for verdict in runs):
@@ -140,8 +148,10 @@ class QueryRunner(Generic[T]):
             StoppedError: When the budget ends before.
         """
         self._checks_left = checks_left
-        if ask.care is Care.MEASURE and not self.rate.always:
+        if ask.care is Care.MEASURE:
             self._measure(ask.candidates[0])
+        if ask.care is Care.SURE and self.rate.always:
+            self._confirm(ask.candidates)
         totals = [self._runs_wanted(candidate, ask) for candidate in ask.candidates]
         meanwhile = itertools.chain(self._remaining(ask.candidates, totals), self._first(ahead))
         verdicts = tuple(
@@ -169,7 +179,7 @@ class QueryRunner(Generic[T]):
         """Return how many runs settle a candidate, those made included, unless one of them fails the same way."""
         made = len(self._runs.get(candidate, ()))
         if self.rate.always:
-            return 1
+            return max(1, made) if ask.care is Care.SURE else 1
         if ask.care is Care.MEASURE:
             return made
         if ask.care is Care.QUICK:
@@ -192,11 +202,42 @@ class QueryRunner(Generic[T]):
     def _measure(self, candidate: Candidate[T]) -> None:
         """Estimate how often a candidate fails, from new runs."""
         self._measuring = candidate
-        if candidate not in self._rates:
+        if not self.rate.always and candidate not in self._rates:
             made = len(self._runs[candidate])
             self._run_all(candidate, made + self._repeats.measure)
             new = self._runs[candidate][made:]
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
+
+    def _confirm(self, smaller: Sequence[Candidate[T]]) -> None:
+        """Run the result and all that is smaller by an item again, until one answer differs or enough are equal."""
+        confirming = Confirming.of(len(smaller), self._repeats)
+        before = len(self.history)
+        self._run_all(self._measuring, len(self._runs[self._measuring]) + confirming.failures)
+        for _ in range(confirming.passes):
+            for candidate in smaller:
+                runs = self._runs.setdefault(candidate, [])
+                if not runs:
+                    self._run_all(candidate, 1)
+                if runs[0].outcome is not CandidateOutcome.UNRESOLVED and not _overall(runs).same:
+                    self._run_all(candidate, len(runs) + 1)
+        self.repeats += len(self.history) - before
+        told = [self._runs[candidate] for candidate in smaller]
+        moves = any(_overall(runs).same and not runs[0].same for runs in told)
+        if moves or not all(verdict.same for verdict in self._runs[self._measuring]):
+            self._comes_and_goes()
+        elif not any(_overall(runs).same for runs in told):
+            self.confidence = 1.0 - confirming.risk if confirming.passes else None
+
+    def _comes_and_goes(self) -> None:
+        """Take the fault for one that comes and goes: measure how often it fails, and ask as often as that needs."""
+        result = self._measuring
+        self.rate = Rate(1, 2)  # not always; what is measured now counts
+        self._measure(result)
+        runs = self._runs[result]
+        if self._rates[result].always:  # what it was seen to miss was smaller, or earlier
+            self._rates[result] = Rate(sum(verdict.same for verdict in runs), len(runs) + 1)
+        self.rate = self._rates[result]
+        self._quick_runs = runs_needed(self.rate.estimate, QUICK_RISK, limit=self._repeats.limit)
 
     def _conclude(self, ask: Ask[T], verdicts: Sequence[OracleVerdict]) -> None:
         """State the confidence of a round of final answers: none of those that pass fails after all."""

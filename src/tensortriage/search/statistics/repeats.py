@@ -23,6 +23,9 @@ NORMAL = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
 QUICK_RISK = 1.0 - CONFIDENCE
 """Chance of a false pass that a quick check may have."""
 
+RARE_FAULT = 0.3
+"""Rate of failure of a whole that is still to be seen when nothing fails at first: nine runs miss it with 4 %."""
+
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""
 
@@ -68,7 +71,7 @@ class Repeats:
     Attributes:
         premise: Runs of the whole before anything else. Only when they differ is the fault taken to come and go.
         measure: Runs from which the rate of failure is estimated, once they differ.
-        confidence: Chance wanted that every item of the result is needed, when the fault comes and goes.
+        confidence: Chance wanted that every item of the result is needed, also when the fault comes and goes.
         limit: Most runs for one check. A result that would need more has less confidence, and says so.
 
     Raises:
@@ -165,6 +168,51 @@ def runs_needed(rate: float, risk: float, *, limit: int = sys.maxsize) -> int:
     return min(limit, max(1, math.ceil(math.log(risk) / math.log1p(-rate) - 1e-9)))
 
 
+def unseen_risk(failures: int, passes: int) -> float:
+    """Return the most that a fault which comes and goes can hide: so many failures in a row, then so many passes.
+
+    At a rate p that chance is ``p^m (1 - p)^n``, largest at ``p = m / (m + n)``: what is left of any rate.
+    """
+    both = failures + passes
+    return failures**failures * passes**passes / both**both if both else 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Confirming:
+    """New runs that tell a steady fault from one that failed each time by chance.
+
+    Attributes:
+        failures: Of the result, which has to fail in each.
+        passes: Of the result without each of its items, which has to pass in each.
+        risk: Chance that an item is kept which is not needed, whatever the rate.
+    """
+
+    failures: int
+    passes: int
+    risk: float
+
+    @classmethod
+    def of(cls, items: int, repeats: Repeats) -> "Confirming":
+        """Return the fewest runs that leave no more risk than is wanted; none where the premise is one run, trusted."""
+        if repeats.premise == 1:
+            return cls(0, 0, 0.0)
+        wanted, best = 1.0 - repeats.confidence, cls(0, repeats.limit, 0.0)
+        for passes in range(1, repeats.limit):
+            failures = 0
+            while (risk := unseen_risk(repeats.premise + failures, passes)) > wanted and failures < repeats.limit:
+                failures += 1
+            if failures + passes * items < best.failures + best.passes * items:
+                best = cls(failures, passes, risk)
+            if failures == 0:
+                break
+        return best
+
+
 def attempts_for(rate: Rate, repeats: Repeats) -> int:
     """Return how many runs it takes to see a failure that comes at this rate; they end with the first that fails."""
     return 1 if rate.always else runs_needed(rate.at_least(CONFIDENCE), MISSED, limit=repeats.limit)
+
+
+def attempts_to_verify(rate: Rate, repeats: Repeats) -> int:
+    """Return how often a result is run at most until it fails again; few runs in which all failed tell little."""
+    return runs_needed(rate.at_least(CONFIDENCE), MISSED, limit=repeats.limit) if repeats.premise > 1 else 1

@@ -45,10 +45,34 @@ def test_a_whole_that_always_fails_is_asked_three_times_and_everything_else_once
     runner.premise()
     assert (runner.rate.always, runner.false_pass) == (True, 0.0)
     assert asked == [(ITEMS, 0), (ITEMS, 1), (ITEMS, 2)]
-    assert verdicts(runner, {0, 1}, {2, 3}, care=Care.SURE) == (PASS, SAME)
+    assert verdicts(runner, {0, 1}, {2, 3}) == (PASS, SAME)
     assert asked[3:] == [((0, 1), 0), ((2, 3), 0)]
     assert runner.best == frozenset({2, 3})
-    assert runner.confidence is None  # nothing is a matter of chance
+    assert runner.confidence is None
+
+
+def test_what_passed_once_is_confirmed_as_often_as_excludes_luck_at_any_rate():
+    """Three failures, then two lucky passes: p^3 (1 - p)^2 is 3.5 % at most, at p = 3/5; with one pass 10.5 %."""
+    runner, asked = begun(lambda candidate, attempt: SAME if {0, 1} <= set(candidate) else PASS)
+    runner.premise()
+    verdicts(runner, {0, 1})
+    verdicts(runner, {0, 1}, care=Care.MEASURE)
+    del asked[:]
+    assert verdicts(runner, {0}, {1}, care=Care.SURE) == (PASS, PASS)
+    assert asked == [((0,), 0), ((0,), 1), ((1,), 0), ((1,), 1), ((0,), 2), ((1,), 2)]
+    assert runner.confidence == pytest.approx(1 - 27 * 4 / 3125)
+
+
+def test_a_fault_that_was_taken_for_steady_by_luck_is_measured_once_it_shows():
+    """Node 1 is not needed; without it the fault hides in the first run only."""
+    hides = {(0,): 1}
+    runner, _ = begun(lambda c, attempt: SAME if 0 in c and attempt >= hides.get(c, 0) else PASS)
+    runner.premise()
+    verdicts(runner, {0, 1})
+    verdicts(runner, {0, 1}, care=Care.MEASURE)
+    assert verdicts(runner, {0}, {1}, care=Care.SURE)[0] == SAME
+    assert not runner.rate.always
+    assert runner.confidence is None
 
 
 def test_a_fault_that_comes_and_goes_is_measured_and_asked_about_more_often():
