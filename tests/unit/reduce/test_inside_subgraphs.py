@@ -187,3 +187,20 @@ def test_a_command_looks_inside(folder, text, needed, expected, opened):
     assert names_in(result) == expected
     assert [(found.node, found.done) for found in result.opened] == opened
     onnx.checker.check_model("r.onnx", full_check=True)
+
+
+@pytest.mark.parametrize(("text", "body"), [(LOOP, "body"), (SCAN, "body"), (BRANCHES, "then_branch")])
+def test_pieces_of_bodies_that_declare_no_shapes_are_valid(folder, text, body):
+    """Exporters leave shapes of states and of what branches return to be inferred; onnx.checker wants them of a model."""
+    model = models.proto(text)
+    inner = next(a.g for node in model.graph.node for a in node.attribute if a.name == body)
+    for value in (*inner.input, *inner.output):
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.ClearField("shape")
+    onnx.save(model, "m.onnx")
+    needed = [inner.node[-2].name]
+    (folder / "looking.py").write_text(LOOKING)
+    check = CheckSpec(words=shell_words(["python3", "-S", "-E", "looking.py", *needed]))
+    result = reduce(ReduceRequest(model=Path("m.onnx"), output=Path("r.onnx"), check=check), listener=Deaf())
+    assert names_in(result) == needed
+    onnx.checker.check_model("r.onnx", full_check=True)

@@ -125,6 +125,9 @@ def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, 
         stand_in.shape = ir.Shape(spec.shape) if spec is not None and spec.shape is not None else stand_in.shape
         sources[stand_in.name or ""] = BodyInput(value.name or "")
     _declare(copy, body, holder, types)
+    for value in copy.inputs[: len(body.inputs)]:
+        if value.shape is None and (source := sources.get(value.name or "")) is not None:
+            value.shape = _shape_in_turns(source, specs.get(source.value))
     own = tuple(value.name or "" for value in copy.inputs[: len(body.inputs)])
     return LiftedBody(Model.from_ir(with_graph(model.ir, copy)), sources, own)
 
@@ -172,6 +175,16 @@ def _turn_inputs(holder: ir.Node, body: ir.Graph) -> list[BodyInput]:
             for i, source in enumerate(fed[states:])
         ]
     return []
+
+
+def _shape_in_turns(source: BodyInput, spec: ValueSpec | None) -> ir.Shape | None:
+    """Return the shape of what a body is fed: a slice of its source, or a state, of which turns keep the rank alone."""
+    if spec is None or spec.shape is None:
+        return None
+    if source.axis is None:
+        return ir.Shape([None] * len(spec.shape))
+    axis = source.axis % len(spec.shape)
+    return ir.Shape([size for place, size in enumerate(spec.shape) if place != axis])
 
 
 def _ints(node: ir.Node, name: str, count: int) -> list[int]:

@@ -2,10 +2,13 @@
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
+
+import numpy as np
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import TriageError
@@ -16,9 +19,9 @@ from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.revisable_answers import Revisable
 from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.pieces.node_bodies import Opening
+from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
 from tensortriage.reduce.pieces.piece_search import answer_key
-from tensortriage.reduce.pieces.piece_shapes import piece_specs
+from tensortriage.reduce.pieces.piece_shapes import piece_specs, with_seen_shapes
 from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.reduce.pieces.polygraphy_modes import RESULT, WHOLE, Phases
 from tensortriage.reduce.pieces.polygraphy_pieces import PolygraphyPieces
@@ -184,10 +187,33 @@ class StagedAsking:
 
     def inside(self, opening: Opening) -> Self:
         """Return the same way of asking about an opened piece, which must end its check as the whole did."""
-        request = dataclasses.replace(self._request, model=opening.model, save_replay=None, load_replay=None)
+        request = dataclasses.replace(
+            self._request,
+            model=with_seen_shapes(opening.model, itertools.islice(self._inner_samples(opening), 2), self._lab),
+            samples=lambda: self._inner_samples(opening),
+            save_replay=None,
+            load_replay=None,
+        )
         inner = type(self)(request, self._case)
         inner.oracle.expected = self.oracle.expected
         return inner
+
+    def _inner_samples(self, opening: Opening) -> Iterator[Feed]:
+        """Yield what an opened piece is fed where ONNX Runtime runs the model on a sample: shapes become known so."""
+        model, sample = self._request.model, next(self._request.samples())
+        graph = model.graph
+        around = {spec.name for spec in opening.model.inputs} if opening.lifted is None else opening.needs
+        computed = [name for name in around if name not in graph.constants and name not in sample.tensors]
+        seen = self._lab.values(PLAIN, model, sample, computed)
+
+        def recorded(name: str) -> np.ndarray:
+            if name in graph.constants:
+                return graph.weight(name)
+            return sample.tensors[name] if name in sample.tensors else seen[name]
+
+        with self._lab.sequence(PLAIN, opening.model) as run:
+            for name, tensors in inner_feeds(opening, recorded, run):
+                yield Feed(name, tensors, sample.origin)
 
     def undo(self) -> None:
         """Forget the last answer of a person."""

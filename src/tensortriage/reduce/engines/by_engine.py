@@ -19,7 +19,7 @@ from tensortriage.reduce.engines.engine_oracle import EngineOracle
 from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.pieces.node_bodies import Opening, turns
+from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
 from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
 from tensortriage.reduce.repro.repro_case import Repro, alike, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
@@ -204,13 +204,9 @@ class EngineAsking:
         )
 
     def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
-        if opening.lifted is None:
-            yield Feed("inside", {spec.name: self._recorded(spec.name) for spec in opening.model.inputs}, origin)
-            return
-        values = {name: self._recorded(name) for name in opening.needs}
         with self._source.lab.sequence(self._source.question.reference, opening.model) as run:
-            for turn, tensors in enumerate(turns(opening, values, run)):
-                yield Feed(f"turn {turn}", tensors, origin)
+            for name, tensors in inner_feeds(opening, self._recorded, run):
+                yield Feed(name, tensors, origin)
 
     def _recorded(self, value: str) -> np.ndarray:
         """Return a constant, or what a value was on the sample that fails worst."""

@@ -76,6 +76,24 @@ def openings(piece: Model, specs: Mapping[str, ValueSpec], taken: Callable[[str]
             yield Opening(node.name, node.op_type, "body", lifted.model, lifted, limit)
 
 
+def inner_feeds(
+    opening: Opening, recorded: Callable[[str], np.ndarray], run: Run
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Yield what an opened piece is fed, by a name: as it is around it, or as in the first turns of a Loop or Scan.
+
+    Args:
+        opening: The piece.
+        recorded: Returns a constant, or what a value around it was.
+        run: Runs the piece on the reference.
+    """
+    if opening.lifted is None:
+        yield "inside", {spec.name: recorded(spec.name) for spec in opening.model.inputs}
+        return
+    values = {name: recorded(name) for name in opening.needs}
+    for turn, tensors in enumerate(turns(opening, values, run)):
+        yield f"turn {turn}", tensors
+
+
 def turns(opening: Opening, values: Mapping[str, np.ndarray], run: Run) -> Iterator[dict[str, np.ndarray]]:
     """Yield what the body of a Loop or Scan is fed in each of its first turns.
 
