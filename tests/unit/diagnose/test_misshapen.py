@@ -95,3 +95,18 @@ def test_another_shape_of_an_op_alone_is_no_fault_of_an_output_that_has_the_righ
     target = f"script:{tmp_path / 'engine.py'},kind=scale,node=exp"
     verdict, _ = ask(tmp_path, named(text, "exp", "sign", "same"), FEED, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "exp"), verdict.summary
+
+
+def test_a_range_whose_operand_is_one_number_in_an_axis_does_not_stop_the_others(tmp_path):
+    """ONNX Runtime computes it, and refuses the same operand as a constant, which ops run alone would have."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[6] x) => (float[6] y)
+      <int64[1] zero = {0}, int64[1] one = {1}, int64 first = {0}, int64 step = {1}, float w = {0.3}> {
+        [shape] s = Shape(x)
+        [slice] n = Slice(s, zero, one, zero)
+        [range] r = Range(first, n, step)
+        [cast] f = Cast<to = 1>(r)
+        [mul] m = Mul(f, w)
+        [add] y = Add(x, m)
+      }"""
+    verdict, _ = ask(tmp_path, text, {"x": np.linspace(-1, 1, 6, dtype=np.float32)}, "fault:kind=scale,node=mul")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "mul")

@@ -191,7 +191,7 @@ def test_a_command_looks_inside(folder, text, needed, expected, opened):
 
 @pytest.mark.parametrize(("text", "body"), [(LOOP, "body"), (SCAN, "body"), (BRANCHES, "then_branch")])
 def test_pieces_of_bodies_that_declare_no_shapes_are_valid(folder, text, body):
-    """Exporters leave shapes of states and of what branches return to be inferred; onnx.checker wants them of a model."""
+    """Exporters leave shapes of states and results of bodies to be inferred; onnx.checker wants them of a model."""
     model = models.proto(text)
     inner = next(a.g for node in model.graph.node for a in node.attribute if a.name == body)
     for value in (*inner.input, *inner.output):

@@ -17,6 +17,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_part
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.rewrite_helpers import (
+    as_scalar,
     declared_value,
     find_nodes,
     initializer,
@@ -143,6 +144,8 @@ class Carving:
             array = self._frozen(value, user, index)
             if array is None:
                 user.replace_input_with(index, self._outer(value))
+            elif (scalar := as_scalar(user, array)) is not None:
+                user.replace_input_with(index, self._constant(f"frozen::{value.name}::scalar", scalar))
             else:
                 user.replace_input_with(index, self._constant(f"frozen::{value.name}", array))
 

@@ -16,6 +16,7 @@ from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.model.transforms.rewrite_helpers import (
     Names,
+    as_scalar,
     declared_value,
     find_values,
     initializer,
@@ -98,6 +99,11 @@ def freeze(model: Model, values: Mapping[str, np.ndarray]) -> Model:
             graph.inputs.remove(old)
         if old.is_initializer():
             del graph.initializers[name]
+        for user, index in tuple(old.uses()):
+            if (scalar := as_scalar(user, values[name])) is not None:
+                alone = initializer(names.fresh(f"{name}::scalar"), scalar)
+                graph.register_initializer(alone)
+                user.replace_input_with(index, alone)
         new = initializer(name, values[name])
         graph.register_initializer(new)
         old.replace_all_uses_with(new, replace_graph_outputs=True)

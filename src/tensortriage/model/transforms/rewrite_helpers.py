@@ -24,6 +24,14 @@ def is_standard(node: ir.Node | None, *op_types: str) -> TypeGuard[ir.Node]:
     return node is not None and node.op_type in op_types and node.domain in STANDARD_DOMAINS
 
 
+def as_scalar(user: ir.Node, array: np.ndarray) -> np.ndarray | None:
+    """Return the scalar that a Range needs where a constant is one number in an axis; None where nothing is to change.
+
+    ONNX Runtime takes such a value that is computed or fed, and refuses the same as a constant.
+    """
+    return array.reshape(()) if is_standard(user, "Range") and array.ndim and array.size == 1 else None
+
+
 def find_nodes(model: Model, names: Collection[str]) -> tuple[ir.Node, ...]:
     """Return the onnx_ir nodes of the main graph with these names, in topological order.
 
