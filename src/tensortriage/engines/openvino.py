@@ -154,7 +154,7 @@ def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     from tensortriage.engines.region_nodes import place
     from tensortriage.model.model import Model
 
-    loaded = Model.load(model)
+    loaded = Model.of_file(model)
     graph = loaded.graph
     named = [[_onnx_name(name, graph) for name in region.nodes] for region in plan.regions]
     placed = place(named, graph, [spec.name for spec in loaded.inputs])

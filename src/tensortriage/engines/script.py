@@ -100,5 +100,5 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
 def _declared(model: Path) -> tuple[Sequence[ValueSpec], Sequence[ValueSpec]]:
     from tensortriage.model.model import Model
 
-    loaded = Model.load(model)
+    loaded = Model.of_file(model)
     return loaded.inputs, loaded.outputs

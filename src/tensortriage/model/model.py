@@ -13,6 +13,7 @@ What can be wrong with a file that `Model.load` is given, all as `ModelError`:
 """
 
 import logging
+import weakref
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +88,7 @@ class Model:
             ModelError: When anything is wrong with it; see the table above.
         """
         path = Path(path)
+        place = _place(path)
         message = read_message(path, mend_names=mend_names)
         found = read_model(
             path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data, message=message
@@ -98,7 +100,20 @@ class Model:
         )
         model = cls.from_ir(found, path if loadable else None)
         _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
+        if model.path is not None and place is not None:
+            _LOADED[place] = model
         return model
+
+    @classmethod
+    def of_file(cls, path: Path | str) -> "Model":
+        """Return the model of a file as `load` does: the one that is in use, where the file is as it was then.
+
+        Raises:
+            ModelError: As `load`.
+        """
+        place = _place(Path(path))
+        known = None if place is None else _LOADED.get(place)
+        return cls.load(path) if known is None else known
 
     @classmethod
     def from_ir(cls, model: ir.Model, path: Path | None = None) -> Self:
@@ -208,3 +223,15 @@ def _apart(model: ir.Model, path: Path) -> bool:
     """Whether weights lie in another directory than the model's file."""
     folder = path.resolve().parent
     return any(file.resolve().parent != folder for file in weight_files(model, folder))
+
+
+_LOADED: "weakref.WeakValueDictionary[tuple[str, int, int, int, int], Model]" = weakref.WeakValueDictionary()
+"""Models that were loaded from files and are in use, by path and what tells files apart."""
+
+
+def _place(path: Path) -> tuple[str, int, int, int, int] | None:
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):  # whoever reads it tells why
+        return None
+    return str(path.absolute()), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,3 +1,7 @@
+import gc
+import os
+import weakref
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -78,3 +82,27 @@ def test_check_reports_what_onnx_complains_of():
     assert caught.value.slug == "model-invalid"
     assert "Frobnicate" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_the_model_of_a_file_is_the_one_that_is_in_use_unless_the_file_has_changed(tmp_path):
+    path = models.write(tmp_path / "m.onnx", models.proto("g (float[2] x) => (float[2] y) { y = Neg(x) }"))
+    model = Model.load(path)
+    assert Model.of_file(path) is model
+    assert Model.of_file(str(path)) is model
+    assert Model.load(path) is not model  # who loads may have it alone
+    models.write(path, models.proto("g (float[2] x) => (float[2] y) { y = Abs(x) }"))
+    os.utime(path, ns=(1, 1))
+    assert [node.op_type for node in Model.of_file(path).graph.nodes] == ["Abs"]
+    kept = weakref.ref(model)
+    del model
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_model_that_is_not_its_file_is_not_taken_for_it(tmp_path):
+    message = models.proto("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    path = models.write(tmp_path / "m.onnx", message)
+    without = Model.load(path, ignore_external_data=True)
+    assert Model.of_file(path) is not without
+    with pytest.raises(ModelError):
+        Model.of_file(tmp_path / "none.onnx")

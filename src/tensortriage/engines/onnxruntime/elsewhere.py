@@ -89,7 +89,7 @@ class Elsewhere:
         settings = read_settings(given, Providers(found["providers"], found["all_providers"]))
         known = known_provider(given)
         try:
-            loaded = original = Model.load(model.absolute())
+            loaded = original = Model.of_file(model.absolute())
             precision = _asked(given, loaded)
             if known is None and precision in CONVERTED:
                 loaded = convert(loaded, precision)

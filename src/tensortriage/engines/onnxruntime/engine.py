@@ -242,7 +242,7 @@ class OnnxRuntimeSession:
             optimized = Path(folder) / "optimized.onnx"
             _build(self._model, self._settings, save_to=optimized)
             try:
-                return Plan(fused_regions(Model.load(self._original), Model.load(optimized)))
+                return Plan(fused_regions(Model.of_file(self._original), Model.load(optimized)))
             except TriageError:
                 return None
 
@@ -279,7 +279,7 @@ def open_rewritten(
 
     folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
     try:
-        original = Model.load(model)
+        original = Model.of_file(model)
         specs = known_specs(original, lambda path: OnnxRuntimeSession(path, settings))
         path = rewrite(original, specs).save(Path(folder.name) / "model.onnx")
         return OnnxRuntimeSession(path, settings, folder=folder, original=model)

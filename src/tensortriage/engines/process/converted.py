@@ -248,7 +248,7 @@ def _opened(title: str, path: Path) -> "Model":
     from tensortriage.model.model import Model
 
     try:
-        return Model.load(path.absolute())
+        return Model.of_file(path.absolute())
     except ModelError as error:
         raise build_failed(title, error.message, cure=error.cure) from error
 

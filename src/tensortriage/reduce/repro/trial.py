@@ -112,7 +112,7 @@ def _fresh(place: Path, roots: Iterable[str]) -> Path:
     binaries = place / ("Scripts" if os.name == "nt" else "bin")
     site = next(iter((place / "Lib").glob("site-packages")), None) or next(place.glob("lib/python*/site-packages"))
     for distribution in _with_requirements(roots):
-        for name in {Path(file).parts[0] for file in distribution.files or () if ".." not in Path(file).parts}:
+        for name in {file.parts[0] for file in distribution.files or () if ".." not in file.parts}:
             source = Path(str(distribution.locate_file(name)))
             if source.exists() and not (site / name).exists():
                 (site / name).symlink_to(source, target_is_directory=source.is_dir())
