@@ -43,10 +43,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class BuildCount:
-    """Builds of one engine: how many, and their wall time together in seconds."""
+    """Builds of one engine: how many, and the wall time of all of them and of the longest in seconds."""
 
     builds: int = 0
     seconds: float = 0.0
+    longest: float = 0.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -90,6 +91,7 @@ class Tally:
         count = self.engines.setdefault(engine, BuildCount())
         count.builds += builds
         count.seconds += seconds
+        count.longest = max(count.longest, seconds / max(builds, 1))
 
     def add(self, other: "Tally") -> None:
         """Count what was counted elsewhere as spent here."""
@@ -102,6 +104,10 @@ class Tally:
         """Return the mean wall time of one build of an engine, in seconds; 0 before the first."""
         count = self.engines.get(engine, BuildCount())
         return count.seconds / max(count.builds, 1)
+
+    def longest_build(self, engine: str) -> float:
+        """Return the wall time of the longest build of an engine, in seconds; 0 before the first."""
+        return self.engines.get(engine, BuildCount()).longest
 
 
 class Runner:

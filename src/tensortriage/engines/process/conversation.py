@@ -39,7 +39,9 @@ from tensortriage_worker.shards import ShardError
 
 CLOSE_SECONDS = 10.0
 RETIRED_BYTES = 1 << 30
-"""An engine process that holds more than this after its model is closed is not reused."""
+"""An engine process that holds so much more, after its model is closed, than it held after its first is not reused."""
+LIBRARIES_BYTES = 3 << 30
+"""What a process may hold after its first model: CUDA and TensorRT keep 2 GB, and take four seconds to load."""
 
 _ERRORS: dict[str, type[TriageError]] = {
     "usage": UsageError,
@@ -76,6 +78,7 @@ class Conversation:
         self.title = title
         self.limits = limits
         self._delivered: list[str] = []
+        self._built = False
         self._over = ""
 
     def deliver(self, path: Path) -> str:
@@ -121,6 +124,7 @@ class Conversation:
                 raise self.worker.distrusted(fault)
         if "error" in answer:
             raise self._failure(answer["error"], operation)
+        self._built |= operation == "compile"
         return answer
 
     def run(self, items: Iterable[Item], *, layout: str = "") -> list[Item]:
@@ -179,8 +183,11 @@ class Conversation:
             with contextlib.suppress(TriageError):
                 seconds = min(CLOSE_SECONDS, self.limits.longest_run())
                 held = self.ask("close", seconds=seconds)["resident_bytes"]
+                if self._built and self.worker.own_bytes is None:
+                    self.worker.own_bytes = min(held, LIBRARIES_BYTES)
+                most = RETIRED_BYTES + (self.worker.own_bytes or 0)
                 limit = self.limits.memory_bytes
-                if held > (RETIRED_BYTES if limit is None else min(RETIRED_BYTES, limit // 2)):
+                if held > (most if limit is None else min(most, limit // 2)):
                     self.worker.kill("it holds too much memory")
         with contextlib.suppress(WorkerDied):
             for path in self._delivered:

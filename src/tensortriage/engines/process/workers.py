@@ -63,6 +63,7 @@ class Worker:
         hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
         closed: Whether it has ended for good.
+        own_bytes: What the engine process held after its first model was closed, libraries mostly; None until then.
         supervisor_pid: Process id of the supervisor, on its host.
 
     Raises:
@@ -78,6 +79,7 @@ class Worker:
         self.hello: Mapping[str, Any] = {}
         self.alive = False
         self.closed = False
+        self.own_bytes: int | None = None
         self._questions = 0
         self.owner = os.getpid()
         self.folders: tuple[str, ...] = ()
@@ -184,7 +186,7 @@ class Worker:
     def _start(self) -> None:
         try:
             self.send({"op": "start"})
-            self.alive = True
+            self.alive, self.own_bytes = True, None
             self.hello = self._answer(START_SECONDS)
         except WorkerDied as error:
             raise unusable(self.interpreter, str(error.death["tail"])) from error

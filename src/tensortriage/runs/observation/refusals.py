@@ -24,8 +24,9 @@ for the kinds."""
 FUTILE_BUILDS = 10
 """After so many refusals from the start, the engine refuses nearly everything; four kinds and one culprit take six."""
 
-NARROWING_SECONDS = 30.0
-"""Narrowing down which of the left-out tensors are refused takes no longer than this, or than seeing the others did."""
+NARROWING_SECONDS, NARROWING_SHARE = 5.0, 0.2
+"""Narrowing down which of the left-out tensors are refused takes no longer than this, or than this share of the time
+that seeing the others took: they are of kinds that do not round."""
 
 Ask = Callable[[Sequence[str]], Mapping[str, np.ndarray]]
 """Marks some values and runs; raises `EngineError` when the engine refuses."""
@@ -141,9 +142,9 @@ class _Search:
         self._until = float("inf")
 
     def limit_seconds(self) -> None:
-        """From now on take as long as until now at most, or `NARROWING_SECONDS`."""
+        """From now on take a share of the time until now at most, or `NARROWING_SECONDS`."""
         now = time.perf_counter()
-        self._until = now + max(NARROWING_SECONDS, now - self._started)
+        self._until = now + max(NARROWING_SECONDS, NARROWING_SHARE * (now - self._started))
 
     def refusal(self, part: Sequence[str]) -> str | None:
         """Mark some values; return why the engine refuses them, an empty text if it does not, None if not asked."""

@@ -91,6 +91,8 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
         if evidence.calibrated is not None:
             return with_calibration(inv, evidence.calibrated, verdict, fix)
         for proposal in proposals(inv, evidence, verdict):
+            if not inv.lab.affords(proposal.spec, 1.0):
+                raise BudgetSpent
             inv.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
@@ -109,7 +111,7 @@ def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Itera
     """Yield what may help, the least intrusive first."""
     target = inv.question.target
     varies = verdict.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
-    if not varies and (folded := sanitized(inv)) is not None:
+    if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, verdict, folded):
         gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
         yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
     if verdict.breakers:
@@ -133,6 +135,17 @@ def sanitized(inv: Investigation) -> Model | None:
     except TriageError:
         return None
     return folded if len(folded.graph.nodes) < len(inv.model.graph.nodes) else None
+
+
+def still_there(inv: Investigation, verdict: Verdict, folded: Model) -> bool:
+    """Say whether an op that is wrong by itself is in the sanitized model as it was: then that is wrong as well."""
+    if verdict.kind is not VerdictKind.LOCAL_FAULT or not verdict.culprits:
+        return False
+    name = verdict.culprits[0].node
+    if name not in inv.model.graph or name not in folded.graph:
+        return False
+    before, after = inv.model.graph.node(name), folded.graph.node(name)
+    return (before.op_type, before.inputs) == (after.op_type, after.inputs)
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.process.conversation import NO_CURE, RETIRED_BYTES, Conversation
+from tensortriage.engines.process.conversation import LIBRARIES_BYTES, NO_CURE, RETIRED_BYTES, Conversation
 from tensortriage.engines.process.transport import SharedFolder
 from tensortriage.engines.process.workers import WorkerDied, WorkerTimeout
 from tensortriage.errors import (
@@ -34,6 +34,7 @@ class Worker:
     alive, closed = True, True  # closed: the pool of workers is not to have it
 
     interpreter = "/there/bin/python"
+    own_bytes = None
 
     def __init__(self, folder: Path, *answers):
         self.folders = (str(folder),)
@@ -226,6 +227,25 @@ def test_a_process_that_holds_much_memory_is_not_kept(talk, held, limits, kills)
     assert len(conversation.worker.ended) == kills
     assert conversation.worker.asked[0][0] == {"op": "close"}
     assert conversation.worker.asked[0][1] <= 10
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "ended"),
+    [
+        (2 << 30, 2 << 30, []),
+        (2 << 30, 3 << 30, []),
+        (2 << 30, (3 << 30) + 1, ["it holds too much memory"]),
+        (LIBRARIES_BYTES + RETIRED_BYTES + 1, 0, ["it holds too much memory"]),
+    ],
+)
+def test_what_an_engine_holds_from_its_first_model_on_is_its_own(talk, first, later, ended):
+    """CUDA and TensorRT hold 2 GB: every build began with four seconds of loading them again."""
+    built = {"inputs": None, "outputs": None, "info": {}}
+    conversation = talk(built, {"resident_bytes": first}, built, {"resident_bytes": later}, limits=Limits())
+    for _ in range(2):
+        conversation.ask("compile")
+        conversation.end()
+    assert conversation.worker.ended == ended
 
 
 def test_what_was_delivered_is_withdrawn(talk, tmp_path):

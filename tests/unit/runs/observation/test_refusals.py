@@ -94,8 +94,9 @@ def test_a_hang_ends_it():
         seen_in_parts(ask, ["a", "b"], [], FIRST)
 
 
-def test_narrowing_down_takes_no_longer_than_seeing_the_rest(monkeypatch):
+def test_narrowing_down_takes_a_share_of_what_seeing_the_rest_took(monkeypatch):
     monkeypatch.setattr(refusals, "NARROWING_SECONDS", -math.inf)
+    monkeypatch.setattr(refusals, "NARROWING_SHARE", 1.0)
     clock = iter(range(1000))
     monkeypatch.setattr(refusals.time, "perf_counter", lambda: float(next(clock)))
     values = ["f", *(f"b{i}" for i in range(64))]

@@ -30,6 +30,9 @@ QUESTION = "at which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
 
+BUILDS_WITH_THE_REST = 2.0
+"""What has to be left of the budget, in builds: for one other configuration, and for the ops alone."""
+
 MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""
 
@@ -41,6 +44,9 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     engine = resolve(target).engine
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
+        return Answer()
+    if not inv.lab.affords(target, BUILDS_WITH_THE_REST):
+        inv.unasked(QUESTION)
         return Answer()
     inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None

@@ -45,6 +45,9 @@ CHEAP_TIME_SHARE = 0.1
 TIME_SHARE = 0.2
 """Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
 
+BUILDS_WITH_THE_REST = 2.0
+"""What has to be left of the budget for a first rebuild, in builds: itself, and all that is asked after it."""
+
 BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 """Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
 
@@ -174,6 +177,9 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     checks, key = inv.lab.case.checks, inv.lab.key(inv.question.target, inv.model, evidence.feed, how_often)
     if (known := checks.get(key, int)) is not None:  # the more, the longer the first time took
         return rebuilds(inv, evidence, known)
+    if not inv.lab.affords(inv.question.target, BUILDS_WITH_THE_REST):
+        inv.unasked(QUESTION)
+        return []
     before = time.perf_counter() - inv.lab.budget.started
     allowed = max(CHEAP_SECONDS, TIME_SHARE * before)
     expected = inv.lab.tally.seconds_a_build(inv.question.target.name)
