@@ -209,10 +209,6 @@ class Lab:
             batch_bytes=self._batch_bytes, unseen=unseen, untouched=lambda: self._sessions.open(experiment),
         )  # fmt: skip
 
-    def affords(self, engine: EngineSpec, builds: float) -> bool:
-        """Say whether what is left of the budget suffices for so many builds as long as the engine's longest so far."""
-        return self.budget.left >= builds * self.tally.longest_build(engine.name)
-
     # -- what is asked most, in short ----------------------------------------------------------------------------------
 
     def outputs(

@@ -241,6 +241,10 @@ class Investigation:
         target = self.question.target
         return self.lab.outputs(target, self.model, feed, what=f"running {target} on {feed.name}")
 
+    def affords(self, builds: float) -> bool:
+        """Say whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
+        return self.lab.budget.left >= builds * self.lab.tally.longest_build(self.question.target.name)
+
     # -- the record ----------------------------------------------------------------------------------------------
 
     def answered(self, question: str, answer: str, **evidence: object) -> Step:

@@ -91,7 +91,7 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
         if evidence.calibrated is not None:
             return with_calibration(inv, evidence.calibrated, verdict, fix)
         for proposal in proposals(inv, evidence, verdict):
-            if not inv.lab.affords(proposal.spec, 1.0):
+            if not inv.affords(1.0):
                 raise BudgetSpent
             inv.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)

@@ -45,7 +45,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
         return Answer()
-    if not inv.lab.affords(target, BUILDS_WITH_THE_REST):
+    if not inv.affords(BUILDS_WITH_THE_REST):
         inv.unasked(QUESTION)
         return Answer()
     inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")

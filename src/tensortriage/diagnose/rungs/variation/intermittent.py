@@ -177,7 +177,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     checks, key = inv.lab.case.checks, inv.lab.key(inv.question.target, inv.model, evidence.feed, how_often)
     if (known := checks.get(key, int)) is not None:  # the more, the longer the first time took
         return rebuilds(inv, evidence, known)
-    if not inv.lab.affords(inv.question.target, BUILDS_WITH_THE_REST):
+    if not inv.affords(BUILDS_WITH_THE_REST):
         inv.unasked(QUESTION)
         return []
     before = time.perf_counter() - inv.lab.budget.started
