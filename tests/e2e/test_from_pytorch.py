@@ -18,6 +18,7 @@ from running_cli import triage, verdict_in
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
+from tensortriage.report.document import Report
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.diagnosis.export_network import export_network
@@ -163,6 +164,10 @@ def test_a_fault_of_the_exporter_is_cut_out_with_pytorch_s_values(tmp_path, expo
     assert not (folder / "issue.md").exists()
     assert "aten.upsample_bilinear2d.vec" in (folder / "module.py").read_text()
     assert repro_exits(folder) == 1
+    report = Report.load(tmp_path / "case")  # how far the file is from PyTorch, where it was compared
+    assert any(not row.within and row.relative_rms_error > 0 for row in report.outputs.rows)
+    wrong = {row.node for row in report.layers.rows if row.in_context_error and row.in_context_error > 1e-3}
+    assert verdict.culprits[0].node in wrong
 
 
 def repro_exits(folder):
@@ -251,7 +256,7 @@ def test_from_the_network_alone(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "exporting torch:" in done.stderr
     verdict = verdict_in(tmp_path / "case")
-    assert (verdict["verdict"], verdict["inputs"]) == ("match", "real")
+    assert (verdict["verdict"], verdict["inputs"]) == ("match", "random"), "torch.randn made the example"
     assert (tmp_path / "case/network/model.onnx").is_file()
     assert [entry.name for entry in tmp_path.iterdir()] == ["case"]
 

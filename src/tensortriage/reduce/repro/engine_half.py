@@ -80,9 +80,12 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
     asked, files = heard[0]
     module = ADAPTERS.get(asked.adapter, asked.adapter)
     names = {key: Path(asked.options[key]).name for key in _named_files(asked)}
+    fed_as = asked.fed_as or {spec.name: spec.name for spec in repro.model.inputs}
+    renamed = {spec.name: fed_as.get(spec.name, "") for spec in repro.model.inputs}
+    renamed = {name: engine for name, engine in renamed.items() if engine != name}
     code = _ADAPTER
     for word, value in {
-        "ADAPTER": module, "OPTIONS": {**asked.options, **names}, "NAMED": sorted(names), "FED_AS": dict(asked.fed_as),
+        "ADAPTER": module, "OPTIONS": {**asked.options, **names}, "NAMED": sorted(names), "FED_AS": renamed,
     }.items():  # fmt: skip
         code = code.replace(f"<{word}>", repr(value))
     model = f'HERE / "{ENGINE}" / "{MODEL_NAME}" if path == HERE / "{MODEL_NAME}" else path'
@@ -194,7 +197,7 @@ _OPENVINO = """def opened(path):
 
 _ADAPTER = '''OPTIONS = <OPTIONS>
 NAMED = <NAMED>  # options whose values are files in the folder "engine"
-FED_AS = <FED_AS>  # what the engine calls each input; no name for what it dropped
+FED_AS = <FED_AS>  # what the engine calls inputs that it renamed; nothing for those that it dropped
 
 
 def opened(path):
@@ -214,7 +217,7 @@ def opened(path):
         raise
 
     def run(inputs, names):
-        named = {FED_AS.get(name, name): array for name, array in inputs.items() if name in FED_AS or not FED_AS}
+        named = {FED_AS.get(name, name): array for name, array in inputs.items() if FED_AS.get(name, name)}
         fed = {name: Item(name, array, LABELS.get(name) or label_of(array)) for name, array in named.items()}
         return {item.name: item.array for item in session.run(fed)}
 

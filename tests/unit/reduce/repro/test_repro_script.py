@@ -89,6 +89,31 @@ def test_an_engine_is_asked_as_its_options_say(run, target):
     assert run(target, 2 * X)[0] == 0
 
 
+def test_an_engine_takes_other_models_than_the_packs(folder):
+    """As the module beside it, exported anew, whose inputs have other names."""
+    models.write(folder / "other.onnx", "g (float[3] given) => (float[3] made) { made = Neg(given) }")
+    (folder / "own.py").write_text(WRAPPER)
+    for target in ("onnxruntime", f"script:{folder / 'own.py'}"):
+        scope = {"__file__": str(folder / "repro.py")}
+        exec(text_of(folder, target).rpartition("main()")[0], scope)
+        found = scope["opened"](folder / "other.onnx")({"given": X}, ["made"])
+        np.testing.assert_array_equal(found["made"], -X)
+
+
+WRAPPER = """
+import onnxruntime
+
+class Engine:
+    def compile(self, path, options):
+        self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        return self
+
+    def run(self, feed):
+        names = [value.name for value in self.session.get_outputs()]
+        return dict(zip(names, self.session.run(names, dict(feed))))
+"""
+
+
 def test_openvino_is_asked_for_its_precision(run, folder):
     pytest.importorskip("openvino")
     assert run("openvino:precision=fp32", 2 * X)[0] == 0

@@ -1,23 +1,29 @@
-"""The figures of a file that is not the reference's model: its outputs and tensors on the reference engine.
+"""The figures of a file that is not what it was made from: its outputs and tensors on the reference engine.
 
 A verdict that two files differ is reached before the target is asked anything. What the reader wants to see is where
 they part, and by how much, with no engine in it.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
 from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.measurements.outputs import Unsound, judge, measured_outputs, output_floors, worst_result
+from tensortriage.diagnose.measurements.outputs import (
+    FeedResult,
+    Unsound,
+    judge,
+    measured_outputs,
+    output_floors,
+    worst_result,
+)
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import TriageError
 from tensortriage.inputs.conform import Casting, check_feed
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.budget import BudgetSpent
@@ -25,14 +31,26 @@ from tensortriage.runs.budget import BudgetSpent
 
 def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
     """Return evidence with the figures of the target's own file, where nothing was measured of it yet."""
-    if evidence.results or evidence.beside is None:
+    beside, part = evidence.beside, evidence.wrong_part
+    if evidence.results or (beside is None and part is None):
         return evidence
     with contextlib.suppress(TriageError, BudgetSpent, Unsound):
-        return evidence.with_(**_figures(inv, evidence.beside))
+        return evidence.with_(**(_of_network(inv, part) if beside is None and part else _of_file(inv, beside)))
     return evidence
 
 
-def _figures(inv: Investigation, beside: Correspondence) -> Findings:
+def _of_network(inv: Investigation, part: WrongPart) -> Findings:
+    """Return how far what PyTorch's network makes is from the exported model's values on the feed that was compared."""
+    floors, golden = output_floors(inv), inv.golden(part.feed)
+    outputs = {spec.name: part.values[spec.name] for spec in inv.model.outputs if spec.name in part.values}
+    measured = measured_outputs(inv, part.feed, outputs, spec=inv.question.network)
+    pairs = {name: (np.asarray(golden[name]), array) for name, array in part.values.items() if name in golden}
+    return _findings(inv, [judge(inv, part.feed, measured, floors)], floors, _measured(pairs))
+
+
+def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
+    """Return how far the target's file is from the original, on the reference engine."""
+    assert beside is not None, "else there is no file"
     reference, file = inv.question.reference, beside.changed
     floors, results = output_floors(inv), []
     for feed in inv.question.feeds:
@@ -41,23 +59,25 @@ def _figures(inv: Investigation, beside: Correspondence) -> Findings:
         measured = measured_outputs(inv, feed, outputs, spec=reference, model=file)
         results.append(judge(inv, feed, measured, floors))
     worst = worst_result(tuple(results)).feed
-    fp32 = fp32_floors(inv, worst, inv.values)
-    return Findings(
-        results=tuple(results),
-        in_context=_tensors(inv, beside, worst),
-        floors=Floors(fp32, fp32, {}, floors.source),
-    )
+    fed = check_feed(worst, file.inputs, casting=Casting.ROUND)
+    shown, golden = set(markable(file)), inv.golden(worst)
+    alike = {own: theirs for own, theirs in beside.diff.values.items() if own in shown and theirs in golden}
+    values = inv.lab.values(reference, file, fed, list(alike))
+    pairs = {theirs: (np.asarray(golden[theirs]), np.asarray(values[own])) for own, theirs in alike.items()}
+    return _findings(inv, results, floors, _measured(pairs))
 
 
-def _tensors(inv: Investigation, beside: Correspondence, feed: Feed) -> Mapping[str, Metrics]:
-    """Return how far each tensor of the file is from that of the original which it stands for."""
-    fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
-    shown, golden = set(markable(beside.changed)), inv.golden(feed)
-    pairs = {own: theirs for own, theirs in beside.diff.values.items() if own in shown and theirs in golden}
-    values = inv.lab.values(inv.question.reference, beside.changed, fed, list(pairs))
-    found: dict[str, Metrics] = {}
-    for own, theirs in pairs.items():
-        was, now = np.asarray(golden[theirs]), np.asarray(values[own])
-        if was.shape == now.shape and (was.dtype.kind == "f") == (now.dtype.kind == "f"):
-            found[theirs] = measure(was, now)
-    return found
+def _findings(
+    inv: Investigation, results: Sequence[FeedResult], floors: Floors, tensors: Mapping[str, Metrics]
+) -> Findings:
+    fp32 = fp32_floors(inv, worst_result(tuple(results)).feed, inv.values)
+    return Findings(results=tuple(results), in_context=tensors, floors=Floors(fp32, fp32, {}, floors.source))
+
+
+def _measured(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Mapping[str, Metrics]:
+    """Return the figures of pairs of tensors that can be compared."""
+    return {
+        name: measure(was, now)
+        for name, (was, now) in pairs.items()
+        if was.shape == now.shape and (was.dtype.kind == "f") == (now.dtype.kind == "f")
+    }
