@@ -22,7 +22,7 @@ from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchP
 from tensortriage.search.search_result import Progress, SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
-REPEATS = Repeats(premise=2, measure=6, limit=12)
+REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are pinned, and a build is dear
 """Given tactics, builds are meant to be alike, and every one is dear: two tell whether that holds."""
 
 CONFIRMATIONS = 3

@@ -73,6 +73,8 @@ class Repeats:
         measure: Runs from which the rate of failure is estimated, once they differ.
         confidence: Chance wanted that every item of the result is needed, also when the fault comes and goes.
         limit: Most runs for one check. A result that would need more has less confidence, and says so.
+        confirms: Whether answers of a fault that seems steady are confirmed in the end; not where nothing is left to
+            chance.
 
     Raises:
         UsageError: For numbers that mean nothing (``search-repeats-invalid``).
@@ -82,6 +84,7 @@ class Repeats:
     measure: int = 16
     confidence: float = 0.95
     limit: int = 60
+    confirms: bool = True
 
     def __post_init__(self) -> None:
         if min(self.premise, self.measure, self.limit) < 1 or not 0.0 < self.confidence < 1.0:
@@ -194,7 +197,7 @@ class Confirming:
     @classmethod
     def of(cls, items: int, repeats: Repeats) -> "Confirming":
         """Return the fewest runs that leave no more risk than is wanted; none where the premise is one run, trusted."""
-        if repeats.premise == 1:
+        if repeats.premise == 1 or not repeats.confirms:
             return cls(0, 0, 0.0)
         wanted, best = 1.0 - repeats.confidence, cls(0, repeats.limit, 0.0)
         for passes in range(1, repeats.limit):
