@@ -33,14 +33,17 @@ import onnx
 
 from tensortriage.engines import registry
 from tensortriage.engines.base import Limits, Session
-from tensortriage.reduce.engines import by_engine as reduce_engines
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.reduction_result import Reduction
-from tensortriage.reduce.repro.repro_case import ReproOracle
+from tensortriage.reduce.repro import repro_pack
+from tensortriage.reduce.repro.repro_case import alike, failure_of, load_repro
+from tensortriage.reduce.repro.trial import PackTrial
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import CommandLine, Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.lab import Lab
 from tensortriage.testing import Fault, FaultyEngine, save_model
 from tensortriage.testing.graph_writer import GraphWriter, floats
 from tensortriage.workflows import reduce as workflow
@@ -233,15 +236,17 @@ def by_engine(case: Planted) -> Reduction:
     )
     with (
         mock.patch.object(registry, "BUILT_IN", engines),
-        mock.patch.object(reduce_engines, "fails_again", fails_again),
+        mock.patch.object(repro_pack, "tried", tried),
     ):
         return workflow.reduce(request, listener=Deaf())
 
 
-def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
+def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int = 1) -> PackTrial:
     """Ask about the written result in this process, where the engine is known."""
-    oracle = ReproOracle(folder, target, limits, local)
-    return any(oracle(("repro",), attempt).same for attempt in range(attempts))
+    repro = load_repro(folder)
+    with Lab(limits=limits) as lab, lab.sequence(target, repro.model) as run:
+        again = (alike(failure_of(repro, run, signal=local.signal), local) for _ in range(attempts))
+        return PackTrial("" if any(again) else "it passes")
 
 
 # --- many cases -------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_a_format_that_leaves_nothing_is_said_to_be_too_coarse(tmp_path):
     done = triage("diagnose", words[0], "--inputs", words[1], "--target", BF16, cwd=tmp_path)
     assert (done.returncode, verdict_in(tmp_path / "triage-case")["verdict"]) == (0, "rounding")
     summary = verdict_in(tmp_path / "triage-case")["summary"]
-    assert "bf16 is too coarse for this model: Cast '/positions/Cast' holds whole numbers up to 1015" in summary
+    assert "bf16 is too coarse for this model: Cast '/positions/Cast' holds whole numbers up to 1,015" in summary
     assert "triage debug precision" in verdict_in(tmp_path / "triage-case")["next"][0]
 
 

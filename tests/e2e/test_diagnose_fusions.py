@@ -76,7 +76,7 @@ def test_a_real_approximation_is_named_with_its_ops_its_pass_and_what_works(tmp_
     assert found["breakers"]
     step = next(step for step in found["steps"] if step["question"].startswith("at which configuration"))
     assert step["evidence"]["passes"][-1] == "GeluApproximation"
-    assert "disabled_optimizers=GeluApproximation" in found["next"][0]
+    assert any("disabled_optimizers=GeluApproximation" in line for line in found["next"])
     cured = triage(
         "diagnose", "model.onnx", "--inputs", "feed.npz", "--target", step["evidence"]["works"], cwd=tmp_path
     )

@@ -65,7 +65,7 @@ def test_goals(tmp_path, loud, goal, kept):
     assert set(loud) <= set(plan.kept)
     assert (len(plan.nodes) == kept) if kept == 2 else (len(plan.nodes) > 5)
     assert {node.reason for node in plan.nodes if node.node in loud} == {
-        f"constant '{name}.plus' reaches 1e+05 > 65504" for name in loud
+        f"constant '{name}.plus' reaches 100,000 > 65,504" for name in loud
     }
     written = json.loads((tmp_path / "out" / "precision.json").read_text())
     assert written["kept"] == list(plan.kept)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import least_floor
+from tensortriage.compare.judgement.within import fp32_limit, within_limit
 from tensortriage.diagnose.consistency.evaluations import difference
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
 from tensortriage.engines.capabilities import FedOtherwise
@@ -13,6 +15,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import run_beside
+from tensortriage.values.dtype import Precision
 
 Outputs = Mapping[str, np.ndarray]
 
@@ -126,16 +129,36 @@ class ClaimRuns:
         return max(runs, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
 
     def _beside(self, feed: Feed, other: Feed) -> Outputs:
-        """Return what streams that run two feeds at once make of the first; both are known once either is asked for."""
+        """Return what streams that run two feeds at once make of the first; both are known once either is asked for.
+
+        Raises:
+            BuildsDiffer: When the second stream's session, which is another build, differs by itself already.
+        """
         names = frozenset((feed.name, other.name))
         if names not in self._streams:
             self._lab.progress(f"running {self._target} in two streams at once")
             runner = self._lab.runner(self._target, self._model)
             with self._lab.sequence(self._target, self._model) as session:
-                self._streams[names] = run_beside(runner, session, (feed, other), runs=self._runs, apart=self._apart)
+                alone = [(fed, _copied(session.run(fed))) for fed in (feed, other)]
+                equal = all(_alike(self.of(fed), outputs) for fed, outputs in alone)
+                feeds, runs = (feed, other), self._runs
+                self._streams[names] = run_beside(runner, session, feeds, runs=runs, apart=self._apart) if equal else []
+        if not self._streams[names]:
+            raise BuildsDiffer
         return self._farthest(
             feed, [run for fed, runs in self._streams[names] if fed.name == feed.name for run in runs]
         )
+
+
+class BuildsDiffer(Exception):
+    """Streams, which are builds of their own, cannot show whether they meet."""
+
+
+def _alike(left: Outputs, right: Outputs) -> bool:
+    """Whether two builds are as near as builds that order sums otherwise."""
+    return all(
+        within_limit(difference(left[name], right[name]), fp32_limit(least_floor(Precision.FP32))) for name in left
+    )
 
 
 def _copied(outputs: Outputs) -> Outputs:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.within import fp32_limit, within_limit
-from tensortriage.diagnose.consistency.claim_runs import ClaimRuns
+from tensortriage.diagnose.consistency.claim_runs import BuildsDiffer, ClaimRuns
 from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
 from tensortriage.diagnose.consistency.views import views
@@ -165,6 +165,8 @@ class SelfCheck:
         left = self._runs.of(relation.left)
         try:
             right = self._runs.right(relation)
+        except BuildsDiffer:
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not known: another build gives other results by itself")
         except (EngineError, UsageError) as error:
             self._lab.drop(self._target, self._model)
             return self._failed(relation, error)
@@ -184,7 +186,7 @@ class SelfCheck:
         """Say whether every output has parts where the claim would have them that are next to equal on the engine."""
         try:
             left, right = self._runs.of(relation.left), self._runs.right(relation)
-        except EngineError:
+        except (EngineError, BuildsDiffer):
             return False
         equal = fp32_limit(least_floor(Precision.FP32))
         return all(
