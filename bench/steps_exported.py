@@ -1,129 +1,87 @@
-"""Are decoders as PyTorch exports them walked step by step, with their caches found by name and the truth said of them?
+"""Are decoders as PyTorch and Optimum export them walked step by step: healthy ones in peace, faults with step and op?
 
-    python bench/steps_exported.py
-    python bench/steps_exported.py --only llama-dynamo
+    python bench/steps_exported.py FOLDER
+    python bench/steps_exported.py FOLDER --only mamba --steps 24
 
-A GPT-2 and a Llama of transformers (3 layers, random weights, sizes open) are exported with their caches by both
-exporters of PyTorch. Healthy engines must be left in peace; an old row left in each cache at one step must be named
-with step and op. Needs `torch`, `onnxscript`, `transformers` and `openvino`.
+Forty decoders of seven families (`step_decoders`) are exported into a folder, or read from it: by both exporters, with
+their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given. Each is run in fp32, fp16
+and bf16 (every result rounded once): none may be accused, or stop. Then a fault is planted in each at one step: an old
+row in a cache that grows, or 10 % in the op that makes a state that is rewritten; step and op must be named. Needs
+`torch`, `onnxscript` and `transformers` to export.
 """
 
 import argparse
 import itertools
-import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
-import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
-from transformers.cache_utils import DynamicCache
 
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import walk
 
-LAYERS, WIDTH, HEADS, WORDS, STEPS = 3, 64, 4, 199, 8
-DECODERS = tuple(f"{kind}-{exporter}" for kind, exporter in itertools.product(("gpt2", "llama"), ("dynamo", "legacy")))
-HEALTHY = ("onnxruntime", "openvino:precision=fp32", "openvino:precision=bf16")
+TARGETS = ("onnxruntime", "emulate:precision=fp16", "emulate:precision=bf16")
+PLAIN, READING = ("llama", "gpt2", "mistral", "mamba"), ("t5", "bart", "whisper")
+FAULT_AT = 3
 
 
-class Step(torch.nn.Module):
-    """A network whose cache is a list of tensors."""
+def corpus(folder: Path, only: str) -> Iterator[Path]:
+    """Yield forty decoders; those that are not in the folder are exported."""
+    plain = itertools.product((0, 1, 2), PLAIN, ("",), ("legacy", "dynamo"))
+    reading = itertools.product((0, 1), READING, ("merged", "with-past"), ("legacy",))
+    newer = itertools.product((0,), ("bart", "whisper"), ("merged", "with-past"), ("dynamo",))
+    for seed, family, kind, exporter in (*plain, *reading, *newer):
+        path = folder / f"{family}{kind}-{exporter}-{seed}.onnx"
+        if only not in path.name:
+            continue
+        if not path.exists():
+            from step_decoders import export
 
-    def __init__(self, network: torch.nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(
-        self, ids: torch.Tensor, mask: torch.Tensor, past: list[tuple[torch.Tensor, torch.Tensor]]
-    ) -> tuple[torch.Tensor, ...]:
-        """Return logits and what the cache holds now."""
-        cache = DynamicCache()
-        for layer, (key, value) in enumerate(past):
-            cache.update(key, value, layer)
-        found = self.network(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True)
-        return (found.logits, *(x for layer in found.past_key_values.layers for x in (layer.keys, layer.values)))
+            export(family, exporter, path, kind=kind, gain=1.6 if family == "mamba" else 2.5, seed=seed)
+        yield path
 
 
-def network(kind: str) -> tuple[torch.nn.Module, int]:
-    """Return a network and how many heads its cache has."""
-    torch.manual_seed(0)
-    if kind == "gpt2":
-        config = GPT2Config(n_layer=LAYERS, n_embd=WIDTH, n_head=HEADS, vocab_size=WORDS, n_positions=128)
-        return GPT2LMHeadModel(config).eval(), HEADS
-    llama = LlamaConfig(
-        num_hidden_layers=LAYERS,
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_attention_heads=HEADS,
-        num_key_value_heads=2,
-        vocab_size=WORDS,
-        max_position_embeddings=128,
-    )
-    return LlamaForCausalLM(llama).eval(), 2
+def planted(path: Path) -> tuple[str, str] | None:
+    """Return kind and node of a fault in what makes the last state; None where that is in a body."""
+    graph = onnx.load(path).graph
+    makers = {name: node for node in graph.node for name in node.output}
+    node = makers[graph.output[-1].name]
+    if node.op_type == "If":
+        return None
+    return ("stale-row" if node.op_type == "Concat" else "scale,amount=1.1", node.name)
 
 
-def export(kind: str, exporter: str, path: Path) -> None:
-    """Export a decoder with its cache."""
-    inner, heads = network(kind)
-    past = [tuple(torch.randn(2, heads, 5, WIDTH // HEADS) for _ in range(2)) for _ in range(LAYERS)]
-    inputs = (torch.randint(0, WORDS, (2, 3)), torch.ones(2, 8, dtype=torch.int64), past)
-    parts = [f"{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
-    takes = ["input_ids", "attention_mask", *(f"past_key_values.{part}" for part in parts)]
-    gives = ["logits", *(f"present.{part}" for part in parts)]
-    ids, mask, rows = {0: "batch", 1: "sequence"}, {0: "batch", 1: "total"}, {0: "batch", 2: "past"}
-    options: dict[str, object] = {"input_names": takes, "output_names": gives, "verbose": False}
-    if exporter == "dynamo":
-        options |= {"dynamo": True, "dynamic_shapes": (ids, mask, [(rows, rows)] * LAYERS), "external_data": False}
-    else:
-        axes = {"input_ids": ids, "attention_mask": mask, "logits": ids, **dict.fromkeys(takes[2:], rows)}
-        axes |= {name: {0: "batch", 2: "total"} for name in gives[1:]}
-        options |= {"dynamo": False, "opset_version": 17, "dynamic_axes": axes}
-    torch.onnx.export(Step(inner).eval(), inputs, path, **options)
-
-
-def planted(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield nodes that make caches, each with a step."""
-    makers = {name: node.name for node in onnx.load(path).graph.node for name in node.output}
-    for layer in range(LAYERS):
-        for part, step in (("key", 2 * layer + 1), ("value", 2 * layer + 2)):
-            yield makers[f"present.{layer}.{part}"], step
-
-
-def ask(path: Path, target: str, case: Path, *, drift: bool) -> StepsReport:
-    return walk(StepsRequest(model=path, target=target, steps=STEPS, case=case, drift=drift))
+def ask(path: Path, target: str, steps: int, case: Path, *, drift: bool) -> StepsReport:
+    return walk(StepsRequest(model=path, target=target, steps=steps, case=case, drift=drift))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=DECODERS, action="append")
-    decoders = parser.parse_args().only or DECODERS
-    warnings.simplefilter("ignore")
-    alarms = named = faults = 0
-    with tempfile.TemporaryDirectory(prefix="bench-steps-") as name:
-        folder = Path(name)
-        (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
-        for decoder in decoders:
-            path = folder / f"{decoder}.onnx"
-            export(*decoder.split("-"), path)
-            for target in HEALTHY:
-                report = ask(path, target, folder / f"{decoder}-{target.replace(':', '-')}", drift=True)
-                alarms += report.exit_code != 0
-                nearest = max(value.ratio for row in report.rows for value in (*row.values, *row.drifted))
-                pairs = f"{len(report.carried)} of {2 * LAYERS} pairs"
-                print(f"{decoder} {target}: {report.verdict}, {pairs}, {nearest:.2f} of a limit", flush=True)
-            first = report.rows[0].length
-            for node, step in planted(path):
-                target = f"script:{folder}/faulty.py:Engine,kind=stale-row,node={node},length={first + step}"
-                report = ask(path, target, folder / f"{decoder}-{step}", drift=False)
-                faults += 1
-                found = report.diagnosis.node if report.diagnosis else ""
-                right = report.verdict == "fault" and report.first == step and found == node
-                named += right
-                print(f"{'ok' if right else 'NO'} {decoder} {node} step {step}: {report.summary}", flush=True)
-    print(f"healthy: {alarms} alarms of {len(decoders) * len(HEALTHY)}; faults: step and op of {named} of {faults}")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--steps", type=int, default=12)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    (given.folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    runs = alarms = faults = named = 0
+    for path in corpus(given.folder, given.only):
+        for number, target in enumerate(TARGETS):
+            report = ask(path, target, given.steps, given.folder / f"case-{path.stem}-{number}", drift=True)
+            runs, alarms = runs + 1, alarms + (report.exit_code != 0)
+            nearest = max(value.ratio for row in report.rows for value in (*row.values, *row.drifted))
+            print(f"{path.stem} {target}: {report.verdict}, nearest to a limit {nearest:.2f}", flush=True)
+        if (fault := planted(path)) is None:
+            continue
+        length = report.rows[0].length + FAULT_AT
+        where = f",length={length}" if fault[0] == "stale-row" else ""
+        target = f"script:{given.folder}/faulty.py:Engine,kind={fault[0]},node={fault[1]}{where}"
+        report = ask(path, target, 6, given.folder / f"case-{path.stem}-fault", drift=False)
+        step = FAULT_AT if where else 0
+        right = report.first == step and report.diagnosis is not None and report.diagnosis.node == fault[1]
+        faults, named = faults + 1, named + right
+        print(f"{'ok' if right else 'NO'} {path.stem} {fault[0]} {fault[1]}: {report.summary}", flush=True)
+    print(f"healthy: {alarms} alarms of {runs}; faults: step and op of {named} of {faults}")
 
 
 if __name__ == "__main__":
