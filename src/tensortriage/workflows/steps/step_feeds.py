@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -234,13 +235,14 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
     if not (request.paths or request.script):
         return ()
     states = frozenset(pair.input for pair in roles.carry)
-    told = states | frozenset(set(roles.told) - {roles.tokens} if roles.tokens else ())
-    wanted = dict.fromkeys((frozenset[str](), states, told))
-    for without in wanted:
+    told = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
+    some = (each for count in range(len(told) + 1) for each in itertools.combinations(told, count))
+    wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in some)))
+    for without in wanted:  # what is given counts, so that as little as may be is left to the rules
         try:
             return tuple(feeds(dataclasses.replace(request, without=without), model))
         except DataError as error:
-            if without == told or error.slug not in ("feed-input-missing", "feed-input-unknown"):
+            if without == states.union(told) or error.slug not in ("feed-input-missing", "feed-input-unknown"):
                 raise
     return ()
 

@@ -210,3 +210,14 @@ def test_what_an_engine_refuses_in_every_reading_is_its_refusal():
         feeds.taken(0, None, feeds.first, run)
     assert feeds.roles == named
     assert feeds.notes == []
+
+
+def test_a_mask_that_is_given_counts_where_positions_are_not(tmp_path):
+    """A batch that is padded on the left."""
+    text = """
+        g (int64[B, S] input_ids, int64[B, T] attention_mask, int64[B, S] position_ids, float[B, P, 4] past) => (
+            float[B, S, 5] logits, float[B, T, 4] present) { logits = Other(input_ids) present = Cache(past) }"""
+    ids, mask = np.array([[0, 0, 3], [1, 2, 3]]), np.array([[0, 0, 1], [1, 1, 1]])
+    feeds = feeds_of(text, paths=saved(tmp_path, input_ids=[ids], attention_mask=[mask]))
+    np.testing.assert_array_equal(feeds.first["attention_mask"], mask)
+    np.testing.assert_array_equal(feeds.first["position_ids"], [[0, 0, 0], [0, 1, 2]])
