@@ -1,4 +1,4 @@
-"""Write the table of questions in docs/diagnose.md: order, cost and verdicts are the ladder's, the words the page's.
+"""Write the table of questions in docs/diagnose.md: order and verdicts are the ladder's, the words the page's.
 
 How a question is answered is prose, and stands on the page alone; a new question gets an empty cell to be filled.
 """
@@ -9,7 +9,7 @@ from tensortriage.diagnose.ladder import LADDER
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/diagnose.md"
 BEGIN, END = "<!-- ladder: made by docs/make_ladder.py -->", "<!-- end of ladder -->"
-HEAD = "| question | how it is answered | what it costs | verdict it may end with |\n|---|---|---|---|\n"
+HEAD = "| question | how it is answered | verdict it may end with |\n|---|---|---|\n"
 
 
 def page() -> str:
@@ -19,7 +19,7 @@ def page() -> str:
     rows = []
     for rung in dict.fromkeys(LADDER):
         ends = ", ".join(f"`{kind.value}`" for kind in rung.ends)
-        rows.append(f"| {rung.title} | {told.get(rung.title, '')} | {rung.cost} | {ends} |\n")
+        rows.append(f"| {rung.title} | {told.get(rung.title, '')} | {ends} |\n")
     return f"{before}{BEGIN}\n{HEAD}{''.join(rows)}{END}{rest.partition(END)[2]}"
 
 

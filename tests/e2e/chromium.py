@@ -79,10 +79,10 @@ class Page:
             self._send("Page.handleJavaScriptDialog", {"accept": True})
         return message
 
-    def open(self, path: Path) -> None:
-        """Load a local file and wait until it is loaded and drawn."""
+    def open(self, path: Path, fragment: str = "") -> None:
+        """Load a local file, not the one that is open, at a place of it; wait until it is loaded and drawn."""
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path.resolve().as_uri() + fragment)
         while not self.seen("Page.loadEventFired"):
             self._read()
         self.call("Page.captureScreenshot", format="jpeg", quality=1)

@@ -2,19 +2,23 @@
 
 import base64
 import csv
+import math
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
 from e2e.chromium import Page, chromium, find_chromium
 from tensortriage.report.document import Report
 from tensortriage.report.formats import html
+from tensortriage.report.html_page import asset
 from tensortriage.values.printable import printable
+from tensortriage.values.text import magnitude, times
 from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 PROGRAM = find_chromium()
@@ -265,6 +269,54 @@ def test_the_table_works_from_the_keyboard(page: Page, tmp_path: Path) -> None:
     for key in ("ArrowDown", "ArrowDown", "Enter"):
         page.press(key)
     assert page.run("document.querySelector('#ops tr[aria-current]').rowIndex") == 3
+
+
+def test_arrow_keys_select_as_they_go(page: Page, tmp_path: Path) -> None:
+    show(page, local_fault(60, culprits=(40,)), tmp_path)
+    page.run("document.querySelector('#ops tbody tr[tabindex=\"0\"]').focus()")
+    page.press("ArrowDown")
+    first = page.run("document.querySelector('#detail .count').textContent")
+    assert page.run("document.querySelector('#ops tr[aria-current]').cells[0].textContent") == first.removeprefix("#")
+    page.press("End")
+    assert page.run("document.querySelector('#ops tr[aria-current]').rowIndex") == 60
+    page.press("Home")
+    assert page.run("document.querySelector('#ops tr[aria-current]').rowIndex") == 1
+
+
+@pytest.mark.parametrize("place", [3, 77])
+def test_a_link_leads_to_its_op(page: Page, tmp_path: Path, place: int) -> None:
+    """In the address, where the page is opened, and in the page, where it is clicked; also beyond the rows shown."""
+    report = local_fault(300, culprits=(40,))
+    row = report.layers.rows[place]
+    selected = "document.querySelector('#ops tr[aria-current]').cells[0].textContent"
+
+    def opened(name: str, fragment: str = "") -> str:
+        path = tmp_path / name
+        path.write_text(html.render(report), encoding="utf-8")
+        page.open(path, fragment)
+        return str(page.run(selected))
+
+    assert opened("by-node.html", "#op=" + quote(row.node, safe="")) == str(row.order)
+    assert opened("by-tensor.html", "#op=" + quote(row.value, safe="")) == str(row.order)
+    href = page.run("document.querySelector('#detail a.count').getAttribute('href')")
+    assert unquote(href) == f"#op={row.node}"
+    assert opened("without.html") == "40"
+    page.run(f"location.hash = {href!r}; new Promise((done) => setTimeout(done, 0))")
+    assert page.run(selected) == str(row.order)
+    assert opened("cut-off.html", "#op=%E0%A4%A") == "40"
+    assert page.errors() == []
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0.0, 1.0312, 999.6, 9550.0, 65519.4, 122705.0, 4231104.0, 5e11, 3.4e38, 1.2e-5, math.inf]
+)
+def test_the_page_writes_numbers_as_every_other_format_does(page: Page, tmp_path: Path, value: float | None) -> None:
+    text = asset("page.js")
+    source = text[text.index("function magnitude(") : text.index("function decibel(")]
+    given = "null" if value is None else "Infinity" if math.isinf(value) else repr(value)
+    show(page, healthy_match(), tmp_path)
+    assert page.run(f"(() => {{ {source}; return magnitude({given}); }})()") == magnitude(value)
+    assert page.run(f"(() => {{ {source}; return times({given}); }})()") == times(value).replace("x", "×")
 
 
 def test_series_can_be_hidden_and_the_unit_changed(page: Page, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def culprits(report: Report) -> Table:
         Column("explains", lambda c: percent(report.explained_share(c)), Looks.NUMBER),
         Column("from", report.origin_words, Looks.CODE, beneath=MOST_ROWS),
         Column("why", report.reason_beyond_summary, Looks.SENTENCE, beneath=3),
-        Column("error", lambda c: "; ".join(c.anatomy), Looks.SENTENCE, beneath=3),
+        Column("error", lambda c: "; ".join(report.anatomy_beyond_headline(c)), Looks.SENTENCE, beneath=3),
     )
     return Table.of("Culprits", "culprit", columns, report.verdict.culprits)
 

@@ -103,6 +103,10 @@ class Report:
         """Return why a culprit is one; empty where the summary has said so."""
         return "" if culprit.reason in self.verdict.summary else culprit.reason
 
+    def anatomy_beyond_headline(self, culprit: Culprit) -> Sequence[str]:
+        """Return what is peculiar about a culprit's error, but for the first finding where the headline has said it."""
+        return culprit.anatomy[bool(culprit.effect and culprit.effect in self.headline) :]
+
     @property
     def confidence(self) -> float:
         """Confidence within 0..1, whatever the file says."""

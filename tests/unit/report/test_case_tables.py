@@ -66,8 +66,9 @@ def tags(text: str) -> list[list[str]]:
 
 
 def alike(rows: list[list[str]]) -> list[list[str]]:
-    """Return rows without what is a page's own: signs of judgements, the sign for times, and capitals."""
-    return [[re.sub("^[✓✗] ", "", cell).replace("×", "x").lower() for cell in row] for row in rows]
+    """Return rows without what is a page's own: signs of judgements, the sign for times, capitals, a spoken title."""
+    head, *rest = [[re.sub("^[✓✗] ", "", cell).replace("×", "x").lower() for cell in row] for row in rows]
+    return [["" if cell == "state" else cell for cell in head], *rest]
 
 
 def stated(table: Table) -> list[list[str]]:

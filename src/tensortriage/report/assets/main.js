@@ -4,7 +4,7 @@ function reading(row) {
   const sentences = [];
   if (row.blame && row.blame.reason) sentences.push(row.blame.reason);
   if (row.bad) sentences.push("NaN or Inf here that the reference does not have.");
-  if (row.floor_ratio !== null) {
+  if (row.floor_ratio !== null && !sentences.length) {
     sentences.push(row.floor_ratio > 1
       ? `Alone, with correct inputs, this op is ${times(row.floor_ratio)} its noise floor.`
       : "Alone, with correct inputs, this op is within its noise floor.");
@@ -16,9 +16,27 @@ function reading(row) {
   return sentences;
 }
 
+// A link to an op is the page with its node, or one of its tensors, behind `#op=`.
+const LINK = "#op=";
+
+function linkTo(row) {
+  return LINK + encodeURIComponent(row.node || row.value);
+}
+
+function linkedRow(rows) {
+  if (!location.hash.startsWith(LINK)) return undefined;
+  try {
+    const name = decodeURIComponent(location.hash.slice(LINK.length));
+    return rows.find((row) => row.node === name) || rows.find((row) => row.value === name);
+  } catch {
+    return undefined; // a link that was cut off
+  }
+}
+
 function fillDetail(panel, row) {
   const head = element("div", { class: "detail-head" },
-    element("span", { class: "op" }, shorten(row.op_type, 40)), element("span", { class: "count" }, `#${row.order}`));
+    element("span", { class: "op" }, shorten(row.op_type, 40)),
+    element("a", { class: "count", href: linkTo(row), title: "Link to this op" }, `#${row.order}`));
   if (row.blame) head.append(element("span", { class: "flag" }, `culprit ${row.blame.rank}`));
   const facts = element("dl", { class: "pairs" });
   const put = (title, value, level = "") => {
@@ -59,7 +77,15 @@ function main() {
     chart = new DepthChart(byId("depth"), byId("depth-tools"), rows, (row) => select(row, { reveal: true }));
     chart.draw();
     const culprit = rows.find((row) => row.blame && row.blame.rank === 1);
-    select(culprit || table.visibleRows[0], { reveal: false });
+    const follow = () => {
+      const row = linkedRow(rows);
+      if (!row) return false;
+      select(row, { reveal: true });
+      byId("depth").scrollIntoView({ block: "center" });
+      return true;
+    };
+    window.addEventListener("hashchange", follow);
+    if (!follow()) select(culprit || table.visibleRows[0], { reveal: false });
   }
   // How long the page took to become usable; tests and curious people read it.
   document.documentElement.dataset.readyMs = String(Math.round(performance.now()));

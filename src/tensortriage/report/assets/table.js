@@ -205,8 +205,13 @@ class OpsTable {
   key(event) {
     const line = event.target.closest("tr");
     const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    if (step && line[step]) line[step].focus();
-    else if (event.key === "Enter" || event.key === " ") this.onSelect(this.visibleRows[line.rowIndex - 1]);
+    const lines = this.body.children;
+    const end = { Home: 0, End: lines.length - 1 }[event.key];
+    const next = step ? line[step] : lines[end];
+    if (next) {
+      next.focus();
+      this.onSelect(this.visibleRows[next.rowIndex - 1]);
+    } else if (event.key === "Enter" || event.key === " ") this.onSelect(this.visibleRows[line.rowIndex - 1]);
     else if (!step) return;
     event.preventDefault();
   }

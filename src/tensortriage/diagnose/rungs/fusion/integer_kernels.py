@@ -20,7 +20,7 @@ from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, percent
 
-QUESTION = "are they off by more than an integer kernel is that cuts off?"
+QUESTION = "is the integer kernel wrong, or does it only round otherwise?"
 
 
 def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Verdict | None:

@@ -22,7 +22,7 @@ from tensortriage.values.text import error_size, over_floor
 
 QUESTION = "is the error a freedom of the hardware?"
 
-FUSED = "is it, with functions fused into the ops that feed them?"
+FUSED = "does rounding also explain functions that are fused with their operands?"
 """Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
 
 MOST_NAMED = 8

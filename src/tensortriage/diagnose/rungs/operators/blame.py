@@ -25,7 +25,7 @@ from tensortriage.values.text import error_size, over_floor, percent
 
 QUESTION = "is any op wrong by itself?"
 
-TOGETHER = "do the wrong ops make the failure, each fed with what the others make?"
+TOGETHER = "do the wrong ops together make the failure?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
