@@ -182,6 +182,12 @@ def is_suspect(error: float | None, floor: float | None) -> bool:
     return stands_out(ratio_of(error, floor))
 
 
+def is_innocent(error: float | None, floor: float | None) -> bool:
+    """Whether an op is within 3 dB of what its format costs it; between that and a suspect nothing is said of it."""
+    ratio = ratio_of(error, floor)
+    return ratio is None or ratio <= SUSPECT_RATIO / math.sqrt(2.0)
+
+
 def stands_out(ratio: float | None) -> bool:
     """Whether a local error over its floor makes a suspect."""
     return ratio is not None and ratio > SUSPECT_RATIO

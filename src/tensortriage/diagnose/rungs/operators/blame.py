@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
+from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, is_suspect, stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects
@@ -176,8 +176,12 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
         if value in local.misshapen or is_suspect(local.error(value), local.floors.target.get(value)):
             wrong.append(name)
     right = [name for name in place if name not in wrong]
+    values = {name: graph.node(name).outputs[number] for name in right}
+    near = [name for name, v in values.items() if not is_innocent(local.error(v), local.floors.target.get(v))]
     words = f"the same op is wrong in {len(wrong)} of {len(place)} layers"
-    if len(wrong) == 1:
+    if near:  # as in a fusion that all of them are in, and that shows in one: none is called innocent
+        words += f", and beyond its own rounding in {len(near)} more"
+    elif len(wrong) == 1:
         words = f"the same op in the {len(right)} other layers is right"
     elif len(right) == 1:
         words += f", not in '{right[0]}'"

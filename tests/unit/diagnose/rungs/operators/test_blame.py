@@ -160,6 +160,16 @@ def test_instances_of_a_repeated_op_are_told(wrong, misshapen, words):
     assert (len(found.instances), found.alike) == (len({*wrong, *misshapen}), 3)
 
 
+def test_no_instance_is_called_right_that_is_beyond_its_own_rounding():
+    """A fusion that all layers are in may show most in one; those near the limit of a suspect are not innocent."""
+    local = local_of({"v_0": 0.1, "v_1": 0.0, "y": 0.0})
+    floor = local.floors.target["y"]
+    near = local_of({"v_0": 0.1, "v_1": 0.0, "y": 1.7 * floor})
+    alike = dict.fromkeys(("op_0", "op_1", "op_2"), ("op_0", "op_1", "op_2"))
+    found = with_instances(chain(3).graph, near, alike, Culprit("op_0", "Relu", "v_0", reason="it is off"))
+    assert found.reason.endswith("wrong in 1 of 3 layers, and beyond its own rounding in 1 more")
+
+
 def test_an_op_that_is_not_repeated_has_no_instances():
     culprit = Culprit("op_0", "Relu", "v_0")
     assert with_instances(chain(2).graph, local_of({}), {"op_0": ("op_0",)}, culprit) is culprit
