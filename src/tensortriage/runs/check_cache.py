@@ -76,8 +76,10 @@ class CheckCache:
             answer: A dataclass or JSON-able value.
             seconds: How long it took.
         """
-        question = question.encode(errors="backslashreplace").decode()  # it may name a file of any bytes
-        text = to_json(answer, compact=True)
+        # A file of any bytes may be named, whose lone surrogates become escapes as in JSON.
+        question, text = (
+            told.encode(errors="backslashreplace").decode() for told in (question, to_json(answer, compact=True))
+        )
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():
             self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?)", row)

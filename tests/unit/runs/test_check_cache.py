@@ -133,7 +133,7 @@ def test_a_damaged_answer_is_asked_for_again(tmp_path):
     cache.close()
 
 
-def test_a_question_may_name_a_file_of_any_bytes(tmp_path):
+def test_question_and_answer_may_name_a_file_of_any_bytes(tmp_path):
     with contextlib.closing(CheckCache(tmp_path / "checks.sqlite")) as cache:
-        cache.put("key", "outputs on m\udcff.npz", 2, seconds=0.0)
-        assert cache.get("key", int) == 2
+        cache.put("key", "outputs on m\udcff.npz", ["m\udcff.npz", "ä"], seconds=0.0)
+        assert cache.get("key", list[str]) == ["m\udcff.npz", "ä"]
