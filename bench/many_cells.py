@@ -123,15 +123,14 @@ def head_that_dies(_=0):
                             each.kill()
                     started = time.perf_counter()
                     out, err = batch.communicate()
-                told = json.loads(out) if out.strip().startswith("{") else {"cells": []}
-                outcomes = [cell["outcome"] for cell in told["cells"]]
-                kept = sum(cell["kept"] for cell in told["cells"])
+                found = json.loads(out).get("cells", [])
+                outcomes, kept = [cell["outcome"] for cell in found], sum(cell["kept"] for cell in found)
                 counted = {word: outcomes.count(word) for word in sorted({*outcomes})}
                 print(f"{'the head is killed' if kills else 'again, on another cluster'}: exit code {batch.returncode} "
                       f"after {time.perf_counter() - started:.0f} s, {kept} of {len(outcomes)} cells known before, "
                       f"{counted}")  # fmt: skip
                 if not outcomes:
-                    print(err[-2000:])
+                    print("\n".join(err.splitlines()[-2:]))
 
 
 def ended_in(folder):

@@ -5,13 +5,16 @@ nothing else. A cluster that is started here listens on this machine only, asks 
 keeps its files in the temporary folder of the command. Ray's reports of usage are switched off before it is imported.
 """
 
+import atexit
 import contextlib
 import importlib
 import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -24,6 +27,9 @@ M = TypeVar("M")
 
 RETRIES = 5
 """How often a task is begun again whose worker was lost: a node that dies may take several, one after the other."""
+LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
+"""Who waits for a task sees so often whether the head is there, and gives up when it is not for so long: after 60
+seconds Ray ends the whole program, with the exit code of a finding."""
 STORE_BYTES = 512 << 20
 """Shared memory of a cluster that is started here; what does not fit, Ray keeps in files."""
 _THREADS = "OMP_NUM_THREADS"
@@ -51,6 +57,8 @@ class Cluster:
         self._spec = spec
         self._threads = os.environ.get(_THREADS)
         self._remote = ray.remote(_call)
+        self._head, self._seen = _head_of(ray), time.monotonic()
+        self.lost = False
 
     def offered(self) -> dict[str, float]:
         """Return the resources of all nodes together, by Ray's names: ``CPU``, ``GPU`` and the tags of nodes."""
@@ -118,10 +126,15 @@ class Cluster:
         Raises:
             Exception: What it raised.
             EngineCrashed: When its worker was lost again and again, or it was cancelled (``cluster-worker-lost``).
+            EngineMissing: When the head of the cluster is gone (``cluster-head-lost``).
         """
         errors = self._ray.exceptions
         try:
-            return self._ray.get(reference)
+            while True:
+                try:
+                    return self._ray.get(reference, timeout=LOOK_SECONDS)
+                except errors.GetTimeoutError:
+                    self._look()
         except errors.RayTaskError as error:
             cause = error.cause
             raise cause if isinstance(cause, Exception) else error from None
@@ -132,6 +145,22 @@ class Cluster:
                 slug="cluster-worker-lost",
                 cure="run it on this machine, without --cluster, to see why",
             ) from error
+
+    def _look(self) -> None:
+        """See whether the head is there.
+
+        Raises:
+            EngineMissing: When it has not been for `HEAD_SECONDS`.
+        """
+        if self._head is None or _answers(self._head):
+            self._seen = time.monotonic()
+        elif self.lost or time.monotonic() - self._seen > HEAD_SECONDS:
+            self.lost = True
+            raise EngineMissing(
+                f"the head of the cluster {self._spec.text} is gone",
+                slug="cluster-head-lost",
+                cure="start the cluster again and run the same command: what had ended is not run again",
+            )
 
     def cancel(self, reference: Any) -> None:
         """Kill a task; one that has ended is fine."""
@@ -160,13 +189,17 @@ def open_cluster(spec: ClusterSpec) -> Iterator[Cluster]:
             if not spec.workers
             else "give TMPDIR a short path, since Ray's sockets lie there, and see that there is memory left",
         ) from error
+    cluster = None
     try:
         cluster = Cluster(ray, spec)
         if not spec.workers:
             _compare_versions(cluster, spec)
         yield cluster
     finally:
-        ray.shutdown()
+        if cluster is not None and cluster.lost:
+            atexit.unregister(ray.shutdown)  # it waits for the head until Ray ends the program
+        else:
+            ray.shutdown()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -210,6 +243,23 @@ def _arguments(spec: ClusterSpec, scratch: str) -> dict[str, Any]:
         "_node_ip_address": "127.0.0.1",
         **quiet,
     }
+
+
+def _head_of(ray: Any) -> tuple[str, int] | None:
+    """Return where the head listens; None where Ray does not tell, as through its client port."""
+    try:
+        host, _, port = str(ray.get_runtime_context().gcs_address).rpartition(":")
+        return host, int(port)
+    except Exception:  # of Ray's client, which has none
+        return None
+
+
+def _answers(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, timeout=LOOK_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 def _compare_versions(cluster: Cluster, spec: ClusterSpec) -> None:

@@ -5,6 +5,7 @@ What Ray itself does with it is in `tests/engines/test_cluster.py`.
 
 import math
 import os
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,10 @@ class RayTaskError(RayError):
         self.cause = cause
 
 
+class GetTimeoutError(RayError):
+    """What Ray raises when a task takes longer than was waited for."""
+
+
 class Reference:
     """Stands for something that is kept by Ray; ready when it says so."""
 
@@ -52,7 +57,7 @@ class StandIn:
     """Has of Ray what the connection calls; notes how tasks and it itself were begun."""
 
     class exceptions:  # noqa: N801 - Ray's name
-        RayTaskError, RayError = RayTaskError, RayError
+        RayTaskError, RayError, GetTimeoutError = RayTaskError, RayError, GetTimeoutError
 
     def __init__(self, offered=(), *, unreachable=None, lost=False):
         self.offered, self.unreachable, self.lost = dict(offered), unreachable, lost
@@ -90,7 +95,7 @@ class StandIn:
 
         return Task()
 
-    def get(self, reference):
+    def get(self, reference, *, timeout=None):
         self.fetched += 1
         if reference.error is not None:
             raise reference.error
@@ -199,6 +204,23 @@ def test_a_worker_that_is_lost_again_and_again_is_a_crash():
     with pytest.raises(EngineCrashed) as caught:
         cluster.result(cluster.submit(math.sqrt, 1.0))
     assert caught.value.slug == "cluster-worker-lost"
+
+
+def test_a_head_that_is_gone_ends_the_wait_before_ray_ends_the_program(monkeypatch):
+    """Ray ends it after a minute, with exit code 1, which says that something was found."""
+    ray, cluster = connected()
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        cluster._head = head.getsockname()
+        late = Reference(error=GetTimeoutError())
+        clock = iter(range(0, 1000, 15))
+        monkeypatch.setattr("tensortriage.cluster.ray_cluster.time.monotonic", lambda: float(next(clock)))
+        for _ in range(3):
+            cluster._look()  # the head answers
+        assert not cluster.lost
+    with pytest.raises(EngineMissing) as caught:
+        cluster.result(late)
+    assert (caught.value.slug, cluster.lost) == ("cluster-head-lost", True)
+    assert ray.fetched == 2  # 15 seconds after it was seen one waits on
 
 
 def test_all_tasks_that_have_ended_are_ready_in_the_order_they_are_asked_for():
