@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.engines.base import LIMIT_REACHED, Limits
+from tensortriage.engines.base import Limits
 from tensortriage.engines.feed_checks import MAX_REASON, build_failed, one_line, run_failed
 from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.control_group import group_memory
@@ -223,7 +223,7 @@ class Conversation:
         if death["cause"] == "memory" and limit is not None:
             return EngineOutOfMemory(
                 f"{self.title} needed more than the {limit >> 20} MB of --memory-limit while {doing}",
-                slug=LIMIT_REACHED,
+                slug="memory-limit-reached",  # LIMIT_REACHED of engines.base
                 cure=f"try --memory-limit {larger_limit(limit)}, or a smaller model or input",
             )
         if death.get("oom_killed") or ("bad_alloc" in tail and death["code"] == -signal.SIGABRT):
