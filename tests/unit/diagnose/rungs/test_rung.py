@@ -71,7 +71,7 @@ def touched(function, seen=None):
         if isinstance(node, ast.Attribute) and is_name(node.value, names) and node.attr != "with_":
             found |= Touched(behind(node.attr))
         elif named(node) == "Findings":
-            found |= Touched(gives=frozenset(each.arg for each in node.keywords))
+            found |= Touched(gives=frozenset(each.arg for each in node.keywords if each.arg))
         elif isinstance(node, ast.Dict) and None in node.keys:  # findings and more of them: {**findings, "name": ...}
             found |= Touched(gives=frozenset(key.value for key in node.keys if isinstance(key, ast.Constant)) & FIELDS)
         elif isinstance(node, ast.Name) and node.id in function.__globals__:
