@@ -207,7 +207,7 @@ def litert(python: str, model: Path, folder: Path) -> Path:
 def mnn(python: str, model: Path, folder: Path) -> Path:
     code = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
     made = folder / "model.mnn"
-    words = ["-f", "ONNX", "--modelFile", model, "--MNNModel", made, "--bizCode", "bench", "--keepInputFormat"]
+    words = ["-f", "ONNX", "--modelFile", model, "--MNNModel", made, "--bizCode", "bench"]
     called([python, "-c", code, *words], folder)
     return made
 

@@ -5,6 +5,8 @@ right: the target itself had right operands there, so its error is born in the n
 reference's run, it must make at least half of the failure.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ratio_of
@@ -43,16 +45,13 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if alone or not evidence.in_context or watched is None or _is_another(evidence):
         return None
     born = _born_wrong(inv, evidence)
-    if not born:
-        inv.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
-        return None
-    specs = inv.specs(evidence.feed)
     try:
-        shown = inv.lab.values(target, inv.model, evidence.feed, list(born), specs=specs)
-        own = {name: np.asarray(shown[name]) for name in shown.names()}
-        explained = _explained(inv, evidence, own)
+        born, explained = _making_it(inv, evidence, born)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
+        return None
+    if not born:
+        inv.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
         return None
     first = next(iter(born))
     more = f" and {len(born) - 1} more" if len(born) > 1 else ""
@@ -101,10 +100,42 @@ def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, 
     return found
 
 
-def _explained(inv: Investigation, evidence: Evidence, own: dict[str, np.ndarray]) -> float:
-    """Return the share of the output error that the target's own values make in the reference's run."""
+def _making_it(
+    inv: Investigation, evidence: Evidence, born: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, tuple[str, ...]], float]:
+    """Return the values that make the failure, with the nodes between, and the share of it that they make.
+
+    Those that are wrong with right operands, if they do; else, and where a format hides what departs, the first value
+    with which all that depart up to it, as the target has them, make half of the failure more than without it.
+    """
+    floors = evidence.floors.target if evidence.floors else {}
+    figures, graph = evidence.in_context or {}, inv.model.graph
+    departing = [v for v in inv.values if v in figures and (ratio_of(evidence.error(v), floors.get(v)) or 0.0) > 1.0]
+    values = list(dict.fromkeys([*departing, *born]))
+    if not values:
+        return born, 0.0
+    shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, values, specs=inv.specs(evidence.feed))
+    own = {name: np.asarray(shown[name]) for name in shown.names()}
     with injected_runs(inv, evidence.feed, own, fixed=False) as runs:
-        return runs.explained(runs.with_results(own, own))
+
+        def made_by(names: Sequence[str]) -> float:
+            return runs.explained(runs.with_results(own, [name for name in names if name in own])) if names else 0.0
+
+        explained = made_by(list(born))
+        if is_decisive(explained):
+            departing = departing[: departing.index(next(iter(born)))]
+        share = made_by(departing)
+        if not is_decisive(share):
+            return born, explained
+        least, most = 0, len(departing)
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (least, middle) if is_decisive(made_by(departing[:middle])) else (middle, most)
+        value, share = departing[most - 1], made_by(departing[:most]) - made_by(departing[: most - 1])
+        nodes = between(graph, value, {*figures, *evidence.feed.tensors})
+        if not nodes or not is_decisive(share):  # many make it together, each a little
+            return born, explained
+        return {value: tuple(node.name for node in nodes)}, share
 
 
 def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:
