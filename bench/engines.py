@@ -170,7 +170,7 @@ def replaced(file: Path, changed: Path, weight: np.ndarray, change: Callable[[np
     """Write a copy of a file, and of those beside it, with a weight changed; say whether it has that weight."""
     changed.parent.mkdir(parents=True, exist_ok=True)
     done = False
-    for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".py") else [file]:
+    for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".py", ".model") else [file]:
         content = source.read_bytes()
         if source.suffix == ".npz":
             with np.load(source) as arrays:

@@ -200,7 +200,8 @@ class ArrangesFiles(DeclaredCapability):
     """Capability of an engine: it runs files of other tools, whose inputs and outputs may be the model's in many ways.
 
     Its sessions answer the question ``ways`` of `AnswersQuestions` on a feed: ``ways``, a list of ``options`` that say
-    one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``.
+    one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``; and
+    ``weights``, the number format that the file keeps its weights in, empty for that of the model.
     """
 
     @abstractmethod

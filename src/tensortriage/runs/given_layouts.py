@@ -8,8 +8,7 @@ allowed to be, others say. Where no way stands out, the user is asked.
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -24,6 +23,8 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 
+PRECISION = "precision"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arranged:
@@ -34,11 +35,13 @@ class Arranged:
         words: What is not as the model has it; empty where nothing is.
         errors: The farthest output's relative error of every way that was tried, the first being the one of ``spec``;
             empty where only one is possible.
+        weights: Number format of the file's weights, where it is not the model's and no option says a format.
     """
 
     spec: EngineSpec
     words: str
     errors: tuple[float, ...] = ()
+    weights: str = ""
 
 
 def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> Arranged | None:
@@ -59,20 +62,25 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return None
     try:
-        ways: Sequence[Mapping[str, Any]] = lab.told(spec, model, feed, "ways")[0]["ways"]
+        told = lab.told(spec, model, feed, "ways")[0]
     except EngineError:
         return None  # who runs it says why
+    weights, ways = str(told["weights"]), told["ways"]
+    if weights and PRECISION not in spec.options and PRECISION in engine.options:
+        spec = spec.with_options({**spec.options, PRECISION: weights})
+    else:
+        weights = ""
     specs = [spec.with_options({**spec.options, **way["options"]}) for way in ways]
     if len(ways) == 1:
-        return Arranged(specs[0], ways[0]["words"])
+        return Arranged(specs[0], ways[0]["words"], weights=weights)
     right = lab.outputs(reference, model, feed)
     errors = [_farthest(each, model, feed, right, lab) for each in specs]
     order = sorted(range(len(errors)), key=errors.__getitem__)
     best, rest = order[0], [errors[number] for number in order[1:]]
     if stands_alone(errors[best], rest):
-        return Arranged(specs[best], ways[best]["words"], (errors[best], *rest))
+        return Arranged(specs[best], ways[best]["words"], (errors[best], *rest), weights)
     if ways[0]["evident"]:
-        return Arranged(specs[0], ways[0]["words"], tuple(errors))
+        return Arranged(specs[0], ways[0]["words"], tuple(errors), weights)
     shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
     raise UsageError(
         f"how {spec} takes its inputs is not told by names and shapes, and of {len(ways)} ways none is far nearer to "

@@ -190,11 +190,12 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Tell the ``ways`` in which a given file may hold inputs and outputs; see `ArrangesFiles`."""
+        """Tell in which ``ways`` a given file may hold inputs and outputs, and how ``weights``; see `ArrangesFiles`."""
         assert question == "ways", "there is no other question"
         assert feed is not None, "it is asked on a feed"
-        ways = self.built_for(checked_feed(feed, self.inputs)).ways
-        return {"ways": [{"options": way.options, "words": way.words, "evident": way.evident} for way in ways]}, {}
+        built = self.built_for(checked_feed(feed, self.inputs))
+        ways = [{"options": way.options, "words": way.words, "evident": way.evident} for way in built.ways]
+        return {"ways": ways, "weights": built.info.get("weights", "")}, {}
 
     def in_terms_of_onnx(self, plan: Plan | None, values: Callable[[str], Iterable[str]]) -> Plan | None:
         """Return a plan with the ONNX nodes that its regions execute; None when no name is the model's.

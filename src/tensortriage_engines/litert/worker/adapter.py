@@ -84,7 +84,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
             packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"] if kept else []))
             content, told = _unpacked(packed)
             report = _of_file(told, interpreter, _loaded(module, content, options))
-    return LiteRtFile(interpreter, held, info, report, packed, given=True)
+    return LiteRtFile(interpreter, held, dict(info, weights=_weights(interpreter)), report, packed, given=True)
 
 
 class LiteRtFile(DeclaredSession):
@@ -240,6 +240,20 @@ def _results(interpreter: Any) -> List[Dict[str, Any]]:
         except (RuntimeError, ValueError) as error:
             reason = one_line(error)
     raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted file: " + reason)
+
+
+def _weights(interpreter: Any) -> str:
+    """Return the format in which a file keeps most of its weights, in this package's word; empty for float32."""
+    tell = getattr(interpreter, "_get_ops_details", list)  # type: Any
+    made = {index for op in tell() for index in op["outputs"]} | {r["index"] for r in interpreter.get_input_details()}
+    held = {"int8": 0, "fp16": 0, "": 0}
+    for row in interpreter.get_tensor_details():
+        if row["index"] not in made:
+            kind = np.dtype(row["dtype"])
+            word = {"f2": "fp16", "f4": ""}.get(kind.str[1:], "int8" if _scale(row) else None)
+            if word is not None:
+                held[word] += int(np.prod(row["shape"], dtype=np.int64))
+    return max(held, key=lambda word: held[word])
 
 
 def _scale(row: Mapping[str, Any]) -> Optional[Tuple[float, int]]:

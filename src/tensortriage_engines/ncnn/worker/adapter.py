@@ -32,6 +32,8 @@ _TYPES = {
     "float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
     "uint8": "u8", "bool": "bool",
 }  # fmt: skip
+_FP16_WEIGHTS = 0x01306B47
+"""What stands before weights that are kept in fp16, as pnnx does unless it is told otherwise."""
 _FP16 = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
 _BF16 = ("use_bf16_packed", "use_bf16_storage")
 _WINOGRAD = ("use_winograd_convolution", "use_sgemm_convolution")
@@ -67,6 +69,8 @@ class LoadedNetwork(DeclaredSession):
         if options.get("file"):
             self._param = Path(options["file"]).read_text(encoding="utf-8", errors="replace")
             self._weights = Path(options["weights"]).read_bytes()
+            words = np.frombuffer(self._weights, "<u4", len(self._weights) // 4)
+            self.info["weights"] = "fp16" if bool(np.any(words == _FP16_WEIGHTS)) else ""
         self._fed, self._given = told["inputs"], told["outputs"]
         self._network = self._loaded(light=True)
 

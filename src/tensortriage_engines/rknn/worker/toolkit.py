@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 import types
 from pathlib import Path
 from typing import Any, Callable, Iterator
@@ -65,6 +66,10 @@ def _decorator() -> Callable[[Any], Any]:
     return lambda function: function
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""The folder that a process works in and where it prints to are one for all of its sessions."""
+
+
 class ToolkitFolder:
     """A folder that the toolkit works in, and what it says there, natively or not."""
 
@@ -79,6 +84,10 @@ class ToolkitFolder:
         Raises:
             AdapterError: When it fails; most do by an exception whose last line says why, some by a number.
         """
+        with _ONE_AT_A_TIME:
+            return self._asked(function, *arguments, **words)
+
+    def _asked(self, function: Callable[..., Any], *arguments: Any, **words: Any) -> Any:
         here = os.getcwd()
         os.chdir(str(self.path))
         try:

@@ -20,7 +20,7 @@ def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
 
     def told(spec: EngineSpec) -> EngineSpec:
         found = arranged(spec, asked.model, asked.feeds[0], question.reference, inv.lab)
-        if found is not None and (found.words or found.errors):
+        if found is not None and (found.words or found.errors or found.weights):
             inv.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
         return found.spec if found is not None else spec
 
@@ -32,7 +32,14 @@ def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
 
 
 def _answer(found: Arranged) -> str:
-    held = found.words or "as the model does"
+    weights = f"; its weights are {found.weights}, and it is judged as such" if found.weights else ""
+    return _order(found) + weights
+
+
+def _order(found: Arranged) -> str:
+    held = found.words or "as the model has it"
+    if not found.words and not found.errors:
+        return held
     if not found.errors:
         return f"{held}: no other order fits"
     right, *others = found.errors
