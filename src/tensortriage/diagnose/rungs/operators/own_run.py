@@ -5,13 +5,14 @@ right: the target itself had right operands there, so its error is born in the n
 reference's run, it must make at least half of the failure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
 from tensortriage.diagnose.rungs.premises.network_values import between
 from tensortriage.diagnose.rungs.rung import rung
@@ -44,9 +45,9 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     alone = evidence.local is not None and bool(evidence.local.metrics)
     if alone or not evidence.in_context or watched is None or _is_another(evidence):
         return None
-    born = _born_wrong(inv, evidence)
     try:
-        born, explained = _making_it(inv, evidence, born)
+        floors = _floors(inv, evidence)
+        born, explained = _making_it(inv, evidence, floors, _born_wrong(inv, evidence, floors))
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -86,10 +87,26 @@ def _is_another(evidence: Evidence) -> bool:
     return False
 
 
-def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, ...]]:
+def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
+    """Return the floors of what is shown, widened where a freedom that the target takes accounts for an error."""
+    if evidence.floors is None:
+        return {}
+    graph, known = inv.model.graph, {*(evidence.in_context or {}), *evidence.feed.tensors}
+    errors = {value: error for value in evidence.in_context or {} if (error := evidence.error(value)) is not None}
+    return with_choices(
+        inv,
+        inv.model,
+        evidence.feed,
+        evidence.floors,
+        errors,
+        op_types=lambda value: frozenset(node.op_type for node in between(graph, value, known)),
+        what="the values that the target shows",
+    ).target
+
+
+def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
     """Return shown values that are wrong with right operands, and the nodes between, in topological order."""
     figures, graph = evidence.in_context or {}, inv.model.graph
-    floors = evidence.floors.target if evidence.floors else {}
     wrong = {value for value in figures if beyond_fp32(ratio_of(evidence.error(value), floors.get(value)))}
     known = {*figures, *evidence.feed.tensors}
     found = {}
@@ -101,14 +118,13 @@ def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, 
 
 
 def _making_it(
-    inv: Investigation, evidence: Evidence, born: dict[str, tuple[str, ...]]
+    inv: Investigation, evidence: Evidence, floors: Mapping[str, float], born: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Return the values that make the failure, with the nodes between, and the share of it that they make.
 
     Those that are wrong with right operands, if they do; else, and where a format hides what departs, the first value
     with which all that depart up to it, as the target has them, make half of the failure more than without it.
     """
-    floors = evidence.floors.target if evidence.floors else {}
     figures, graph = evidence.in_context or {}, inv.model.graph
     departing = [v for v in inv.values if v in figures and (ratio_of(evidence.error(v), floors.get(v)) or 0.0) > 1.0]
     values = list(dict.fromkeys([*departing, *born]))
