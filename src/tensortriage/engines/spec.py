@@ -8,12 +8,22 @@ from tensortriage.errors import UsageError
 
 
 class Hardware(enum.Enum):
-    """Classes of hardware by what they are free to choose; the value is the word ``hardware`` of an engine's spec."""
+    """Classes of hardware by what they are free to choose; the value is the word ``hardware`` of an engine's spec.
+
+    ``LIGHT`` are CPUs under engines that write kernels of their own, made for phones above all: nothing of what such a
+    kernel may do is usual, and nothing that only GPUs or NPUs do is among it. Of ``ANY`` nothing is known.
+    """
 
     CPU = "cpu"
+    LIGHT = "light"
     GPU = "gpu"
     NPU = "npu"
     ANY = "any"
+
+    @property
+    def has_habits(self) -> bool:
+        """Whether it is known what all engines of the class are taken to do."""
+        return self not in (Hardware.LIGHT, Hardware.ANY)
 
     @property
     def hides_fusions(self) -> bool:

@@ -23,7 +23,6 @@ from tensortriage.engines.sdk import (
     Options,
     Plan,
     Precision,
-    RunsOnHardware,
     beside,
     checked_feed,
 )
@@ -37,7 +36,7 @@ BOARDS = ("rk3588", "rk3576", "rk3568", "rk3566", "rk3562", "rv1103", "rv1103b",
 _NPU = "NPU"
 
 
-class RknnEngine(ConvertedEngine, RunsOnHardware, Calibrates):
+class RknnEngine(ConvertedEngine, Calibrates):
     """The engine ``rknn``."""
 
     name: ClassVar[str] = "rknn"

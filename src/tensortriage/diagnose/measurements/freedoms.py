@@ -114,7 +114,7 @@ def widened(
             if freedom.concerns(op_types(value))
         }
         within = [value for value in suspects if value in allowed and within_limit(errors[value], allowed[value])]
-        if hardware is Hardware.ANY:
+        if not hardware.has_habits:
             within = [value for value in within if _is_habit(op_types(value), within, allowed, plain, op_types)]
         for value in within:
             if value not in taken:

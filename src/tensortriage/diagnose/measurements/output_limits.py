@@ -17,7 +17,6 @@ from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.measurements.moved_inputs import errors_by_chance
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import Hardware
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import Explanation, ExplanationKind, Usual, explanations_of, freedoms_of
 from tensortriage.envelope.floors import cost_of_freedoms
@@ -140,6 +139,6 @@ def may_be_taken(inv: Investigation) -> list[tuple[Explanation, ...]]:
     They are all that is expected of its class of hardware, or any single one where that is not known. Of functions of
     any operator nothing shows where they are taken.
     """
-    if inv.hardware is not Hardware.ANY:
+    if inv.hardware.has_habits:
         return [freedoms_here(inv)]
     return [(each,) for each in freedoms_here(inv, None) if each.operators]

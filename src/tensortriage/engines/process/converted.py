@@ -23,6 +23,7 @@ from tensortriage.engines.capabilities import (
     OffersLadder,
     ReportsPrecision,
     RunsFiles,
+    RunsOnHardware,
     ShowsValues,
     TellsPlan,
     VariesBuilds,
@@ -46,8 +47,8 @@ SEEN = "converted file"
 
 
 class ConvertedEngine(
-    ReportsPrecision, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles, ArrangesFiles,
-    KeepsEngines,
+    ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles,
+    ArrangesFiles, KeepsEngines,
 ):  # fmt: skip
     """What an engine with a converter inherits.
 
@@ -90,6 +91,10 @@ class ConvertedEngine(
             UsageError: For an unknown option or option value.
         """
         return self._precision(read_options(options, self.options)).value
+
+    def hardware(self, options: Mapping[str, str]) -> str:
+        """Return ``light``: they run on CPUs, in kernels of their own."""
+        return "light"
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask the worker whether it has runtime and converter; see `ChecksOptions`."""

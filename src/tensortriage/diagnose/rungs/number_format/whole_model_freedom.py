@@ -19,10 +19,10 @@ from tensortriage.diagnose.rungs.number_format.explaining import (
     in_words,
     seen_inside,
 )
+from tensortriage.diagnose.rungs.premises.network_values import between
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.engines.spec import Hardware
 from tensortriage.envelope.explanations import Explanation
 
 QUESTION = "does one freedom of the hardware, taken everywhere, explain the error?"
@@ -40,7 +40,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Verdict | Non
     It need not be taken in the build that was seen, where builds are known to choose.
     """
     seen, chosen = len(seen_inside(evidence)), evidence.builds_choose
-    if inv.hardware is not Hardware.ANY or not inv.question.trusts_float64 or not seen:
+    if inv.hardware.has_habits or not inv.question.trusts_float64 or not seen:
         return None
     if evidence.local is not None and (not chosen or suspicious(evidence.local)):
         return None
@@ -65,11 +65,12 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Verdict | Non
 def _not_taken(inv: Investigation, evidence: Evidence, freedom: Explanation, predicted: Mapping[str, float]) -> str:
     """Return in words that the target does not take a freedom where that would show; empty where it does."""
     floors, figures, graph = evidence.floors, evidence.in_context or {}, inv.model.graph
+    known = {*figures, *evidence.feed.tensors}
     assert floors is not None
     errors = {
         value: (error_of(figures[value]), predicted[value], floors.target.get(value, 0.0))
         for value in predicted
-        if value in figures and (node := graph.producer(value)) is not None and node.op_type in freedom.operators
+        if value in figures and freedom.concerns([node.op_type for node in between(graph, value, known)])
     }
     shows = [value for value, (_, chosen, plain) in errors.items() if chosen > plain]
     taken = [value for value in shows if is_nearer(*errors[value])]

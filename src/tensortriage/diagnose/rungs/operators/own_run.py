@@ -91,7 +91,10 @@ def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
     """Return the floors of what is shown, widened where a freedom that the target takes accounts for an error."""
     if evidence.floors is None:
         return {}
-    graph, known = inv.model.graph, {*(evidence.in_context or {}), *evidence.feed.tensors}
+    made_by: dict[str, frozenset[str]] = {}  # by value: errors of all that it is made of are in it
+    for node in inv.model.graph.nodes:
+        types = frozenset({node.op_type}).union(*(made_by.get(name, frozenset()) for name in node.uses))
+        made_by |= dict.fromkeys(node.outputs, types)
     errors = {value: error for value in evidence.in_context or {} if (error := evidence.error(value)) is not None}
     return with_choices(
         inv,
@@ -99,7 +102,7 @@ def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
         evidence.feed,
         evidence.floors,
         errors,
-        op_types=lambda value: frozenset(node.op_type for node in between(graph, value, known)),
+        op_types=lambda value: made_by.get(value, frozenset()),
         what="the values that the target shows",
     ).target
 

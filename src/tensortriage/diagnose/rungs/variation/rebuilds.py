@@ -25,7 +25,6 @@ from tensortriage.diagnose.measurements.outputs import (
 )
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import Hardware
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.errors import EngineError
 from tensortriage.runs.observation.experiment import Experiment
@@ -139,7 +138,7 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
             ]
             if not any(left):
                 return JudgedBuilds(fails, together)
-            if inv.hardware is not Hardware.ANY:
+            if inv.hardware.has_habits:
                 beyond = left
     if len(set(beyond)) > 1:
         return JudgedBuilds(beyond)
