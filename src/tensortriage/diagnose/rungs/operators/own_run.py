@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
+from tensortriage.compare.judgement.within import beyond_fp32, is_decisive, is_suspect
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
@@ -21,7 +21,9 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.capabilities import Observes
 from tensortriage.engines.registry import resolve
+from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.text import error_size, over_floor, percent
 
 QUESTION = "where does the target's own run go wrong?"
@@ -110,12 +112,22 @@ def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
 def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
     """Return shown values that are wrong with right operands, and the nodes between, in topological order."""
     figures, graph = evidence.in_context or {}, inv.model.graph
-    wrong = {value for value in figures if beyond_fp32(ratio_of(evidence.error(value), floors.get(value)))}
+    narrow = inv.precision in ROUNDED  # there floors are what rounding is predicted to cost
+
+    def beyond(value: str) -> bool:
+        error, floor = evidence.error(value), floors.get(value)
+        return is_suspect(error, floor) if narrow else beyond_fp32(ratio_of(error, floor))
+
+    wrong = {value for value in figures if beyond(value)}
     known = {*figures, *evidence.feed.tensors}
+    pieces = {value: between(graph, value, known) for value in inv.values if value in figures}
+    made_of = {value: {name for node in nodes for name in node.uses} for value, nodes in pieces.items()}
     found = {}
-    for value in (each for each in inv.values if each in wrong):
-        nodes = between(graph, value, known)
-        if nodes and not any(name in wrong for node in nodes for name in node.uses):
+    for value, nodes in pieces.items():
+        users = [other for other, operands in made_of.items() if value in operands]
+        if value not in wrong or (users and not wrong.intersection(users)):
+            continue  # where all that is made of it is right, something else is shown under its name
+        if not wrong.intersection(made_of[value]) and _is_one_op(graph, nodes):
             found[value] = tuple(node.name for node in nodes)
     return found
 
@@ -152,9 +164,15 @@ def _making_it(
             least, most = (least, middle) if is_decisive(made_by(departing[:middle])) else (middle, most)
         value, share = departing[most - 1], made_by(departing[:most]) - made_by(departing[: most - 1])
         nodes = between(graph, value, {*figures, *evidence.feed.tensors})
-        if not nodes or not is_decisive(share):  # many make it together, each a little
+        if not _is_one_op(graph, nodes) or not is_decisive(share):  # else many make it together, each a little
             return born, explained
         return {value: tuple(node.name for node in nodes)}, share
+
+
+def _is_one_op(graph: Graph, nodes: Sequence[Node]) -> bool:
+    """Say whether nodes between shown values are one op with what is fused with it: of several nobody knows which."""
+    shapes = [[graph.constants[name].shape for name in node.uses if name in graph.constants] for node in nodes]
+    return bool(nodes) and sum(any(len(shape or ()) > 1 for shape in own) for own in shapes) <= 1
 
 
 def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:
