@@ -8,6 +8,7 @@ them against tries them (`tensortriage.runs.given_layouts`), or the user says wh
 
 import dataclasses
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -57,10 +58,11 @@ class Placed:
         return np.ascontiguousarray(moved).reshape(_with_ones(moved.shape, self.held.shape))
 
     def given(self, array: np.ndarray) -> np.ndarray:
-        """Return a result of the file's in the axes and the type of the model."""
+        """Return a result of the file's in the axes and the type of the model; in its own where it has others."""
         if self.axes is not None:
             moved = [self.spec.shape[axis] for axis in self.axes] if self.spec.shape is not None else None
-            array = array.reshape(_with_ones(array.shape, moved)).transpose(np.argsort(self.axes))
+            array = array.reshape(_with_ones(array.shape, moved))
+            array = array.transpose(np.argsort(self.axes)) if array.ndim == len(self.axes) else array
         declared, own = self.spec.dtype, DType.from_numpy(array.dtype)
         alike = declared is not None and DType.STRING not in (declared, own) and declared.is_float is own.is_float
         return array.astype(declared.numpy) if declared is not None and alike and own is not declared else array
@@ -316,10 +318,10 @@ def _but_for_ones(moved: Sequence[int | str | None], held: Sequence[int | str | 
 
 
 def _with_ones(shape: Sequence[int], wanted: Shape) -> tuple[int, ...]:
-    """Return a shape that differs from another in axes of one entry only, and has its open ones filled."""
-    if wanted is None or (len(shape) == len(wanted) and not _known(wanted)):
-        return tuple(shape)
-    return tuple(size for size in wanted if isinstance(size, int)) if _known(wanted) else tuple(shape)
+    """Return a shape that differs from another in axes of one entry only; the shape itself where it differs in more."""
+    sizes = tuple(size for size in wanted or () if isinstance(size, int))
+    fits = wanted is not None and _known(wanted) and math.prod(sizes) == math.prod(shape)
+    return sizes if fits else tuple(shape)
 
 
 def _unequal(axes: Axes, shape: Shape) -> Axes:

@@ -50,6 +50,11 @@ def test_channels_are_moved_and_not_reshaped():
     assert way.words == "'x' with axes nhwc, 'y' with axes nwc"
 
 
+def test_a_result_of_another_size_stays_as_it_is_and_is_told_by_who_compares():
+    (way,) = found([("x", 1, 8)], [("x", 1, 8)], [("y", 1, 5, 2)], [("y", 1, 5, 2)])
+    assert way.results({"y": np.zeros((5, 512))})["y"].shape == (5, 512)
+
+
 def test_an_axis_of_one_entry_moves_nothing():
     (way,) = found([("x", 1, 1, 8, 8)], [("x", 1, 8, 8, 1)])
     assert (way.words, way.options, way.evident) == ("", {}, True)
