@@ -39,6 +39,8 @@ _ALIKE = 1e-5
 """Largest difference, against the largest number, of two arrays that are one value: the two networks differ in what is
 fused, so in the last bits of float32 sums of a few thousand terms, below 1e-6; other values differ by far more."""
 _FEWEST = 4
+_MOST_MARKED = 24
+"""Conversions of marked models that are tried: halves of the values where one with all of them is refused."""
 Holders = dict[str, tuple[str, tuple[int, ...]]]
 """By value: the blob that holds it, and the value's shape."""
 
@@ -134,7 +136,7 @@ class NcnnSession(ConvertedSession):
                 yield value, found[blob].reshape(shape)
 
     def _matched(self, arrays: Mapping[str, np.ndarray]) -> Holders:
-        """Return the blob that holds each value, found on a feed; empty where pnnx takes no marked model."""
+        """Return the blob that holds each value, found on a feed; of those that pnnx takes as outputs."""
         from tensortriage.engines.sdk import mark_outputs, value_specs, with_input_shapes
 
         model = with_input_shapes(self._model, self._shapes) if self._shapes else self._model
@@ -146,12 +148,22 @@ class NcnnSession(ConvertedSession):
             if name and (spec := specs.get(name)) is not None and spec.dtype is not None and spec.dtype.is_float
         ]
         with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
-            marked = mark_outputs(model, inner)
             try:
-                right = self._asked(marked, Path(folder) / "marked.onnx", arrays, blobs=False)
                 held = self._asked(model, Path(folder) / "model.onnx", arrays, blobs=True)
             except EngineError:
                 return {}
+            right: dict[str, np.ndarray] = {}
+            groups = [inner]
+            for attempt in range(_MOST_MARKED):
+                if not groups:
+                    break
+                group = groups.pop(0)
+                try:
+                    path = Path(folder) / f"marked{attempt}.onnx"
+                    right |= self._asked(mark_outputs(model, group), path, arrays, blobs=False)
+                except EngineError:  # pnnx ends in a segmentation fault where some values are outputs
+                    half = len(group) // 2
+                    groups += [part for part in (group[:half], group[half:]) if half]
         return same_values(held, {name: right[name] for name in inner if name in right})
 
     def _asked(

@@ -140,7 +140,7 @@ def test_values_are_found_once_by_those_of_the_unedited_network(opened):
     np.testing.assert_array_equal(found["a"], np.exp(FEED["x"]))
     assert found.keys() == {"a"}
     assert log == [
-        "deployed", "marked", "closed marked", "unedited", ("unedited", ()), "closed unedited", ("deployed", ("1",)),
+        "deployed", "unedited", ("unedited", ()), "closed unedited", "marked", "closed marked", ("deployed", ("1",)),
     ]  # fmt: skip
     assert list(session.captured(FEED, ["stranger"])) == []
     assert list(dict(session.captured(FEED, ["b"]))) == ["b"]
@@ -153,6 +153,19 @@ def test_a_network_that_cannot_be_marked_shows_nothing(opened):
     log.append("refuse")
     assert list(session.captured(FEED, ["a"])) == []
     assert session.plan() is None
+
+
+def test_values_that_the_converter_does_not_take_as_outputs_are_left_out():
+    log = []
+
+    def unedited(path, model):
+        if "b" in [spec.name for spec in model.outputs]:
+            raise BuildFailed("signal 11", slug="build-failed", cure="none")
+        return Network(log, "network")
+
+    session = NcnnSession(parse(MODEL), lambda path, model: Network(log, "deployed"), ENGINE, unedited)
+    assert list(dict(session.captured(FEED, ["a", "b"]))) == ["a"]
+    session.close()
 
 
 def test_another_shape_is_matched_anew(opened):
