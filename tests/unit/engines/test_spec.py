@@ -30,4 +30,4 @@ def test_every_class_has_its_word():
 def test_another_word_is_refused():
     with pytest.raises(UsageError, match="hardware=tpu is no class of hardware") as caught:
         EngineSpec.parse("openvino:hardware=tpu")
-    assert "cpu, gpu, npu, any" in caught.value.cure
+    assert "cpu, light, gpu, npu, any" in caught.value.cure

@@ -51,7 +51,7 @@ def test_large_tiles_of_winograd_are_nobodys_by_class_and_named_before_shorter_o
         ("openvino", Hardware.CPU), ("openvino:device=GPU.1", Hardware.GPU), ("openvino:device=AUTO", Hardware.ANY),
         ("openvino:device=MULTI:CPU", Hardware.ANY), ("openvino:device=HETERO:GPU", Hardware.ANY),
         ("torch:net.py:net", Hardware.CPU), ("torch:net.py:net,device=cuda:1", Hardware.GPU),
-        ("torch:net.py:net,device=mps", Hardware.ANY), ("mnn", Hardware.ANY),
+        ("torch:net.py:net,device=mps", Hardware.ANY), ("mnn", Hardware.LIGHT),
     ],
 )  # fmt: skip
 def test_engines_have_a_class(spec, hardware):
