@@ -167,7 +167,7 @@ def test_options_reach_every_compile():
     [
         ("precision", (), "does not inherit from ReportsPrecision"),
         ("hardware", (), "does not inherit from RunsOnHardware"),
-        ("hardware", (RunsOnHardware,), "hardware() is 'abacus', not one of cpu, gpu, npu, any"),
+        ("hardware", (RunsOnHardware,), "hardware() is 'abacus', not one of cpu, light, gpu, npu, any"),
     ],
 )
 def test_suite_checks_what_is_declared(method, bases, complaint):

@@ -13,13 +13,13 @@ from tensortriage.compare.judgement.within import is_habit, is_nearer
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.measurements.output_limits import may_be_taken
+from tensortriage.diagnose.measurements.pieces import between
 from tensortriage.diagnose.rungs.number_format.explaining import (
     first_explaining,
     freedoms_explain,
     in_words,
     seen_inside,
 )
-from tensortriage.diagnose.rungs.premises.network_values import between
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind

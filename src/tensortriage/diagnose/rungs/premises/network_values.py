@@ -16,7 +16,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.engines.torch.traced_values import Trace, around, leaving, several
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.lab import Lab
@@ -244,16 +244,3 @@ def next_known(graph: Graph, value: str, known: Collection[str]) -> set[str]:
                     else:
                         pending.append(output)
     return found
-
-
-def between(graph: Graph, value: str, known: Collection[str]) -> tuple[Node, ...]:
-    """Return the nodes that make a value of known values, in topological order, those of constants left out."""
-    found: dict[int, Node] = {}
-    pending = [value]
-    while pending:
-        node = graph.producer(pending.pop())
-        if node is None or node.index in found or (not node.uses and node.op_type == "Constant"):
-            continue
-        found[node.index] = node
-        pending += [name for name in node.uses if name not in known]
-    return tuple(found[index] for index in sorted(found))

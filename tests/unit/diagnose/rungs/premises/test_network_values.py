@@ -11,10 +11,10 @@ from onnx import helper
 
 from models import branchy, of_message
 from network_stand_in import Worker, exported
+from tensortriage.diagnose.measurements.pieces import between
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
     NetworkValues,
-    between,
     modules_of,
     network_values,
     next_known,
