@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_habit, is_nearer
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.measurements.output_limits import may_be_taken
-from tensortriage.diagnose.measurements.pieces import between
 from tensortriage.diagnose.rungs.number_format.explaining import (
     first_explaining,
     freedoms_explain,

@@ -14,7 +14,7 @@ from tensortriage.compare.judgement.within import beyond_fp32, is_decisive, is_s
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
-from tensortriage.diagnose.measurements.pieces import between
+from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, blamed
 from tensortriage.diagnose.state.investigation import Investigation

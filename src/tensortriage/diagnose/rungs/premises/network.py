@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
-from tensortriage.diagnose.measurements.pieces import between
+from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_mistakes import Mistake, Subject, mistake
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,

@@ -8,7 +8,7 @@ the same numbers, the translation is wrong, whatever envelope the model has.
 from collections.abc import Collection, Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.diagnose.measurements.pieces import between
+from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.torch.traced_values import traced_values

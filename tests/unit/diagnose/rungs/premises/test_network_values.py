@@ -11,7 +11,7 @@ from onnx import helper
 
 from models import branchy, of_message
 from network_stand_in import Worker, exported
-from tensortriage.diagnose.measurements.pieces import between
+from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
     NetworkValues,
