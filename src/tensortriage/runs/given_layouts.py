@@ -22,6 +22,7 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.values.text import error_size
 
 PRECISION = "precision"
 
@@ -84,7 +85,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
     raise UsageError(
         f"how {spec} takes its inputs is not told by names and shapes, and of {len(ways)} ways none is far nearer to "
-        f"{reference} than the others: the nearest are off by {', '.join(f'{errors[n]:.2g}' for n in order[:3])}",
+        f"{reference} than the others: the nearest are off by {', '.join(error_size(errors[n]) for n in order[:3])}",
         slug="layout-unknown",
         cure=f"say it in the target: {shown}",
     )
