@@ -68,6 +68,10 @@ class EngineMissing(TriageError):
     exit_code = 3
 
 
+class WorkerLost(EngineMissing):
+    """A worker of a cluster was lost again and again in the same task, or the task was cancelled."""
+
+
 class EngineError(TriageError):
     """An engine did not do its work; in a check this is an outcome, not the end of the search."""
 

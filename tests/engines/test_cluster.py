@@ -1,5 +1,6 @@
 """Ray: the same results as in one process, nodes that are lost, and nothing that is left behind or sent."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -210,6 +211,48 @@ def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
     gone = triage("batch", "batch.yaml", "--case", "no", "--cluster", "ray://127.0.0.1:1", cwd=tmp_path)
     assert gone.returncode == 2
     assert "error[cluster-unreachable]" in gone.stderr
+
+
+def processes_below(root):
+    """Return the command lines of a process's descendants by process id."""
+    parents, lines = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                lines[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+    found = {root}
+    while more := {each for each, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {each: lines.get(each, "") for each in found - {root}}
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for Ray's processes in /proc")
+def test_a_batch_whose_cluster_loses_an_agent_of_ray_has_found_nothing_and_goes_on(tmp_path):
+    """The raylet ends with its agents, and every task with it."""
+    chain(4, "Tanh").save(tmp_path / "m.onnx")
+    (tmp_path / "slow.py").write_text(SLOW)
+    names = ", ".join(f"m{number}: m.onnx" for number in range(6))
+    (tmp_path / "batch.yaml").write_text(
+        f"models: {{{names}}}\ntargets: {{x: 'script:slow.py:Engine'}}\ncommands: {{run: {{run: run}}}}\n"
+    )
+    words = [sys.executable, "-m", "tensortriage", "batch", "batch.yaml", "--case", "c"]
+    with tempfile.TemporaryDirectory(prefix="a") as short:
+        env = {**os.environ, "TMPDIR": short}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen([*words, "--cluster", "local:2"], cwd=tmp_path, env=env, **pipes) as running:
+            while running.poll() is None and not (tmp_path / "runs").exists():
+                time.sleep(0.1)
+            agents = [each for each, line in processes_below(running.pid).items() if line.startswith("ray::RuntimeEnv")]
+            for agent in agents:
+                os.kill(agent, signal.SIGKILL)
+            _, err = running.communicate(timeout=300)
+    assert len(agents) == 1
+    assert running.returncode == 3, err
+    assert "error[cluster-failed]" in err
+    again = triage("batch", "batch.yaml", "--case", "c", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert len(json.loads(again.stdout)["cells"]) == 6
 
 
 SIMULATED = """

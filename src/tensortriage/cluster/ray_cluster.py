@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds
-from tensortriage.errors import EngineCrashed, EngineMissing, TriageError, UsageError
+from tensortriage.errors import EngineMissing, TriageError, UsageError, WorkerLost
 
 R = TypeVar("R")
 P = TypeVar("P")
@@ -125,8 +125,9 @@ class Cluster:
 
         Raises:
             Exception: What it raised.
-            EngineCrashed: When its worker was lost again and again, or it was cancelled (``cluster-worker-lost``).
-            EngineMissing: When the head of the cluster is gone (``cluster-head-lost``).
+            WorkerLost: When its worker was lost again and again, or it was cancelled (``cluster-worker-lost``).
+            EngineMissing: When the head of the cluster is gone (``cluster-head-lost``), or it fails otherwise, as where
+                one of Ray's own processes on this machine has ended (``cluster-failed``).
         """
         errors = self._ray.exceptions
         try:
@@ -138,12 +139,23 @@ class Cluster:
         except errors.RayTaskError as error:
             cause = error.cause
             raise cause if isinstance(cause, Exception) else error from None
-        except errors.RayError as error:
-            raise EngineCrashed(
+        except (
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.OutOfMemoryError,
+            errors.TaskCancelledError,
+        ) as error:
+            raise WorkerLost(
                 f"a worker of the cluster {self._spec.text} was lost {RETRIES + 1} times in the same task "
                 f"({type(error).__name__})",
                 slug="cluster-worker-lost",
                 cure="run it on this machine, without --cluster, to see why",
+            ) from error
+        except errors.RayError as error:
+            raise EngineMissing(
+                f"the cluster {self._spec.text} failed ({type(error).__name__}: {_first_line(error)})",
+                slug="cluster-failed",
+                cure="start the cluster again and run the same command: what had ended is not run again",
             ) from error
 
     def _look(self) -> None:

@@ -29,7 +29,7 @@ def run_on_cluster(
     Raises:
         UsageError: When no node has what it needs (``cluster-resource-missing``), the cluster does not answer, or the
             node does not see the folder of this process.
-        EngineCrashed: When it takes node after node with it (``cluster-worker-lost``).
+        EngineMissing: When node after node is lost (``cluster-worker-lost``), or the cluster as a whole.
     """
     with contextlib.ExitStack() as entered:
         cluster = entered.enter_context(open_cluster(where))

@@ -15,7 +15,7 @@ import pytest
 from tensortriage import __version__
 from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds
 from tensortriage.cluster.ray_cluster import RETRIES, Cluster, open_cluster
-from tensortriage.errors import EngineCrashed, EngineMissing, UsageError
+from tensortriage.errors import EngineMissing, UsageError, WorkerLost
 
 THREADS = "OMP_NUM_THREADS"
 SET_BEFORE_RAY = (
@@ -39,6 +39,14 @@ class RayTaskError(RayError):
         self.cause = cause
 
 
+class WorkerCrashedError(RayError):
+    """What Ray raises when the process of a task has ended."""
+
+
+class LocalRayletDiedError(RayError):
+    """What Ray raises when its own process on this machine has ended, as it does when one of its agents has."""
+
+
 class GetTimeoutError(RayError):
     """What Ray raises when a task takes longer than was waited for."""
 
@@ -58,6 +66,7 @@ class StandIn:
 
     class exceptions:  # noqa: N801 - Ray's name
         RayTaskError, RayError, GetTimeoutError = RayTaskError, RayError, GetTimeoutError
+        NodeDiedError = OutOfMemoryError = TaskCancelledError = WorkerCrashedError = WorkerCrashedError
 
     def __init__(self, offered=(), *, unreachable=None, lost=False):
         self.offered, self.unreachable, self.lost = dict(offered), unreachable, lost
@@ -87,7 +96,7 @@ class StandIn:
 
             def remote(self, *arguments):
                 if stand_in.lost:
-                    return Reference(error=RayError("gone"))
+                    return Reference(error=WorkerCrashedError("gone"))
                 try:
                     return Reference(function(*arguments))
                 except Exception as error:
@@ -199,11 +208,21 @@ def test_a_task_raises_what_it_raised_there():
         cluster.result(Reference(error=RayTaskError("unknown")))
 
 
-def test_a_worker_that_is_lost_again_and_again_is_a_crash():
+def test_a_worker_that_is_lost_again_and_again_is_told_from_a_finding():
     _, cluster = connected(lost=True)
-    with pytest.raises(EngineCrashed) as caught:
+    with pytest.raises(WorkerLost) as caught:
         cluster.result(cluster.submit(math.sqrt, 1.0))
-    assert caught.value.slug == "cluster-worker-lost"
+    assert (caught.value.slug, caught.value.exit_code) == ("cluster-worker-lost", 3)
+
+
+def test_a_process_of_ray_that_ends_is_no_finding():
+    """No task can run then; taken for a check that is unresolved, a search would go on and ask in vain."""
+    _, cluster = connected()
+    with pytest.raises(EngineMissing) as caught:
+        cluster.result(Reference(error=LocalRayletDiedError("the raylet died")))
+    assert not isinstance(caught.value, WorkerLost)
+    assert (caught.value.slug, caught.value.exit_code) == ("cluster-failed", 3)
+    assert "LocalRayletDiedError: the raylet died" in caught.value.message
 
 
 def test_a_head_that_is_gone_ends_the_wait_before_ray_ends_the_program(monkeypatch):
@@ -284,7 +303,7 @@ def test_another_version_or_none_at_all_is_refused(imported, answer):
 
 def test_a_worker_that_is_lost_is_no_other_version(imported):
     imported(StandIn(lost=True))
-    with pytest.raises(EngineCrashed), open_cluster(ClusterSpec.parse("auto")):
+    with pytest.raises(WorkerLost), open_cluster(ClusterSpec.parse("auto")):
         pass
 
 

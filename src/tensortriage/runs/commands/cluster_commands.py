@@ -58,7 +58,8 @@ class ClusterCommands:
         Raises:
             UsageError: When it cannot be started (``check-program-missing``), or a node does not have the folder
                 (``cluster-folder-missing``).
-            EngineCrashed: When it is cancelled, or takes worker after worker with it (``cluster-worker-lost``).
+            WorkerLost: When it is cancelled, or worker after worker is lost (``cluster-worker-lost``).
+            EngineMissing: When the cluster cannot be used any more (``cluster-head-lost``, ``cluster-failed``).
         """
         there = dataclasses.replace(command, folder=(command.folder or Path()).absolute())
         with self._under_way(run_there, there) as task:

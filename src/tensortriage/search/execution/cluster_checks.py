@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 from tensortriage.cluster.cluster_spec import TaskNeeds
 from tensortriage.cluster.ray_cluster import Cluster, Shared
-from tensortriage.errors import EngineCrashed
+from tensortriage.errors import WorkerLost
 from tensortriage.search.execution.executors import OracleAnswer, OracleQuestion
 from tensortriage.search.problem import CandidateOutcome, Oracle, OracleVerdict, T
 
@@ -73,7 +73,7 @@ class ClusterChecks(Generic[T]):
         seconds = time.monotonic() - begun
         try:
             verdict: OracleVerdict = self._cluster.result(task)
-        except EngineCrashed as error:
+        except WorkerLost as error:
             return question, OracleAnswer(OracleVerdict(CandidateOutcome.UNRESOLVED, detail=error.message), seconds)
         except Exception as error:  # raised where the answer is wanted
             return question, OracleAnswer(None, seconds, error=error)
