@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.lazy_weights import MappedTensor
+from tensortriage.model.io.lazy_weights import MappedTensor, stored_bytes
 from tensortriage.model.model import ExternalData, Model
 
 STAMP = "tensortriage.transient"
@@ -43,5 +43,5 @@ def _layout(model: ir.Model, path: Path) -> ExternalData:
     }
     if folders == {path.resolve().parent}:
         return ExternalData.LEAVE
-    size = sum(tensor.nbytes for tensor in tensors)
+    size = sum(stored_bytes(tensor) for tensor in tensors)
     return ExternalData.KEEP if folders or size > POOLED_BYTES else ExternalData.AUTO

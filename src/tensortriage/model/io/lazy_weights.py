@@ -27,7 +27,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.ir.display_names import quoted
 
 _CHUNK = 1 << 20
-_SHA256 = "tensortriage.sha256"
+_SHA256, _BYTES = "tensortriage.sha256", "tensortriage.bytes"
 _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV, errno.EBADF}
 
 
@@ -182,6 +182,17 @@ def content_sha256(tensor: Any) -> str:
             tensor.tofile(sink)
         known = tensor.meta[_SHA256] = sink.digest.hexdigest()
     return str(known)
+
+
+def stored_bytes(tensor: Any) -> int:
+    """Return how many bytes an onnx_ir tensor's numbers take; computed once per tensor, which pieces of a model share.
+
+    onnx_ir makes the shape of a tensor anew, with an object per dimension, whenever it is asked.
+    """
+    known = tensor.meta.get(_BYTES)
+    if known is None:
+        known = tensor.meta[_BYTES] = int(tensor.nbytes)
+    return int(known)
 
 
 class _HashSink:

@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256
+from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256, stored_bytes
 from tensortriage.model.io.serialize import large_initializers, to_bytes, to_proto
 from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import quoted
@@ -81,7 +81,12 @@ class _Weight:
 
     @property
     def nbytes(self) -> int:
-        return int(self.tensor.nbytes)
+        """How many bytes its numbers take."""
+        return stored_bytes(self.tensor)
+
+    def tofile(self, file: BinaryIO) -> None:
+        """Write its numbers."""
+        self.tensor.tofile(file)
 
     @property
     def is_external(self) -> bool:
@@ -265,7 +270,7 @@ def _initializer(proto: onnx.TensorProto, weight: _Weight | None) -> tuple[bytes
     if weight is None or proto.data_location == onnx.TensorProto.EXTERNAL:
         return to_bytes(proto), None
     proto.ClearField("raw_data")
-    return to_bytes(proto), weight.tensor
+    return to_bytes(proto), weight
 
 
 def _pin_what_is_replaced(weights: Iterable[_Weight], path: Path, external_data: ExternalData | ExternalLayout) -> None:

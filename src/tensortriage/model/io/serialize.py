@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.io.foreign_types import restore_foreign_types
-from tensortriage.model.io.lazy_weights import AbsentTensor
+from tensortriage.model.io.lazy_weights import AbsentTensor, stored_bytes
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"
@@ -65,7 +65,7 @@ def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
         if value.const_value is not None
         and not lacks_numbers(value.const_value)
         and value.const_value.dtype != ir.DataType.STRING
-        and value.const_value.nbytes > above_bytes
+        and stored_bytes(value.const_value) > above_bytes
     }
 
 

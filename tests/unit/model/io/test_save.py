@@ -25,6 +25,24 @@ def test_small_models_are_one_file(tmp_path):
     assert listing(tmp_path) == ["m.onnx"]
 
 
+@pytest.mark.parametrize("mode", ExternalData)
+def test_how_large_a_weight_is_is_asked_once_for_all_the_files_it_is_written_to(mode, tmp_path, monkeypatch):
+    """onnx_ir makes its shape anew for every answer, and a search writes the same weights hundreds of times."""
+    model = Model.load(large_mlp().save(tmp_path / "source" / "m.onnx")).ir
+    asked = []
+    size = ir.TensorProtoTensor.size.fget
+    monkeypatch.setattr(
+        ir.TensorProtoTensor, "size", property(lambda tensor: asked.append(tensor.name) or size(tensor))
+    )
+    small = [
+        name for name, value in model.graph.initializers.items() if isinstance(value.const_value, ir.TensorProtoTensor)
+    ]
+    assert small
+    for number in range(3):
+        save_model(model, tmp_path / str(number) / "m.onnx", mode)
+    assert len(asked) <= len(small)
+
+
 def test_what_is_saved_is_what_was_there(tmp_path):
     model = large_mlp()
     for mode in ExternalData:
