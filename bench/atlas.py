@@ -26,7 +26,8 @@ import numpy as np
 import onnx
 from backend_nodes import FLOAT64, REFERENCE, Arrays, answer, cases, off, over
 
-from tensortriage.compare.judgement.within import beyond_fp32
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.within import beyond_fp32, beyond_inner_roundings
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
@@ -38,8 +39,7 @@ from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
 NEARER = 10.0
-"""The reference is with ONNX's expected data where the target is so many times farther from them. So many times the
-error of rounding every result to its format is no rounding, either: Attention as one op has a dozen inside."""
+"""The reference is with ONNX's expected data where the target is so many times farther from them."""
 BENIGN = ("match", "rounding", "input-sensitive")
 UNSURE = ("inconclusive", "comparison-unsound")
 """Verdicts that name no culprit: without expected data, nothing but a culprit says that an engine is wrong."""
@@ -192,9 +192,9 @@ def judged(label: str, spec: str, case: Case, truth: Truth, budget: float, folde
         return Row(label, case.name, ops, "agrees", error=error)
     theirs, ours = off(expected.get(worst), found.get(worst)), off(expected.get(worst), right[worst])
     verdict, summary = diagnosed(case.path, case.feed, spec, budget, folder)
-    decided = (not expected or theirs > NEARER * ours) and error > NEARER * rounding(
-        spec, truth.model, case.feed, right, worst
-    )
+    rounded = rounding(spec, truth.model, case.feed, right, worst)
+    beyond = verdict == "fusion-fault" or beyond_inner_roundings(ratio_of(error, rounded))  # it is one by the same rule
+    decided = (not expected or theirs > NEARER * ours) and beyond
     decided = decided and (bool(case.shipped) or verdict not in UNSURE)
     outcome = "approximated" if verdict in BENIGN else "wrong" if decided else "undecided"
     return Row(label, case.name, ops, outcome, f"output '{worst}'", error, theirs, verdict, summary)

@@ -193,6 +193,15 @@ def stands_out(ratio: float | None) -> bool:
     return ratio is not None and ratio > SUSPECT_RATIO
 
 
+def beyond_inner_roundings(ratio: float | None) -> bool:
+    """Whether an error over what rounding every result to 16 bits costs is beyond a kernel that rounds inside as well.
+
+    An op of many steps, or ops that are fused into one kernel, round and approximate where no result is seen. As in
+    fp32 (`beyond_fp32`) that is `MATCH_FACTOR` times at most: a dozen roundings inside, also where they add up.
+    """
+    return ratio is not None and ratio > MATCH_FACTOR
+
+
 def suspect_limit(floor: float) -> float:
     """Return the largest local error that makes no suspect where the floor is this."""
     return SUSPECT_RATIO * floor

@@ -90,6 +90,7 @@ AMPLIFIED_UNPROVEN = Confidence(
     0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be looked at alone"
 )
 FUSION_CURED = Confidence(0.98, 0.98, "marking values, which breaks the fusion, cures the output")
+ROUNDS_INSIDE = Confidence(0.5, 0.5, "the ops are known; whether their kernel is coarse or wrong is not")
 FUSION_IN_THE_WHOLE = Confidence(0.85, 0.85, "marking cures it, but no piece of the model shows it")
 CURED_BY_SETTING = Confidence(0.95, 0.9, "the outputs are right with one setting off, which does no more than this")
 TRANSFORMATION_CURED = Confidence(0.9, 0.9, "without the transformation the outputs are right")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
@@ -19,9 +20,16 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.integer_kernels import off_by_a_step
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import taken_in_pieces
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import may_round_inside, taken_in_pieces
 from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_IN_THE_WHOLE, LEAST_BLAMED, blamed
+from tensortriage.diagnose.state.confidence import (
+    FUSED,
+    FUSION_CURED,
+    FUSION_IN_THE_WHOLE,
+    LEAST_BLAMED,
+    ROUNDS_INSIDE,
+    blamed,
+)
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph, Node
@@ -37,7 +45,7 @@ QUESTION = "are ops wrong only together?"
     QUESTION,
     reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"),
     cost="a build and a run for each round of regions or windows, some ten",
-    ends=(VerdictKind.FUSION_FAULT, VerdictKind.ROUNDING),
+    ends=(VerdictKind.FUSION_FAULT, VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
@@ -66,7 +74,36 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         if verdict := off_by_a_step(inv, evidence, joint):
             return verdict
         marks = marks or told_breakers(inv, evidence, candidates(inv, joint))
+    if joint is not None and only_coarse(inv, evidence, joint):
+        return undecided(inv, joint, marks)
     return with_sets(inv, evidence, joint, marks) if joint else only_marks(inv, evidence, marks)
+
+
+def only_coarse(inv: Investigation, evidence: Evidence, joint: Together) -> bool:
+    """Say whether healthy kernels may be as far off as the sets and the outputs are."""
+    result = evidence.worst_feed
+    outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
+    return may_round_inside(inv, [*outputs, *(item.ratio for item in joint.sets)])
+
+
+def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Verdict:
+    """The ops are known, and as one they are off by more than their roundings, and by less than what a fault is."""
+    first = joint.sets[0]
+    types = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
+    others = f" ({len(joint.sets)} such sets)" if len(joint.sets) > 1 else ""
+    error = max(first.errors.values(), default=0.0)
+    return dataclasses.replace(
+        inv.verdict(
+            VerdictKind.INCONCLUSIVE,
+            ROUNDS_INSIDE,
+            f"{types} ({', '.join(map(repr, first.nodes))}) are right alone, and as one on "
+            f"{inv.question.target}{others} off by {error_size(error)}, {over_floor(first.ratio)}: more than rounding "
+            f"their results to {inv.precision.value} costs, and no more than a kernel that also rounds or approximates "
+            f"inside may ({MATCH_FACTOR:g}x){breakers_words(marks)}",
+            next=following(inv, marks),
+        ),
+        breakers=marks,
+    )
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:

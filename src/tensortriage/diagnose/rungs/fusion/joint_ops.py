@@ -11,8 +11,14 @@ from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence
 from tensortriage.diagnose.measurements.local_errors.local import MOST_SUSPECTS
-from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, measure_wired, wrong_ends
-from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbours
+from tensortriage.diagnose.measurements.local_errors.wired_ops import (
+    Wired,
+    inner_values,
+    measure_wired,
+    runnable,
+    wrong_ends,
+)
+from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, neighbours
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict
@@ -117,7 +123,7 @@ def shrunk(
         smallest = shrink(inv, evidence, rest.pop(0))
         shrinks += 1
         if smallest is not None and len(smallest.nodes) > 1:
-            sets += [smallest, *repeats_of(inv, evidence, smallest, rest)]
+            sets += [smallest, *repeats_of(inv, evidence, smallest, sets)]
             rest = [item for item in rest if not any({*known.nodes} <= {*item.nodes} for known in sets)]
     if not sets:
         return None
@@ -125,15 +131,23 @@ def shrunk(
         again = weigh(inv, evidence, sets)
     except EngineError:
         again = seen
+    sets.sort(key=lambda item: -strongest(item, again.alone))
     alone = tuple(strongest(item, again.alone) for item in sets)
     return Together(tuple(sets), words, tuple(matter), max(seen.explained, again.explained), alone)
 
 
-def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, windows: Sequence[Wired]) -> list[Wired]:
-    """Return the sets in other windows that are built like the first one and wrong as well, measured in one build."""
-    graph, known = inv.model.graph, {*first.nodes}
-    apart = [item.nodes for item in windows if known.isdisjoint(item.nodes)]
-    guesses = disjoint(guess for nodes in apart if (guess := alike(graph, first.nodes, nodes)) is not None)
+def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, others: Sequence[Wired]) -> list[Wired]:
+    """Return the sets anywhere that are built like the first one and wrong as well, measured in one build.
+
+    Not in the other wrong windows alone: one window may hold two of them, or end amid one.
+    """
+    graph = inv.model.graph
+    known = {name for item in (first, *others) for name in item.nodes}
+    free = [name for name in runnable(inv, evidence.feed) if name not in known]
+    kind, reach = graph.node(first.nodes[0]).op_type, len(first.nodes) - 1
+    seeds = [name for name in free if graph.node(name).op_type == kind]
+    near = ((seed, *(n for n in neighbourhood(graph, [seed], reach, free) if n != seed)) for seed in seeds)
+    guesses = disjoint(guess for nodes in near if (guess := alike(graph, first.nodes, nodes)) is not None)
     if not guesses:
         return []
     try:

@@ -7,6 +7,7 @@ is to blame, and the answer says what was approximated or accumulated.
 
 from collections.abc import Sequence
 
+from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
@@ -18,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.values.dtype import DType
 from tensortriage.values.text import error_size, over_floor
 
 QUESTION = "is the error a freedom of the hardware?"
@@ -82,6 +84,15 @@ def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
         return measure_wired(inv, evidence.feed, pieces, what=FUNCTIONS)
     except (EngineError, ModelError):
         return []  # the target does not build them alone: nothing is known of them
+
+
+def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool:
+    """Say whether a healthy kernel of 16 bits may be as far off as errors over their floors are.
+
+    Narrower formats are those of operands: what is inside a kernel is wider, and rounds no more often.
+    """
+    halves = inv.precision.dtype in (DType.FLOAT16, DType.BFLOAT16)
+    return halves and not any(map(beyond_inner_roundings, ratios))
 
 
 def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | None:

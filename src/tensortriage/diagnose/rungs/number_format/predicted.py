@@ -19,7 +19,9 @@ from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
     FUSED,
     function_pieces,
+    may_round_inside,
     words_of_pieces,
+    words_of_wrong,
     wrong_when_fused,
 )
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -67,10 +69,12 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         except BudgetSpent:  # what is known stands
             inv.unasked(FUSED)
             pieces = []
-        if answer := wrong_when_fused(inv, pieces):
+        rough = [piece for piece in pieces if piece.wrong and may_round_inside(inv, [piece.ratio])]
+        if answer := wrong_when_fused(inv, [piece for piece in pieces if piece not in rough]):
             return answer
         taken = [piece for piece in pieces if piece.taken]
         told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
+        told += f"; {words_of_wrong(inv, rough)}, as a kernel that also rounds inside may be" if rough else ""
     name, _, _ = result.worst_output()
     against = f", predicted {error_size(predictions[name])} ({say_gap(gaps[name])})"
     look = [layers_command(inv)]
