@@ -30,7 +30,8 @@ def test_the_example_runs_as_shown(tmp_path):
 
 def test_every_kind_of_fault_is_listed():
     table = PAGES["engines"].partition("| kind | the node's result |")[2].partition("\n\n")[0]
-    listed = {word for row in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) for word in re.findall(r"`(.+?)`", row)}
+    rows = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
+    listed = {word for row in rows for word in re.findall(r"`(.+?)`", row)}
     assert listed == {kind.value for kind in FaultKind}
 
 
