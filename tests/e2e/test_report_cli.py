@@ -34,7 +34,7 @@ def test_without_arguments_the_default_case_is_shown(case: Path) -> None:
     text = done.stdout.decode()
     assert "range-overflow" in text
     assert "\x1b" not in text
-    assert text.splitlines()[-1].startswith("  triage debug precision")
+    assert text.splitlines()[-2].startswith("  1. triage debug precision")
 
 
 def test_formats_go_where_they_belong(case: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_command_of_another_package_is_as_one_of_ours(registered):
 
 def test_a_word_that_is_misspelt_may_mean_it(registered):
     registered("mine = third_party_command:mine")
-    assert "did you mean 'mine'?" in CliRunner().invoke(cli, ["mien"]).output
+    assert "did you mean 'mine'?" in str(CliRunner().invoke(cli, ["mien"]).exception)
 
 
 def test_a_word_of_ours_cannot_be_taken_over(registered):

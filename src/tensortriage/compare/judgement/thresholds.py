@@ -43,6 +43,18 @@ power. It is 0.67 for normally distributed errors and 0.87 for evenly distribute
 LOST = 0.5
 """Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
 
+BUILDS_WITH_THE_REST = 2.0
+"""What has to be left of the budget, in builds, for one build more: itself, and all that is asked after it."""
+
+KEPT_SHARE = 0.1
+"""Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
+
+WORTH_A_RUN = 0.01
+"""Predicted error from which a mixed model is tried: below 1 %, a person asks for no better format."""
+
+HALF_THE_ENERGY = 0.7
+"""A mixed model is worth it when less than this of the error is left: half of its energy, which is 3 dB."""
+
 FAR_NEARER = 4.0
 """How much nearer than all others one way of reading a given file must be to be believed. A healthy file is thousands
 of times nearer one way. Data in a wrong order moved the outputs of three trained networks 17 to 25 times as far as the

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import HALF_THE_ENERGY, KEPT_SHARE, WORTH_A_RUN
 from tensortriage.compare.next_token import TOP, compare_next
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import emulate
@@ -33,15 +34,6 @@ MOST_BYTES = 64 << 20
 
 MOST_ROWS = 4096
 """Rows of scores that are ranked, of each feed: enough for one in a thousand to show."""
-
-KEPT_SHARE = 0.1
-"""Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
-
-WORTH_A_RUN = 0.01
-"""Predicted error from which a mixed model is tried: below 1 %, a person asks for no better format."""
-
-HELPS = 0.7
-"""A mixed model is worth it when less than this of the error is left: half of its energy, which is 3 dB."""
 
 _SCORES = re.compile(r"logit|score|prob|class|label|pred", re.IGNORECASE)
 _FEATURES = re.compile(r"embed|feature|hidden|pool|latent", re.IGNORECASE)
@@ -148,7 +140,7 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
         )  # fmt: skip
         after = max(map(error_of, figures.values()))
         of = f"{count(len(kept), 'op')} of {len(inv.model.graph.nodes)} in fp32"
-        if after < HELPS * before:
+        if after < HALF_THE_ENERGY * before:
             yield f"a mixed model with {of} would be off by {error_size(after)}, by prediction"
         else:
             yield f"keeping {of}, those at which the error grows most would not help: {error_size(after)} is predicted"

@@ -145,7 +145,8 @@ def still_there(inv: Investigation, verdict: Verdict, folded: Model) -> bool:
     if name not in inv.model.graph or name not in folded.graph:
         return False
     before, after = inv.model.graph.node(name), folded.graph.node(name)
-    return (before.op_type, before.inputs) == (after.op_type, after.inputs)
+    made = [[model.graph.producer(value) is None for value in before.inputs] for model in (inv.model, folded)]
+    return (before.op_type, before.inputs) == (after.op_type, after.inputs) and made[0] == made[1]
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:

@@ -24,7 +24,7 @@ def small(path, monkeypatch):
     """A machine of which the model would take more than there is; engines are not held to that."""
     size = weights_bytes(Model.load(path).graph.initializers.values())
     monkeypatch.setattr(memory, "BASE_BYTES", 0)
-    monkeypatch.setattr(memory, "_CONTAINERS", ())
+    monkeypatch.setattr(memory, "group_memory", lambda: None)
     monkeypatch.setattr(memory, "_available", lambda: size * 3 - 8)
 
 

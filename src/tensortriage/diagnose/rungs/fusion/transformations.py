@@ -8,6 +8,7 @@ it. What works is verified on every feed, and is the first command to run next.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -29,9 +30,6 @@ from tensortriage.values.dtype import Precision
 QUESTION = "at which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
-
-BUILDS_WITH_THE_REST = 2.0
-"""What has to be left of the budget, in builds: for one other configuration, and for the ops alone."""
 
 MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""

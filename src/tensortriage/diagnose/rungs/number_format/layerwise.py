@@ -20,7 +20,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outpu
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Plan
-from tensortriage.engines.capabilities import PinsTactics
+from tensortriage.engines.capabilities import PinsTactics, VariesBuilds
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph
@@ -103,7 +103,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
 
 def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
     """Return the values of the model to look at on the target: all, or of engines that time kernels those at seams."""
-    if not isinstance(resolve(inv.question.target).engine, PinsTactics):
+    if not times_kernels(resolve(inv.question.target).engine):
         return inv.values
     plan = inv.lab.plan(inv.question.target, inv.model)
     if plan is None or not any(region.nodes for region in plan.regions):
@@ -112,6 +112,11 @@ def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
     floats = {name for name in golden.names() if (dtype := golden.spec(name).dtype) is not None and dtype.is_float}
     wanted = outputs | (floats - hidden_values(plan, inv.model.graph, inputs))
     return [value for value in inv.values if value in wanted]
+
+
+def times_kernels(engine: object) -> bool:
+    """Whether an engine times kernels: it tells which it chose, and that another build may choose others."""
+    return isinstance(engine, PinsTactics) and isinstance(engine, VariesBuilds)
 
 
 def hidden_values(plan: Plan, graph: Graph, inputs: Sequence[str]) -> set[str]:

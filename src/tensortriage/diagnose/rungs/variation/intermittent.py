@@ -11,6 +11,7 @@ more often before they are believed.
 import time
 from collections.abc import Sequence
 
+from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
@@ -44,9 +45,6 @@ CHEAP_TIME_SHARE = 0.1
 
 TIME_SHARE = 0.2
 """Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
-
-BUILDS_WITH_THE_REST = 2.0
-"""What has to be left of the budget for a first rebuild, in builds: itself, and all that is asked after it."""
 
 BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 """Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
