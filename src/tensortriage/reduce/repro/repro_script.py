@@ -152,7 +152,7 @@ def error_of(place, name, right, actual):
         off, size = np.abs(actual[whole] - right[whole]), np.abs(right[whole])
         error = float(np.sqrt((off**2).sum() / max((size**2).sum(), off.size * $least**2))) if off.size else 0.0
         error = error if same else float("inf")
-    print(place, repr(name), "relative error", error)
+    print(place, repr(name), f"relative error {error:.3g}")
     print("  expected", right.ravel()[:5], "got", actual.ravel()[:5])
     return error
 
