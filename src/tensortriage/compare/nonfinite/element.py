@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.values.text import magnitude
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,4 +72,4 @@ def spoken(value: float) -> str:
     """Return a number for a sentence, six digits; NaN, Inf and -Inf by name."""
     if math.isnan(value):
         return "NaN"
-    return ("Inf" if value > 0 else "-Inf") if math.isinf(value) else magnitude(value, 6)
+    return ("Inf" if value > 0 else "-Inf") if math.isinf(value) else f"{value:,.6g}"
