@@ -29,6 +29,8 @@ CARRIED = "contents.txt"
 """Lists what lies beside it in the folder that calls the engine."""
 ISSUE = "issue.md"
 """What the tracker of PyTorch's exporter wants to know."""
+STARTING_SECONDS = 60.0
+"""What a process may take until a piece of a model runs in it: imports and a build."""
 _OWN = frozenset({MODEL_NAME, f"{MODEL_NAME}.data", MARK, "README.md", ISSUE, *MODULE_FILES})
 _DATA_SET, _TENSOR = re.compile(r"test_data_set_\d+"), re.compile(r"(input|output)_\d+\.pb")
 """What a pack consists of; only that is replaced by another one."""
@@ -88,7 +90,7 @@ def write_pack(
                 limit=limit_of(local),
                 failure=local,
                 least_signal=VANISHED * local.signal,
-                seconds=limits.longest_run(),
+                seconds=limits.longest_run() + min(limits.build_seconds, STARTING_SECONDS),
                 module=module if half.any_model else None,
                 exported_wrong=blamed,
             )

@@ -5,6 +5,7 @@ anew with the PyTorch that is installed. Which of the two decides the exit code 
 exporter makes the second one right, and never the first. What cannot be run here is neither right nor wrong.
 """
 
+import math
 from string import Template
 
 from tensortriage.reduce.failure import Failure, FailureKind
@@ -47,7 +48,7 @@ def script(
         least=f"{max(least_signal, 1e-30):.3g}",
         anew="" if module is None else Template(_ANEW).substitute(dynamo=module.exporter == "dynamo"),
         judge=_JUDGE_FILE if module is None else _JUDGE_BOTH.replace("JUDGED", repr(judged)),
-        apart=_APART.replace("SECONDS", f"{seconds:.0f}") if ends else "",
+        apart=_APART.replace("SECONDS", str(math.ceil(seconds))) if ends else "",
         ended="ended()" if ends else "main()",
     )
 

@@ -30,6 +30,8 @@ from tensortriage.runs.lab import Lab
 SCRIPT = "repro.py"
 FRESH_SECONDS = 600.0
 """Longest trial."""
+ENDING_SECONDS = 10.0
+"""So much longer than a pack waits for its engine it is waited for, so that it says itself what hangs."""
 _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 """What packs do without where it is not installed."""
 
@@ -62,7 +64,7 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
     worker = target.options.get("worker", "")
     if worker.startswith(REMOTE):
         return _on_another_machine(folder, target, local, limits, attempts)
-    seconds = min(FRESH_SECONDS, limits.build_seconds + limits.longest_run())
+    seconds = min(FRESH_SECONDS, limits.build_seconds + limits.longest_run() + ENDING_SECONDS)
     trial = PackTrial("it was not run")
     with tempfile.TemporaryDirectory(prefix="triage-trial-", ignore_cleanup_errors=True) as place, Processes() as run:
         for words, python in _pythons(folder, worker, Path(place)):
