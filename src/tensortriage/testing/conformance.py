@@ -263,9 +263,14 @@ class _Suite:
                 _check_plan(plan, self.examples[name])
 
 
+def _has(thing: object, name: str) -> bool:
+    """Whether something has a method, or a property, which is not asked: that may build."""
+    return isinstance(getattr(type(thing), name, None), property) or callable(getattr(thing, name, None))
+
+
 def _check_declared(thing: object) -> None:
     for capability in DeclaredCapability.__subclasses__():
-        offered = all(callable(getattr(thing, name, None)) for name in capability.__abstractmethods__)
+        offered = all(_has(thing, name) for name in capability.__abstractmethods__)
         _require(
             not offered or isinstance(thing, capability),
             f"{type(thing).__name__} has {', '.join(sorted(capability.__abstractmethods__))}, which nobody calls: it "

@@ -106,8 +106,10 @@ class SessionByShape(RebuiltSession, FedOtherwise):
 
     def close(self) -> None:
         """Let the worker go; calling it twice is harmless."""
-        super().close()
-        self._folder.cleanup()
+        try:
+            super().close()
+        finally:
+            self._folder.cleanup()
 
     def _made(self) -> IsolatedSession:
         model, path = self._model, self._model.path
