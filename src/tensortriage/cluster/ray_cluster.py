@@ -30,6 +30,10 @@ RETRIES = 5
 LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
 """Who waits for a task sees so often whether the head is there, and gives up when it is not for so long: after 60
 seconds Ray ends the whole program, with the exit code of a finding."""
+LEASE_SECONDS = 10
+"""So long a worker takes one task of this command after the other, as long as some wait, before others are asked whether
+they want it. Of Ray's half second every command of a second costs a tenth more: what is free elsewhere is told every
+100 ms."""
 STORE_BYTES = 512 << 20
 """Shared memory of a cluster that is started here; what does not fit, Ray keeps in files."""
 _THREADS = "OMP_NUM_THREADS"
@@ -230,6 +234,7 @@ def _imported(*, local: bool) -> Any:
     os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = (
         "^"  # all of it: Ray prints what it notices to stdout, which has a document
     )
+    os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", f"{LEASE_SECONDS * 1000:.0f}")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks without GPU see what the command sees
     if local:
         os.environ["RAY_AUTH_MODE"] = "token"

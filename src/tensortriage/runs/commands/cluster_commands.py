@@ -6,6 +6,7 @@ comes back, what it writes lies in that folder.
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -140,8 +141,7 @@ def run_there(command: CommandLine) -> Finished:
         UsageError: When the node has no such folder.
     """
     _see(command.folder or Path())
-    with Processes() as processes:
-        return processes.run(command)
+    return _of_this_worker().run(command)
 
 
 def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
@@ -157,14 +157,20 @@ def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
     """
     relay = Path(place)
     _see(relay)
-    with (relay / STDERR).open("wb", buffering=0) as stderr, Processes() as processes:
-        finished = processes.run(
+    with (relay / STDERR).open("wb", buffering=0) as stderr:
+        finished = _of_this_worker().run(
             CommandLine(words, folder=Path(folder), stdout=relay / STDOUT),
             hear=stderr.write,
             interrupted=lambda: is_interrupted(relay),
         )
     assert finished.code is not None  # it has no time limit
     return WholeRun(finished.code, (relay / STDOUT).read_bytes())
+
+
+@functools.cache
+def _of_this_worker() -> Processes:
+    """Return what runs all commands of a worker: a watchdog's start for each of them cost more than the rest of Ray."""
+    return Processes()
 
 
 def _see(folder: Path) -> None:

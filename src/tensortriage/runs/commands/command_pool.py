@@ -35,13 +35,21 @@ class CommandPool:
 
     Attributes:
         jobs: How many run at once.
+
+    Args:
+        jobs: How many run at once.
+        places: Where commands run, by what they need.
+        gpus: Those of this machine, which are shared out.
+        waiting: How many more are handed over, and wait where they will run.
     """
 
-    def __init__(self, jobs: int, places: Mapping[CommandNeeds, RunsCommands], gpus: Sequence[str]) -> None:
+    def __init__(
+        self, jobs: int, places: Mapping[CommandNeeds, RunsCommands], gpus: Sequence[str], *, waiting: int = 0
+    ) -> None:
         self.jobs = jobs
         self._places = places
         self._gpus = Gpus(gpus)
-        self._threads = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="command")
+        self._threads = concurrent.futures.ThreadPoolExecutor(jobs + waiting, thread_name_prefix="command")
 
     @classmethod
     @contextlib.contextmanager
@@ -69,9 +77,9 @@ class CommandPool:
                     )
                     for each in needs
                 }
-                slots = sum(opened.slots(of_node) for of_node in of_nodes.values())
+                slots = max(sum(opened.slots(of_node) for of_node in of_nodes.values()), 1)
                 places = {each: ClusterCommands(opened, of_node) for each, of_node in of_nodes.items()}
-                pool = cls(max(slots, 1), places, ())  # Ray shares its own out
+                pool = cls(slots, places, (), waiting=-(-slots // 4))  # Ray shares its own GPUs out
             yield entered.enter_context(contextlib.closing(pool))
 
     def submit(

@@ -4,6 +4,7 @@ import concurrent.futures
 import signal
 import sys
 
+import psutil
 import pytest
 
 from tensortriage.errors import StoreError, UsageError
@@ -46,6 +47,17 @@ def test_ctrl_c_reaches_a_whole_command_which_is_heard_before_it_ends(tmp_path):
         done = begun.result()
         assert heard == b"waiting\n"
         assert (done.code, done.stdout) == (130, b"found\n")
+
+
+def test_one_watchdog_guards_all_commands_of_a_worker(tmp_path):
+    def guarded():
+        before = {child.pid for child in psutil.Process().children()}
+        assert run_there(CommandLine(["true"], folder=tmp_path)).code == 0
+        return before, {child.pid for child in psutil.Process().children()}
+
+    guarded()
+    before, after = guarded()
+    assert before == after  # none was started, and none ended
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
