@@ -31,7 +31,7 @@ LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
 """Who waits for a task sees so often whether the head is there, and gives up when it is not for so long: after 60
 seconds Ray ends the whole program, with the exit code of a finding."""
 LEASE_SECONDS = 10
-"""So long a worker takes one task of this command after the other, as long as some wait, before others are asked whether
+"""So long a worker takes one task of this command after the other, while some wait, before others are asked whether
 they want it. Of Ray's half second every command of a second costs a tenth more: what is free elsewhere is told every
 100 ms."""
 STORE_BYTES = 512 << 20
