@@ -1,20 +1,23 @@
 """How accurately engines of this machine compute functions in float32.
 
-The source of the class ``cpu`` of `tensortriage.engines.float64.function_accuracy`. Per operator and engine
-the largest relative error against float64, in units of 2**-23, over a million float32 numbers of the range in which
-networks use the function, and the largest absolute error. Run: python bench/function_accuracy.py
+The source of the classes ``cpu`` and ``light`` of `tensortriage.engines.float64.function_accuracy`. Per operator and
+engine the largest relative error against float64, in units of 2**-23, over a million float32 numbers of the range in
+which networks use the function, and the largest absolute error; engines of environments that
+`triage engines install` made beside those of this Python. Run: python bench/function_accuracy.py [ENGINE ...]
 """
 
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper, save
 
 from tensortriage.engines.float64.engine import Float64Engine
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.workflows.engines.environments import environments
 
 COUNT = 1 << 20
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -25,10 +28,17 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "Softmax": (-40, 40), "LogSoftmax": (-40, 40), "Softplus": (-20, 20), "Softsign": (-20, 20), "Sqrt": (1e-6, 1e6),
     "Tan": (-1.5, 1.5), "Tanh": (-10, 10), "Div": (1e-3, 1e3), "Pow": (1e-2, 10),
 }  # fmt: skip
-ENGINES = {
-    "onnxruntime": (OnnxRuntimeEngine, {"optimization": "none"}),
-    "openvino": (OpenVinoEngine, {"precision": "fp32"}),
-}
+HERE = {"onnxruntime": {"optimization": "none"}, "openvino": {"precision": "fp32"}}
+OPTIONS: Mapping[str, Mapping[str, str]] = {"mnn": {"gelu": "exact"}}
+
+
+def engines(wanted: list[str]) -> Iterator[tuple[str, EngineSpec]]:
+    """Yield a name and the spec of every engine that is asked for, all that are here by default."""
+    found = [(name, EngineSpec(name, options)) for name, options in HERE.items()]
+    for made in environments():
+        options = {"worker": made.python, **OPTIONS.get(made.engine, {})}
+        found.append((f"{made.engine} {made.version}", EngineSpec(made.engine, options)))
+    yield from ((name, spec) for name, spec in found if not wanted or spec.name in wanted)
 
 
 def model(op_type: str, folder: Path) -> Path:
@@ -63,21 +73,21 @@ def run(engine: object, path: Path, options: Mapping[str, str], arrays: dict[str
 
 
 def main() -> None:
-    print(f"{'operator':12s} {'engine':12s} {'relative, 2^-23':>16s} {'absolute':>10s}")
+    print(f"{'operator':12s} {'engine':18s} {'relative, 2^-23':>16s} {'absolute':>10s}")
     with tempfile.TemporaryDirectory() as folder:
         for op_type in RANGES:
             path, arrays = model(op_type, Path(folder)), feed(op_type)
             exact = run(Float64Engine(), path, {}, arrays)
-            for name, (engine, options) in ENGINES.items():
+            for name, spec in engines(sys.argv[1:]):
                 try:
-                    found = run(engine(), path, options, arrays)
+                    found = run(resolve(spec).engine, path, spec.options, arrays)
                 except Exception as error:
-                    print(f"{op_type:12s} {name:12s} {str(error)[:60]}")
+                    print(f"{op_type:12s} {name:18s} {str(error)[:60]}")
                     continue
                 error = np.abs(found - exact)
                 usual = np.abs(exact) > np.finfo(np.float32).tiny
                 relative = np.max(error[usual] / np.abs(exact[usual])) * 2.0**23
-                print(f"{op_type:12s} {name:12s} {relative:16.2f} {np.max(error):10.1e}")
+                print(f"{op_type:12s} {name:18s} {relative:16.2f} {np.max(error):10.1e}")
 
 
 if __name__ == "__main__":

@@ -100,6 +100,11 @@ class ResolvedEngine:
         return Hardware(self.engine.hardware(self.spec.options))
 
     @property
+    def known_as(self) -> str:
+        """Its name where its class is its own; empty where that is the user's word, who may mean any of the class."""
+        return "" if self.spec.hardware else self.spec.name
+
+    @property
     def on_gpu(self) -> bool:
         """Whether it is known to compute on a GPU."""
         return self.hardware is Hardware.GPU

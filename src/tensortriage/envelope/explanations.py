@@ -11,6 +11,7 @@ import enum
 from collections.abc import Callable, Collection, Mapping
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope.model_traits import has_narrow_types, rounds_to_integers
 from tensortriage.model.model import Model
@@ -76,6 +77,7 @@ class Explanation:
         applies: Whether it can be of any model; asked of explanations that are no matter of hardware.
         avoided: How to avoid it, for people; empty when there is no general way.
         hardware: Classes of hardware that may do it; `Hardware.ANY` always may.
+        engines: Names of those of these classes that do it, where not all do; empty for all.
         formats: Formats of the target in which it is done, and how usual that is.
         operators: ONNX operators it concerns; empty for those whose results it changes.
         additive: Whether no op does it together with others: what it costs is evaluated by itself, and added to theirs.
@@ -91,6 +93,7 @@ class Explanation:
     applies: Callable[[Model], bool] = lambda model: True
     avoided: str = ""
     hardware: frozenset[Hardware] = _ANYONE
+    engines: frozenset[str] = frozenset()
     formats: Mapping[Precision, Usual] = dataclasses.field(default_factory=lambda: _ALWAYS)
     operators: frozenset[str] = frozenset()
     additive: bool = False
@@ -227,6 +230,7 @@ REGISTRY = (
         words="convolution by Winograd's method in tiles of 6 x 6, seen on MNN and ncnn",
         options={"winograd": "6"},
         hardware=frozenset({Hardware.LIGHT}),
+        engines=frozenset({"mnn", "ncnn"}),
         operators=frozenset({"Conv", "FusedConv"}),
         source="F(6x6, 3x3) on whole points: a Conv of 64 channels and 56 x 56 pixels is off by 1.6e-4 on MNN "
         "3.6.1, 1.8e-4 predicted; of 32 channels and 28 x 28 by 2.5e-6 on ncnn, whose points are 0, 1, "
@@ -270,11 +274,11 @@ REGISTRY = (
     Explanation(
         name="light-functions",
         words="approximated function, seen on MNN",
-        options={"functions": "npu"},
+        options={"functions": "light"},
         hardware=frozenset({Hardware.LIGHT}),
-        operators=frozenset({"Erf", "Gelu", "Softmax", "Tanh", "Sigmoid", "Exp", "Softplus"}),
-        source="MNN 3.6.1 computes a GELU of single operators within 4.7e-4, MNN 3.0.0 a Softmax within 2.2e-4, on a "
-        "CPU: as far off as class npu of tensortriage.engines.float64.function_accuracy",
+        engines=frozenset({"mnn"}),
+        source="tensortriage.engines.float64.function_accuracy, class light; LiteRT 2.1.2, ncnn 1.0.20261020 and MNN "
+        "3.6.1 but for its GELU are within `MATCH_FACTOR` of class cpu (bench/function_accuracy.py)",
     ),
     Explanation(
         name="npu-softmax",
@@ -317,6 +321,14 @@ REGISTRY = (
 """All of them; where several explain an error, the first one is named."""
 
 
+def freedoms_of_target(
+    target: EngineSpec, usual: Usual | None = None, *, op_types: Collection[str] | None = None
+) -> tuple[Explanation, ...]:
+    """Return what a target may choose; see `freedoms_of`."""
+    engine = resolve(target)
+    return freedoms_of(engine.hardware, engine.precision, usual, engine=engine.known_as, op_types=op_types)
+
+
 def explanations_of(kind: ExplanationKind) -> tuple[Explanation, ...]:
     """Return the entries of a kind, in order."""
     return tuple(each for each in REGISTRY if each.kind is kind)
@@ -327,6 +339,7 @@ def freedoms_of(
     precision: Precision,
     usual: Usual | None = None,
     *,
+    engine: str = "",
     op_types: Collection[str] | None = None,
 ) -> tuple[Explanation, ...]:
     """Return what engines of a class may choose while they compute in a format.
@@ -335,6 +348,7 @@ def freedoms_of(
         hardware: The class; engines of an unknown one may choose anything. Without habits, nothing is usual.
         precision: The format.
         usual: How usual that is there; None for any.
+        engine: The name of one; empty where no more than its class is known.
         op_types: Operators of which one has to be concerned; None for any.
     """
     return tuple(
@@ -342,6 +356,7 @@ def freedoms_of(
         for each in explanations_of(ExplanationKind.FREEDOM)
         if precision in each.formats
         and (hardware is Hardware.ANY or hardware in each.hardware)
+        and (not engine or not each.engines or hardware is Hardware.ANY or engine in each.engines)
         and (usual is None or hardware.has_habits)
         and usual in (None, each.formats[precision])
         and (op_types is None or each.concerns(op_types))

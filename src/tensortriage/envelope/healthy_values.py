@@ -16,7 +16,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual, freedoms_of
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual, freedoms_of_target
 from tensortriage.envelope.score_radii import format_radius, fp32_radius
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
@@ -100,9 +100,9 @@ class HealthyValues(Generic[Tensors]):
 
 def healthy_of(model: Model, target: EngineSpec) -> Healthy:
     """Return the healthy evaluations of a model in the format of a target, with what is expected of its hardware."""
-    op_types, engine = {node.op_type for node in model.graph.nodes}, resolve(target)
-    freedoms = freedoms_of(engine.hardware, engine.precision, Usual.EXPECTED, op_types=op_types)
-    return Healthy.of(model, engine.precision, freedoms)
+    op_types = {node.op_type for node in model.graph.nodes}
+    freedoms = freedoms_of_target(target, Usual.EXPECTED, op_types=op_types)
+    return Healthy.of(model, resolve(target).precision, freedoms)
 
 
 def healthy_values(

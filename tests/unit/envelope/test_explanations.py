@@ -5,18 +5,38 @@ import onnx
 import pytest
 
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.float64.function_accuracy import Functions
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope import floors as floors_module
-from tensortriage.envelope.explanations import REGISTRY, freedoms_of
+from tensortriage.envelope.explanations import REGISTRY, freedoms_of, freedoms_of_target
 from tensortriage.envelope.floors import cost_of_freedoms
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 
-FP16_SUMS, WINOGRAD, LARGE_WINOGRAD, TF32 = (
+FP16_SUMS, WINOGRAD, LARGE_WINOGRAD, TF32, MNN_FUNCTIONS = (
     next(each for each in REGISTRY if each.name == name)
-    for name in ("fp16-accumulator", "winograd", "winograd-6", "tf32-operands")
+    for name in ("fp16-accumulator", "winograd", "winograd-6", "tf32-operands", "light-functions")
 )
+
+
+def test_a_freedom_of_one_engine_is_none_of_others_of_its_class():
+    """MNN alone computes a GELU by its tanh form and, in a release of a year ago, a Softmax off by 5.2e-4."""
+    of = {spec: freedoms_of_target(EngineSpec.parse(spec)) for spec in ("mnn", "ncnn", "litert", "script:e.py:Any")}
+    assert [MNN_FUNCTIONS in of[spec] for spec in of] == [True, False, False, True]
+    assert [LARGE_WINOGRAD in of[spec] for spec in of] == [True, True, False, True]
+    assert MNN_FUNCTIONS in freedoms_of_target(EngineSpec.parse("script:e.py:Any,hardware=light"))
+    assert MNN_FUNCTIONS in freedoms_of_target(EngineSpec.parse("ncnn:hardware=light"))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "exact", "most"),
+    [("Tanh", 0.5, 2e-6), ("Sigmoid", 0.5, 2e-6), ("Exp", 1.0, 4e-6), ("Softmax", 0.5, 3e-4), ("Gelu", 0.5, 5e-4)],
+)
+def test_functions_of_engines_for_phones_are_as_accurate_as_was_measured(op_type, exact, most):
+    """`bench/function_accuracy.py` on MNN 3.0.0: 1.6e-6, 8e-7, 3.5e-6, 5.2e-4 of the result, 4.7e-4 (3.6.1: 4.7e-4)."""
+    found = [Functions(Hardware.LIGHT, seed).approximated(op_type, np.full(8, exact)) for seed in range(8)]
+    assert most / 10 < max(np.abs(each - exact).max() for each in found) <= most
 
 
 def test_hardware_says_which_freedoms_are_its_own():

@@ -25,7 +25,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import Hardware
 from tensortriage.envelope.distances import Distance, distances
 from tensortriage.envelope.evaluations import format_options
-from tensortriage.envelope.explanations import Explanation, freedoms_of
+from tensortriage.envelope.explanations import Explanation, freedoms_of_target
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -61,7 +61,7 @@ def with_choices(
     """
     suspects = [value for value, error in errors.items() if is_suspect(error, floors.target.get(value))]
     kinds = frozenset().union(*map(op_types, suspects))
-    freedoms = freedoms_of(inv.hardware, inv.precision, op_types=kinds)
+    freedoms = freedoms_of_target(inv.question.target, op_types=kinds)
     if not suspects or not freedoms or floors.source != "envelope":
         return floors
     values = [*suspects, *peers_of(suspects, list(errors), op_types)]

@@ -18,7 +18,7 @@ from tensortriage.diagnose.measurements.local_errors.representatives import susp
 from tensortriage.diagnose.measurements.moved_inputs import errors_by_chance
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import Explanation, ExplanationKind, Usual, explanations_of, freedoms_of
+from tensortriage.envelope.explanations import Explanation, ExplanationKind, Usual, explanations_of, freedoms_of_target
 from tensortriage.envelope.floors import cost_of_freedoms
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -130,7 +130,7 @@ def cost_at(
 def freedoms_here(inv: Investigation, usual: Usual | None = Usual.EXPECTED) -> tuple[Explanation, ...]:
     """Return what the target may choose at operators that the model has, of that what is so usual; None for all."""
     op_types = {node.op_type for node in inv.model.graph.nodes}
-    return freedoms_of(inv.hardware, inv.precision, usual, op_types=op_types)
+    return freedoms_of_target(inv.question.target, usual, op_types=op_types)
 
 
 def may_be_taken(inv: Investigation) -> list[tuple[Explanation, ...]]:

@@ -29,7 +29,7 @@ OPTIONS = {
     "accumulator_rounding": "how the accumulator rounds: nearest (default) or truncate",
     "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated, bf16, or in "
     "blocks along the summed axis mxfp8e4m3, mxfp8e5m2, mxfp6e2m3, mxfp6e3m2, mxfp4 or nvfp4",
-    "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
+    "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu, or light: as MNN",
     "reciprocals": "on an npu: nearest (default), or truncate: results of Softmax, Div and Reciprocal are too small",
     "seed": "which approximation of each function, a whole number (default 0)",
     "fused": "true: results that only one element-wise operator reads are not rounded",

@@ -23,6 +23,7 @@ _PTX = "PTX ISA, floating-point instructions with .approx"
 _TENSORRT = "largest error of 4,096 arguments from -8 to 8 on TensorRT 8.5.3 (H100, FP32), rounded up; bench/gpu"
 _BACKEND = "largest error of the ONNX backend tests on TensorRT 8.5.3, FP32"
 _MEASURED = "bench/function_accuracy.py on ONNX Runtime 1.31 and OpenVINO 2026.4, rounded up"
+_MNN = "bench/function_accuracy.py on MNN 3.0.0 and 3.6.1, rounded up"
 _HALF = "results of table look-ups or polynomials in float16: one unit in its last place (IEEE 754 binary16)"
 _GELU = "largest distance between the tanh form of GELU and the exact one; measured on MNN as well"
 
@@ -94,6 +95,13 @@ ACCURACIES: Mapping[Hardware, Mapping[str, Accuracy]] = {
         "Swish": Accuracy(4 * _ULP, 9e-6, f"x * Sigmoid(x): {_TENSORRT}"),
         "Tan": Accuracy(4 * _ULP, 2.0**-20.9, f"{_INTRINSIC}: __tanf as __sinf / __cosf"),
         "Tanh": Accuracy(1.1e-5, 2 * _ULP, _TENSORRT),
+    },
+    Hardware.LIGHT: {
+        "Celu": _ulps(_MNN, 30, 2.3e-6), "Elu": _ulps(_MNN, 30, 2.3e-6), "Exp": _ulps(_MNN, 30),
+        "Erf": _ulps(f"{_GELU}: what it means for Erf in a GELU of single operators", 1, 3.6e-4),
+        "Gelu": _ulps(_GELU, 2, 4.8e-4), "Selu": _ulps(_MNN, 30, 2.2e-5), "Sigmoid": _ulps(_MNN, 30, 8.5e-7),
+        "Softmax": Accuracy(5.3e-4, 0.0, f"{_MNN}: 3.0.0; 3.6.1 is within 1e-7"),
+        "Softplus": _ulps(_MNN, 30, 3.9e-6), "Tanh": _ulps(_MNN, 3, 1.6e-6),
     },
     Hardware.NPU: {
         **dict.fromkeys(

@@ -26,7 +26,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
 from tensortriage.engines.registry import resolve
-from tensortriage.envelope.explanations import PREDICTED, freedoms_of
+from tensortriage.envelope.explanations import PREDICTED, freedoms_of_target
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -128,7 +128,7 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
     """Return the floors of outputs, raised to what the target's freedoms make of them."""
-    freedoms = freedoms_of(inv.hardware, inv.precision)
+    freedoms = freedoms_of_target(inv.question.target)
     target, fp32 = dict(floors.target), dict(floors.fp32)
     with contextlib.suppress(EngineError, UsageError):
         found = each_freedom(inv, inv.model, feed, list(target), freedoms, what="freedoms on random data")
