@@ -37,6 +37,8 @@ REFUSED = ("build-failed", "engine-crash")
 HERE = ("onnxruntime", "openvino:precision=fp32")
 FEWEST = 24
 """Entries of a weight that is looked for in a file: fewer might be found where they are not."""
+TRUE_FAULTS = {("ncnn", "keypoints"): "ReduceSum"}
+"""Operators that an engine itself computes wrongly, so that no fault of a network behind or before them is planted."""
 BESIDE = frozenset({"Add", "Mul", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Tanh", "Softmax"})
 """What converters compute with a product or a convolution in one."""
 
@@ -109,8 +111,13 @@ def cases(
         yield asked(name, network, "healthy", "", model, target, folder)
         return
     healthy = asked(name, network, "healthy", "", model, f"{target},file={file}", folder)
+    known = TRUE_FAULTS.get((name.partition("==")[0], network))
+    kinds = {node.name: node.op_type for node in onnx.load(model).graph.node}
+    if known is not None and healthy.verdict in FAULTS:
+        right = [kinds[each] for each in healthy.culprits[:1]] == [known]
+        healthy = dataclasses.replace(healthy, case="own fault", expected=known, right=right)
     yield healthy
-    if healthy.verdict in REFUSED or arguments.healthy:
+    if healthy.verdict in REFUSED or arguments.healthy or healthy.expected:
         return
     for number, (node, changed) in enumerate(faults(model, file, folder)):
         yield asked(name, network, f"fault {number + 1}", node, model, f"{target},file={changed}", folder)

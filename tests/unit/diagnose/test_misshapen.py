@@ -63,6 +63,17 @@ def test_a_run_that_fails_over_another_shape_is_the_fault_of_the_op_that_made_it
     assert "failed to run" in next(each.answer for each in verdict.steps if each.question.endswith("build and run?"))
 
 
+def test_a_target_that_runs_whole_models_alone_shows_where_its_own_run_has_another_shape(tmp_path):
+    """Such as a given file, of which no op runs alone; what is made of the wrong shape is not blamed."""
+    whole = "        if len(model.graph.input) > 1:\n            raise RuntimeError('this is no whole model')\n"
+    (tmp_path / "engine.py").write_text(ENGINE.replace("        for tensor", whole + "        for tensor", 1))
+    text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (4, "Neg")
+    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{tmp_path / 'engine.py'}")
+    assert (verdict.verdict, [each.node for each in verdict.culprits]) == ("local-fault", ["cut"]), verdict.summary
+    assert "is wrong in the own run of" in verdict.summary
+    assert verdict.culprits[0].reason == "there its result 's' has shape [2, 5] instead of [2, 4]"
+
+
 def test_another_kind_of_type_has_no_figures():
     stored = MemoryStore({"f": np.ones(2, np.float32), "i": np.ones(2, np.int64), "g": np.ones(2, np.float32)})
     arrays = [("f", np.ones(2, np.int32)), ("i", np.ones(2, np.int32)), ("g", np.ones((1, 2), np.float32))]

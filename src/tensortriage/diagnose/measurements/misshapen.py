@@ -4,7 +4,9 @@ Such a result cannot be injected into the reference's run to see what it does to
 freedom of an engine changes shapes.
 """
 
-from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
+from collections.abc import Mapping
+
+from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import MISSHAPEN_OP
@@ -18,13 +20,23 @@ MOST_NAMED = 10
 """Culprits that a verdict names."""
 
 
-def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
-    """Return the verdict on ops whose results on golden inputs have another shape or type; None when there is none."""
+ALONE, OWN_RUN = ("is wrong by itself on", "on golden inputs"), ("is wrong in the own run of", "there")
+"""Where a result was seen, and on what operands."""
+
+
+def of_another_shape(inv: Investigation, misshapen: Mapping[str, str], seen: tuple[str, str] = ALONE) -> Verdict | None:
+    """Return the verdict on ops whose results have another shape or type; None when there is none.
+
+    Args:
+        inv: The investigation.
+        misshapen: By value, how its shape or type is another.
+        seen: Where, and on what operands.
+    """
     culprits = []
     for value in inv.values:
-        node = inv.model.graph.producer(value) if value in local.misshapen else None
+        node = inv.model.graph.producer(value) if value in misshapen else None
         if node is not None:
-            reason = f"on golden inputs its result '{value}' has {local.misshapen[value]}"
+            reason = f"{seen[1]} its result '{value}' has {misshapen[value]}"
             culprits.append(Culprit(node.name, node.op_type, value, reason=reason))
     if not culprits:
         return None
@@ -33,7 +45,7 @@ def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,
         MISSHAPEN_OP,
-        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}{others}",
+        f"{first.op_type} '{first.node}' {seen[0]} {inv.question.target}: {first.reason}{others}",
         culprits=culprits[:MOST_NAMED],
         next=[
             reduce_command(inv),
@@ -45,16 +57,44 @@ def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
 def behind_the_outputs(inv: Investigation, feed: Feed) -> Verdict | None:
     """Find out whether outputs cannot be compared because an op makes something of another shape or type."""
     question = "which op returns a wrong shape?"
+    misshapen, seen, refused = {}, ALONE, None
     try:
         local = local_errors(inv, feed)
+        misshapen, ran = dict(local.misshapen), bool(local.metrics or local.misshapen)
     except EngineError as error:
-        answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
-        inv.answered(question, answer, reason=error.message)
-        return None
+        ran, refused = False, error
     except ModelError as error:
         inv.answered(question, f"unknown: {error.message}")
         return None
-    verdict = of_another_shape(inv, local)
+    if not ran:
+        misshapen, seen = _in_own_run(inv, feed), OWN_RUN
+    if refused is not None and not misshapen:
+        answer = f"unknown: the exploded graph {WORDS[Outcome.of(refused).kind]}"
+        inv.answered(question, answer, reason=refused.message)
+        return None
+    verdict = of_another_shape(inv, misshapen, seen)
     answer = f"'{verdict.culprits[0].node}'" if verdict else "none by itself"
-    inv.answered(question, answer, misshapen=dict(local.misshapen))
+    inv.answered(question, answer, misshapen=misshapen)
     return inv.refreshed(verdict) if verdict else None
+
+
+def _in_own_run(inv: Investigation, feed: Feed) -> dict[str, str]:
+    """Return values that have another shape in the target's own run, made of shown values that have theirs."""
+    golden, graph = inv.golden(feed), inv.model.graph
+    try:
+        shown = inv.figures(
+            inv.question.target,
+            inv.model,
+            feed,
+            inv.values,
+            golden=golden,
+            what=f"every layer on {inv.question.target}",
+        ).figures
+    except EngineError:
+        return {}
+    known = {*shown.metrics, *feed.tensors, *graph.constants}
+    return {
+        value: words
+        for value, words in shown.misshapen.items()
+        if (node := graph.producer(value)) is not None and known.issuperset(node.uses)
+    }

@@ -66,7 +66,7 @@ def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
 
 def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Verdict | None:
     """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
-    if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
+    if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local.misshapen)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or inv.refreshed(verdict)
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
         return None

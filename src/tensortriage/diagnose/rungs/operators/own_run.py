@@ -171,15 +171,20 @@ def _making_it(
 
 def _is_one_op(graph: Graph, nodes: Sequence[Node]) -> bool:
     """Say whether nodes between shown values are one op with what is fused with it: of several nobody knows which."""
-    shapes = [[graph.constants[name].shape for name in node.uses if name in graph.constants] for node in nodes]
-    return bool(nodes) and sum(any(len(shape or ()) > 1 for shape in own) for own in shapes) <= 1
+    return bool(nodes) and sum(_largest_constant(graph, node) > 1 for node in nodes) <= 1
+
+
+def _largest_constant(graph: Graph, node: Node) -> int:
+    """Return the most axes of a node's constants (two or more of a weight, one of an addend); -1 without any."""
+    return max((len(graph.constants[name].shape or ()) for name in node.uses if name in graph.constants), default=-1)
 
 
 def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:
-    """Return the node of a fused piece that has a weight of its own, else the last."""
+    """Return the node of a fused piece that has the weight, or the largest constant; the last where none has."""
     graph = inv.model.graph
     made = [graph.node(name) for name in nodes]
-    node = next((each for each in made if any(name in graph.constants for name in each.uses)), made[-1])
+    most = max(_largest_constant(graph, each) for each in made)
+    node = next(each for each in made if _largest_constant(graph, each) == most) if most >= 0 else made[-1]
     floors = evidence.floors.target if evidence.floors else {}
     error = evidence.error(value)
     ratio = ratio_of(error, floors.get(value))
