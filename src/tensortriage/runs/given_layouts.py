@@ -56,7 +56,8 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         lab: Where engines are asked.
 
     Raises:
-        UsageError: When it cannot be told (``layout-unknown``).
+        UsageError: When it cannot be told (``layout-unknown``), or nothing predicts what the file's format of weights
+            costs (``weights-format``).
         EngineError: When the reference fails.
     """
     engine = resolve(spec).engine
@@ -68,7 +69,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         return None  # who runs it says why
     weights, ways = str(told["weights"]), told["ways"]
     if weights and PRECISION not in spec.options and PRECISION in engine.options:
-        spec = spec.with_options({**spec.options, PRECISION: weights})
+        spec = _in_format(spec, weights)
     else:
         weights = ""
     specs = [spec.with_options({**spec.options, **way["options"]}) for way in ways]
@@ -89,6 +90,20 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         slug="layout-unknown",
         cure=f"say it in the target: {shown}",
     )
+
+
+def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
+    """Return an engine that is judged in the format of its file's weights."""
+    judged = spec.with_options({**spec.options, PRECISION: weights})
+    try:
+        assert resolve(judged).precision
+    except UsageError as error:
+        raise UsageError(
+            f"the weights of the file given to {spec} are {weights}, and what that costs is not predicted",
+            slug="weights-format",
+            cure=f"say in which format it is judged, e.g. {PRECISION}=int8 in the target; errors may be its own",
+        ) from error
+    return judged
 
 
 def as_its_file_lies(

@@ -6,7 +6,7 @@ MNN keeps the names of ONNX values that it does not fuse away, so inner values a
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, WORKER_OPTION, ConvertedEngine, Options, Precision
+from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
 
 GELUS = {"approximated": "1", "exact": "0"}
 
@@ -24,6 +24,7 @@ class MnnEngine(ConvertedEngine):
         "precision": "fp32 (default), fp16 (weights; arithmetic where the CPU has it) or int8 (weights)",
         "optimize": "level of the converter's optimizer: 1 (default, right for every input) or 2",
         "gelu": "approximated (default of the converter) or exact: how a GELU written with Erf is computed",
+        "api": "module (default) or session: which of MNN's APIs runs the file; the application's is the one to ask",
         "threads": "threads for inference (default 1)",
         "file": "converted .mnn file to run instead of converting the model; whole models only",
         **ARRANGEMENT_OPTIONS,
@@ -33,10 +34,13 @@ class MnnEngine(ConvertedEngine):
     def words(self, given: Options) -> dict[str, str]:
         """Return the converter's options."""
         return {
+            "api": given.word("api", ("module", "session")),
             "optimize": given.word("optimize", ("1", "2")),
             "gelu": given.choice("gelu", GELUS, GELUS["approximated"]),
         }
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return fp32 with an exact GELU, and with the converter's."""
+        """Return fp32 with an exact GELU, and with the converter's; of a given file, the other API."""
+        if FILE in options:
+            return ({"api": "module" if options.get("api") == "session" else "session"},)
         return {"precision": Precision.FP32.value, "gelu": "exact"}, {"precision": Precision.FP32.value}

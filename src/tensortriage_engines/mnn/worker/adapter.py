@@ -1,4 +1,4 @@
-"""MNN: its converter makes a .mnn file of the model as part of the build, and MNN's module API runs it.
+"""MNN: its converter makes a .mnn file of the model as part of the build, and one of MNN's APIs runs it.
 
 Seen with MNN 3.6.1: values that are not fused away keep their ONNX names; int64 and bool become int32, float16 and
 float64 float32. The converter's command line installs a package with pip and reports to its maker when it is used, so
@@ -15,17 +15,16 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, refusals
-from tensortriage_worker.converters import Library, content_of, convert, imported, one_line, telling
+from tensortriage_engines.mnn.worker.apis import APIS, said
+from tensortriage_engines.mnn.worker.weights import weights_of
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, refusals
+from tensortriage_worker.converters import Library, content_of, convert, imported
 from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.heard import hearing
 
 _CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
 _SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
-_SAID_LINES = 6
-_ERRORS = ("error", "not support", "fail", "can't", "cannot")
 _LIBRARY = Library(
     "mnn", "MNN", slug="mnn-missing", modules=("MNN", "MNN.expr", "MNN.nn"), distribution="MNN", oldest="3.0"
 )
@@ -46,27 +45,37 @@ def compile(model: Path, options: Mapping[str, str]) -> "MnnSession":
 
 
 class MnnSession(DeclaredSession):
-    """A loaded file."""
+    """A loaded file. One that is given has inputs and outputs of its own, others those that the model declares."""
 
     def __init__(
         self, libraries: Tuple[Any, ...], content: bytes, info: Dict[str, Any], options: Mapping[str, str]
     ) -> None:
-        declared = json.loads(options["declared"])
-        super().__init__(declared, info, content)
-        _, self._expr, self._nn = libraries
+        super().__init__(json.loads(options["declared"]), info, content)
         self._folder = tempfile.TemporaryDirectory(prefix="triage-mnn-")
-        self._path = str(Path(self._folder.name) / "model.mnn")
-        Path(self._path).write_bytes(content)
+        path = str(Path(self._folder.name) / "model.mnn")
+        Path(path).write_bytes(content)
         runtime = {"backend": "CPU", "precision": _RUNTIME[options["precision"]]}  # type: Dict[str, Any]
         self._told = (
             "float32" if runtime["precision"] == "high" else ""
         )  # with "low" the device decides, and tells nobody
         runtime["numThread"] = int(options.get("threads", "1"))
-        self._manager = self._nn.create_runtime_manager((runtime,))
         self._variables = {}  # type: Dict[str, Any]
-        self._fed = []  # type: List[str]
+        self._api = None  # type: Any
         try:
-            self._module = self._built(declared)
+            with refusals(AdapterFailure.BUILD, "the file cannot be read: {}"):
+                self._variables = libraries[1].load_as_dict(path) or {}
+            taken = {name: each for name, each in self._variables.items() if str(each.op_type) == "Input"}
+            if options.get("file"):
+                self.info["weights"] = weights_of(content)
+                self.inputs = [_row(name, each) for name, each in taken.items()]
+                told = libraries[2].load_module_from_file(path, [], []).get_info()["outputNames"]
+                self.outputs = [{"name": name, "dtype": None, "shape": None} for name in told]
+            fed = {spec["name"]: taken[spec["name"]].data_format for spec in self.inputs or () if spec["name"] in taken}
+            self._api = APIS[options.get("api", "module")](libraries, path, runtime, fed)
+            self._fed = list(fed)
+            self._module = self._built()
+            if options.get("file"):
+                self.outputs = self._seen_outputs()
         except BaseException:
             self._folder.cleanup()
             raise
@@ -91,67 +100,53 @@ class MnnSession(DeclaredSession):
         reached = {name for name, _ in self._in_order()}
         names = [name for name in wanted if name in reached]
         if names:
-            for name, array in zip(names, self._results(self._loaded(names), feed)):  # noqa: B905 - Python 3.8
+            for name, array in zip(names, self._results(self._api.loaded(names), feed)):  # noqa: B905 - Python 3.8
                 yield Item(name, array)
 
     def close(self) -> None:
         """Release the module and its file."""
-        self._module = self._manager = None
+        self._module = self._api = None
         self._variables = {}
         self._folder.cleanup()
 
-    def _built(self, declared: Mapping[str, Any]) -> Any:
-        """Return the module of all outputs, once it is known which values the file has.
+    def _built(self) -> Any:
+        """Return what computes all outputs.
 
         Raises:
-            AdapterError: When the file cannot be read, or is not one of the model.
+            AdapterError: When the runtime refuses, or the file is not one of the model.
         """
-        with refusals(AdapterFailure.BUILD, "the file cannot be read: {}"):
-            self._variables = self._expr.load_as_dict(self._path) or {}
-        self._fed = [spec["name"] for spec in declared["inputs"] if spec["name"] in self._variables]
-        wanted = [spec["name"] for spec in declared["outputs"]]
+        wanted = [spec["name"] for spec in self.outputs or ()]
         lacking = [name for name in wanted if name not in self._variables]
         if lacking:
             message = "the converted file has no value '{}', which is an output of the model".format(lacking[0])
             raise AdapterError(AdapterFailure.BUILD, message)
-        return self._loaded(wanted)
+        return self._api.loaded(wanted)
 
-    def _loaded(self, outputs: List[str]) -> Any:
-        reason = ""
-        with hearing() as printed:
-            try:
-                module = self._nn.load_module_from_file(self._path, self._fed, outputs, runtime_manager=self._manager)
-            except Exception as error:
-                if own_fault(error):
-                    raise
-                module, reason = None, one_line(error)
-        if module is None:
-            words = [*_said(printed), reason] if reason else _said(printed)
-            message = "the runtime refuses the converted file: {}".format(" | ".join(words) or "it says no reason")
-            raise AdapterError(AdapterFailure.BUILD, message)
-        return module
+    def _seen_outputs(self) -> List[Dict[str, Any]]:
+        """Return a given file's outputs with the types and shapes that a run on zeros shows, if it succeeds."""
+        rows = self.outputs or []
+        if any(size is None for spec in self.inputs or () for size in spec["shape"]):
+            return rows
+        feed = {spec["name"]: Item(spec["name"], np.zeros(spec["shape"], spec["dtype"])) for spec in self.inputs or ()}
+        try:
+            found = list(self._results(self._module, feed))
+        except AdapterError:
+            return rows
+        return [
+            {"name": row["name"], "dtype": array.dtype.name, "shape": list(array.shape)}
+            for row, array in zip(rows, found)  # noqa: B905 - Python 3.8
+        ]
 
     def _results(self, module: Any, feed: Mapping[str, Item]) -> Iterator[np.ndarray]:
-        constants = []
+        arrays = {}
         for name in self._fed:
             array = np.ascontiguousarray(feed[name].array)
             if array.dtype.name in _WHOLE:
                 array = _narrowed(name, array)
             elif array.dtype.name in _REAL:
                 array = array.astype(np.float32)
-            kind = self._expr.int if array.dtype.kind in "iu" else self._expr.float
-            constants.append(self._expr.const(array, list(array.shape), self._expr.NCHW, kind))
-        with hearing() as printed, refusals(AdapterFailure.RUN):
-            found = module.forward(constants)
-        if not found:
-            message = "MNN gave no result: {}".format(" | ".join(_said(printed)) or "it says no reason")
-            raise AdapterError(AdapterFailure.RUN, message)
-        for variable in found if isinstance(found, (list, tuple)) else [found]:
-            if str(variable.data_format).endswith("NC4HW4"):
-                variable = self._expr.convert(variable, self._expr.NCHW)
-            with refusals(AdapterFailure.RUN, "MNN gave no result: {}"):
-                array = np.array(variable.read())
-            yield array
+            arrays[name] = array
+        yield from self._api.results(module, arrays)
 
     def _in_order(self) -> List[Tuple[str, Any]]:
         placed = {}  # type: Dict[str, Any]
@@ -166,18 +161,20 @@ class MnnSession(DeclaredSession):
         return list(placed.items())
 
 
+def _row(name: str, variable: Any) -> Dict[str, Any]:
+    """Return name, type and shape of an input of a given file."""
+    kind = "float32" if str(variable.dtype).endswith("float") else "int32"
+    return {"name": name, "dtype": kind, "shape": [size if size > 0 else None for size in variable.shape]}
+
+
 def _converted(model: Path, options: Mapping[str, str]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="triage-mnn-") as folder:
         made = Path(folder) / "model.mnn"
         words = ["-f", "ONNX", "--modelFile", str(model), "--MNNModel", str(made), "--bizCode", "triage"]
         words += ["--optimizeLevel", options["optimize"], "--useGeluApproximation", options["gelu"]]
         command = [sys.executable, "-I", "-c", _CONVERT, *words, *_SWITCHES.get(options["precision"], [])]
-        convert("the converter mnnconvert", command, Path(folder), [made], _said)
+        convert("the converter mnnconvert", command, Path(folder), [made], said)
         return made.read_bytes()
-
-
-def _said(lines: List[str]) -> List[str]:
-    return telling([line for line in lines if not line.startswith("The device supports")], _ERRORS)[-_SAID_LINES:]
 
 
 def _narrowed(name: str, array: np.ndarray) -> np.ndarray:

@@ -30,10 +30,10 @@ class Variable:
 class Mnn:
     """MNN's modules ``expr`` and ``nn`` in one: ``x`` -> ``a`` -> ``y``; what is loaded gives twice what it is fed."""
 
-    int, float, NCHW = "int", "float", "NCHW"
+    int, float, NCHW, NHWC = "int", "float", "NCHW", "NHWC"
 
-    def __init__(self, *, refuses="", result=lambda array: array * 2, data_format="NCHW"):
-        self.refuses, self.result, self.data_format = refuses, result, data_format
+    def __init__(self, *, refuses="", result=lambda array: array * 2, data_format="NCHW", fed_as="NCHW"):
+        self.refuses, self.result, self.data_format, self.fed_as = refuses, result, data_format, fed_as
         self.fed, self.loaded = [], []
 
     def create_runtime_manager(self, runtimes):
@@ -42,20 +42,25 @@ class Mnn:
     def load_as_dict(self, path):
         if self.refuses == "read":
             raise RuntimeError("no file of MNN")
-        x = Variable("x", "Input")
+        x = Variable("x", "Input", data_format=f"data_format.{self.fed_as}")
+        x.shape = [2, 3, 1]
         w = Variable("w", "Const")
         a = Variable("a", "Unary", [x, w])
         return {each.name: each for each in (x, w, a, Variable("y", "Binary", [a, a, x], dtype="dtype.int"))}
 
-    def load_module_from_file(self, path, inputs, outputs, runtime_manager):
+    def load_module_from_file(self, path, inputs, outputs, runtime_manager=None):
         assert Path(path).read_bytes() == b"content"
         if self.refuses == "raise":
             raise RuntimeError("no kernel")
         self.loaded.append((inputs, outputs))
         return None if self.refuses == "load" else self
 
+    def get_info(self):
+        return {"outputNames": ["a", "y"]}
+
     def const(self, array, shape, layout, kind):
         self.fed.append((array.dtype.name, kind, shape))
+        self.order = layout
         return array
 
     def convert(self, variable, layout):
@@ -95,6 +100,19 @@ def test_numbers_travel_in_the_types_that_it_knows_and_come_back_as_declared(dty
     assert mnn.fed == [(given, kind, [2])]
     assert (item.name, item.array.dtype) == ("y", np.dtype(dtype))
     assert item.array.tolist() == ([True, False] if dtype == "bool" else [2, 0])
+    session.close()
+
+
+@pytest.mark.parametrize("order", ["NHWC", "NCHW"])
+def test_a_given_file_has_inputs_outputs_and_an_order_of_its_own(order, monkeypatch):
+    monkeypatch.setattr(adapter, "weights_of", lambda content: "fp16")
+    mnn = Mnn(fed_as=order, result=lambda array: array[:1])
+    mnn.forward = lambda constants: [Variable(name, array=constants[0][:1]) for name in ("a", "y")]
+    session = opened(mnn, file="theirs.mnn")
+    assert (session.info["weights"], mnn.order) == ("fp16", order)
+    assert session.inputs == [spec("x", "float32", (2, 3, 1))]
+    assert session.outputs == [spec(name, "float32", (1, 3, 1)) for name in ("a", "y")]
+    assert mnn.loaded == [([], []), (["x"], ["a", "y"])]
     session.close()
 
 
@@ -161,7 +179,7 @@ def test_inner_values_are_those_of_a_module_that_gives_them():
     assert list(session.seen(feed, ("stranger",))) == []
     assert mnn.loaded == [(["x"], ["y"]), (["x"], ["a"])]
     session.close()
-    assert not Path(session._path).exists()
+    assert not Path(session._folder.name).exists()
 
 
 CONVERTER = """
