@@ -243,17 +243,13 @@ def _results(interpreter: Any) -> List[Dict[str, Any]]:
 
 
 def _weights(interpreter: Any) -> str:
-    """Return the format in which a file keeps most of its weights, in this package's word; empty for float32."""
+    """Return the narrowest format in which a file keeps a weight, in this package's word; empty for float32."""
     tell = getattr(interpreter, "_get_ops_details", list)  # type: Any
     made = {index for op in tell() for index in op["outputs"]} | {r["index"] for r in interpreter.get_input_details()}
-    held = {"int8": 0, "fp16": 0, "": 0}
-    for row in interpreter.get_tensor_details():
-        if row["index"] not in made:
-            kind = np.dtype(row["dtype"])
-            word = {"f2": "fp16", "f4": ""}.get(kind.str[1:], "int8" if _scale(row) else None)
-            if word is not None:
-                held[word] += int(np.prod(row["shape"], dtype=np.int64))
-    return max(held, key=lambda word: held[word])
+    weights = [r for r in interpreter.get_tensor_details() if r["index"] not in made and len(r["shape"]) > 1]
+    if any(np.dtype(r["dtype"]).kind in "iu" and len(r["quantization_parameters"]["scales"]) for r in weights):
+        return "int8"  # with one scale, or one a channel
+    return "fp16" if any(np.dtype(r["dtype"]) == np.float16 for r in weights) else ""
 
 
 def _scale(row: Mapping[str, Any]) -> Optional[Tuple[float, int]]:

@@ -13,32 +13,26 @@ _OPERATORS = 3
 _MAIN_KIND, _MAIN = 1, 2
 _CONVOLUTION = 9
 """Kind of an operator that holds weights: convolutions, and what the converter turns into them, such as products."""
-_WEIGHT, _QUANTIZED = 1, 3
-_BUFFER, _KIND, _BITS = 0, 2, 7
+_QUANTIZED = 3
+_KIND, _BITS = 2, 7
 _FP16 = 3
 _FULL_BITS = (0, 8)
 """Files of MNN 3.0.0 say nothing of 8 bits."""
 
 
 def weights_of(content: bytes) -> str:
-    """Return the format in which a file keeps most of its weights: fp16, int8 or, of fewer bits, int4; else nothing."""
-    file = _File(content)
-    held = {"": 0, "fp16": 0, "int8": 0, "int4": 0}
+    """Return the narrowest format in which a file keeps a weight: fp16, int8 or, of fewer bits, int4; else nothing."""
+    file, held = _File(content), set()
     for operator in file.entries(file.field(file.target(0), _OPERATORS)):
         kind, main = file.field(operator, _MAIN_KIND), file.field(operator, _MAIN)
         if not kind or not main or content[kind] != _CONVOLUTION:
             continue
-        layer = file.target(main)
-        held[""] += 4 * file.count(file.field(layer, _WEIGHT))
-        quantized = file.field(layer, _QUANTIZED)
+        quantized = file.field(file.target(main), _QUANTIZED)
         if quantized:
             table = file.target(quantized)
-            bits = file.number(file.field(table, _BITS))
-            word = (
-                "fp16" if file.number(file.field(table, _KIND)) == _FP16 else "int8" if bits in _FULL_BITS else "int4"
-            )
-            held[word] += file.count(file.field(table, _BUFFER))
-    return max(held, key=lambda word: held[word])
+            whole = "int8" if file.number(file.field(table, _BITS)) in _FULL_BITS else "int4"
+            held.add("fp16" if file.number(file.field(table, _KIND)) == _FP16 else whole)
+    return next((word for word in ("int4", "int8", "fp16") if word in held), "")
 
 
 class _File:
