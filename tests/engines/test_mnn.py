@@ -127,18 +127,19 @@ def test_a_file_with_channels_last_and_names_of_its_own_is_fed_so(api, tmp_path)
 
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 def test_weights_of_a_sound_file_in_another_format_are_no_fault(precision, tmp_path):
-    """A scale a channel costs int8 about 0.4 %: it was a fault of the last Gemm."""
+    """They were faults of a Gemm and of a Conv."""
     engine = MnnEngine()
     engine.keep_in(tmp_path / "kept", engines=True)
     engine.compile(MODEL, {**OPTIONS, "precision": precision}).close()
     file = next((tmp_path / "kept").iterdir())
     with closing(ENGINE.compile(MODEL, {**OPTIONS, "file": str(file)})) as session:
         assert session.query("ways", {"image": IMAGES[:4]})[0]["weights"] == precision
-    if precision == "fp16":  # MNN cuts weights off, which is not known as a freedom of its own
-        return
     verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python},file={file}")
     told = step(verdict, "how does the given file take its data?").answer
-    assert (verdict.verdict, f"its weights are {precision}" in told) == ("rounding", True), verdict.summary
+    expected = (
+        "rounding" if precision == "int8" else "inconclusive"
+    )  # MNN cuts fp16 weights off: 5x what rounding costs
+    assert (verdict.verdict, f"its weights are {precision}" in told) == (expected, True), verdict.summary
 
 
 def test_weights_whose_cost_nothing_predicts_are_not_judged(tmp_path):

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive, is_suspect
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
 from tensortriage.diagnose.measurements.local_errors.pieces import between
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import may_round_inside
 from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import FUSED, blamed
+from tensortriage.diagnose.state.confidence import FUSED, ROUNDS_INSIDE, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.capabilities import Observes
@@ -33,7 +35,7 @@ QUESTION = "where does the target's own run go wrong?"
     QUESTION,
     reads=("results", "floors", "in_context", "in_context_moved", "local"),
     cost="a run of the reference",
-    ends=(VerdictKind.LOCAL_FAULT,),
+    ends=(VerdictKind.LOCAL_FAULT, VerdictKind.INCONCLUSIVE),
 )
 def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Of shown values with right operands, does a wrong one make the failure?
@@ -67,6 +69,16 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     if not is_decisive(explained):
         return None
+    result = evidence.worst_feed
+    outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
+    if may_round_inside(inv, [*outputs, *(ratio_of(evidence.error(value), floors.get(value)) for value in born)]):
+        return inv.verdict(
+            VerdictKind.INCONCLUSIVE,
+            ROUNDS_INSIDE,
+            f"{target} goes wrong at '{first}'{more}, made by {' + '.join(born[first])}, by more than rounding "
+            f"results to {inv.precision.value} costs, and no more than a kernel that also rounds inside "
+            f"may ({MATCH_FACTOR:g}x)",
+        )
     culprits = [_culprit(inv, evidence, value, nodes) for value, nodes in born.items()]
     fused = f", which it computes as one: {' + '.join(born[first])}" if len(born[first]) > 1 else ""
     return inv.verdict(
