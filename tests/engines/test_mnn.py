@@ -84,6 +84,29 @@ def test_an_approximated_gelu_is_rounding_and_told_so(tmp_path):
     assert answer == "right with precision=fp32,gelu=exact, wrong with as given"
 
 
+def test_gelus_one_behind_the_other_in_a_given_file_are_no_fault_of_the_second(tmp_path):
+    gelu = """
+        {v}d = Div({v}, root)  {v}e = Erf({v}d)  {v}p = Add({v}e, one)  {v}m = Mul({v}, {v}p)  {v}g = Mul({v}m, half)"""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[1,6,16] x) => (float[1,6,4] y)
+        <float root = {{1.4142135}}, float one = {{1}}, float half = {{0.5}}> {{
+        [first] u = MatMul(x, a)  h = Add(u, i) {gelu.format(v="h")}
+        [second] w = MatMul(hg, b)  k = Add(w, j) {gelu.format(v="k")}
+        [last] y = MatMul(kg, c) }}"""
+    model, rng = parser.parse_model(text), np.random.default_rng(0)
+    for name, shape in (("a", (16, 32)), ("b", (32, 32)), ("c", (32, 4)), ("i", (32,)), ("j", (32,))):
+        array = rng.standard_normal(shape).astype(np.float32) / np.float32(np.sqrt(shape[0]))
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    onnx.save(model, tmp_path / "m.onnx")
+    engine = MnnEngine()
+    engine.keep_in(tmp_path / "kept", engines=True)
+    engine.compile(tmp_path / "m.onnx", OPTIONS).close()
+    spec = f"mnn:worker={MADE[0].python},file={next((tmp_path / 'kept').iterdir())}"
+    feed = {"x": rng.standard_normal((1, 6, 16), np.float32)}
+    verdict, _ = ask(tmp_path, tmp_path / "m.onnx", feed, spec)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert "2 Erf: approximated function, seen on MNN" in verdict.summary
+
+
 def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
     """The ONNX model is right, op by op: only the run of the file itself shows the fault."""
     engine = MnnEngine()

@@ -11,6 +11,7 @@ import enum
 from collections.abc import Callable, Collection, Mapping
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.engines.float64.function_accuracy import ACCURACIES
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope.model_traits import has_narrow_types, rounds_to_integers
@@ -277,6 +278,7 @@ REGISTRY = (
         options={"functions": "light"},
         hardware=frozenset({Hardware.LIGHT}),
         engines=frozenset({"mnn"}),
+        operators=frozenset(ACCURACIES[Hardware.LIGHT]),
         source="tensortriage.engines.float64.function_accuracy, class light; LiteRT 2.1.2, ncnn 1.0.20261020 and MNN "
         "3.6.1 but for its GELU are within `MATCH_FACTOR` of class cpu (bench/function_accuracy.py)",
     ),

@@ -27,6 +27,7 @@ def test_a_freedom_of_one_engine_is_none_of_others_of_its_class():
     assert [LARGE_WINOGRAD in of[spec] for spec in of] == [True, True, False, True]
     assert MNN_FUNCTIONS in freedoms_of_target(EngineSpec.parse("script:e.py:Any,hardware=light"))
     assert MNN_FUNCTIONS in freedoms_of_target(EngineSpec.parse("ncnn:hardware=light"))
+    assert "Erf" in MNN_FUNCTIONS.operators  # of no operator in particular it would not be tried on a whole model
 
 
 @pytest.mark.parametrize(

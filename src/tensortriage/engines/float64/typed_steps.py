@@ -7,13 +7,13 @@ format where a node reads them. Which values a format rounds is decided by
 
 import dataclasses
 import weakref
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.engines.float64.arithmetic import EXACT, RESULTS_ROUNDED, Arithmetic
-from tensortriage.engines.float64.function_accuracy import FunctionError
 from tensortriage.engines.float64.kernels import ELEMENTWISE
 from tensortriage.engines.float64.number_rounding import Rounding, in_blocks, rounded
 from tensortriage.engines.float64.stored_numbers import AS_STORED
@@ -47,7 +47,7 @@ class Finish:
         amplify: Factor on the error that the result has in float32.
     """
 
-    error: FunctionError | None
+    error: Callable[[np.ndarray], np.ndarray] | None
     rounding: Rounding | None
     amplify: int = 1
 

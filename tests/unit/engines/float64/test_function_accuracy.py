@@ -1,5 +1,7 @@
 """Errors of functions stay within their bounds, reach them, and depend on the seed alone."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,3 +113,13 @@ def test_every_entry_is_an_operator_with_a_source():
         for accuracy in table.values():
             assert accuracy.source
             assert accuracy.relative + accuracy.absolute > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gelu_of_an_engine_for_phones_is_its_tanh_form_and_not_only_as_far_off(seed):
+    """Hendrycks and Gimpel, Gaussian error linear units, 2016: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    x = np.linspace(-6, 6, 4001)
+    erf = np.array([math.erf(each) for each in x / math.sqrt(2)])
+    found = 0.5 * x * (1 + Functions(Hardware.LIGHT, seed).approximated("Erf", erf))
+    form = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(found, form, rtol=0, atol=1e-8)

@@ -5,7 +5,7 @@ right: the target itself had right operands there, so its error is born in the n
 reference's run, it must make at least half of the failure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -50,8 +50,8 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if alone or not evidence.in_context or watched is None or _is_another(evidence):
         return None
     try:
-        floors = _floors(inv, evidence)
-        born, explained = _making_it(inv, evidence, floors, _born_wrong(inv, evidence, floors))
+        floors, chosen = _floors(inv, evidence)
+        born, explained = _making_it(inv, evidence, floors, chosen, _born_wrong(inv, evidence, floors))
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -101,16 +101,16 @@ def _is_another(evidence: Evidence) -> bool:
     return False
 
 
-def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
-    """Return the floors of what is shown, widened where a freedom that the target takes accounts for an error."""
+def _floors(inv: Investigation, evidence: Evidence) -> tuple[Mapping[str, float], Collection[str]]:
+    """Return the floors of what is shown, and the values for which a freedom that the target takes widens them."""
     if evidence.floors is None:
-        return {}
+        return {}, ()
     made_by: dict[str, frozenset[str]] = {}  # by value: errors of all that it is made of are in it
     for node in inv.model.graph.nodes:
         types = frozenset({node.op_type}).union(*(made_by.get(name, frozenset()) for name in node.uses))
         made_by |= dict.fromkeys(node.outputs, types)
     errors = {value: error for value in evidence.in_context or {} if (error := evidence.error(value)) is not None}
-    return with_choices(
+    floors = with_choices(
         inv,
         inv.model,
         evidence.feed,
@@ -118,7 +118,8 @@ def _floors(inv: Investigation, evidence: Evidence) -> Mapping[str, float]:
         errors,
         op_types=lambda value: made_by.get(value, frozenset()),
         what="the values that the target shows",
-    ).target
+    )
+    return floors.target, floors.taken
 
 
 def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
@@ -145,20 +146,26 @@ def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, flo
 
 
 def _making_it(
-    inv: Investigation, evidence: Evidence, floors: Mapping[str, float], born: dict[str, tuple[str, ...]]
+    inv: Investigation,
+    evidence: Evidence,
+    floors: Mapping[str, float],
+    chosen: Collection[str],
+    born: dict[str, tuple[str, ...]],
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Return the values that make the failure, with the nodes between, and the share of it that they make.
 
     Those that are wrong with right operands, if they do; else, and where a format hides what departs, the first value
-    with which all that depart up to it, as the target has them, make half of the failure more than without it.
+    with which all that depart up to it, as the target has them, make half of the failure more than without it. None
+    departs whose error the target chose.
     """
     figures, graph = evidence.in_context or {}, inv.model.graph
-    departing = [v for v in inv.values if v in figures and (ratio_of(evidence.error(v), floors.get(v)) or 0.0) > 1.0]
+    shown = [value for value in inv.values if value in figures and value not in chosen]
+    departing = [value for value in shown if (ratio_of(evidence.error(value), floors.get(value)) or 0.0) > 1.0]
     values = list(dict.fromkeys([*departing, *born]))
     if not values:
         return born, 0.0
-    shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, values, specs=inv.specs(evidence.feed))
-    own = {name: np.asarray(shown[name]) for name in shown.names()}
+    run = inv.lab.values(inv.question.target, inv.model, evidence.feed, values, specs=inv.specs(evidence.feed))
+    own = {name: np.asarray(run[name]) for name in run.names()}
     with injected_runs(inv, evidence.feed, own, fixed=False) as runs:
 
         def made_by(names: Sequence[str]) -> float:

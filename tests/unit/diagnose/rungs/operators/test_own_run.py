@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tensortriage.diagnose.rungs.operators.own_run import _culprit
+from tensortriage.diagnose.rungs.operators.own_run import _culprit, _making_it
 from tensortriage.model.model import Model
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[1,2,3] x) => (float[1,3] y)
@@ -28,3 +28,12 @@ def test_the_node_with_the_weight_is_blamed_and_not_one_with_an_index(tmp_path, 
     inv = SimpleNamespace(model=Model.load(tmp_path / "m.onnx"))
     evidence = SimpleNamespace(floors=None, error=lambda value: np.float64(0.1))
     assert _culprit(inv, evidence, "y", nodes).node == blamed
+
+
+def test_an_error_that_the_target_chose_makes_no_failure():
+    """What is within a freedom's limit is no more a fault than what is within the floor; nothing is injected."""
+    inv = SimpleNamespace(values=["s"], model=SimpleNamespace(graph=None))
+    evidence = SimpleNamespace(in_context={"s": None}, error=lambda value: 0.1)
+    assert _making_it(inv, evidence, {"s": 0.06}, {"s"}, {}) == ({}, 0.0)
+    with pytest.raises(AttributeError, match="lab"):  # else it is run with what the target has there
+        _making_it(inv, evidence, {"s": 0.06}, (), {})
