@@ -88,7 +88,8 @@ class TvmSession(SessionByPlace):
 
     def _called(self, machine: Any, arrays: List[np.ndarray]) -> List[np.ndarray]:
         found = machine["main"](*[self._tvm.runtime.tensor(array) for array in arrays])
-        return [_array(item) for item in ([found] if hasattr(found, "numpy") else list(found))]
+        one = hasattr(found, "numpy") or (len(found) and all(isinstance(item, int) for item in found))  # a shape
+        return [_array(item) for item in ([found] if one else found)]
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
         """Return those of the wanted values that the given module binds, out of a second one that returns them."""

@@ -132,6 +132,7 @@ def test_inner_values_are_all_results_of_nodes_that_are_neither_constants_nor_ou
     [
         (Tensor(np.ones(2)), [[1, 1]]),
         ([Tensor(np.ones(1)), (3, 4)], [[1], [3, 4]]),  # a shape is a tuple of its own
+        ((3, 4), [[3, 4]]),
         ((Tensor(np.ones(1)),), [[1]]),
     ],
 )
