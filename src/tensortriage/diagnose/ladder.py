@@ -112,7 +112,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
 )
 """What is asked, in this order, once the target is known to fail."""
 
-BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, freedoms_taken)
+BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, own_run, freedoms_taken)
 """What is asked where rounding explains the outputs and not what is seen inside."""
 
 IN_THE_END: tuple[Rung, ...] = (random_data,)
