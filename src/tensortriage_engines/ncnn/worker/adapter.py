@@ -8,6 +8,7 @@ out, stands in the script that pnnx writes for its user.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sys
@@ -66,10 +67,12 @@ class LoadedNetwork(DeclaredSession):
         told = json.loads(packed[8:end])
         self._runtime, self._options = runtime, options
         self._param, self._weights = told["param"], packed[end:]
+        self._called = None  # type: Optional[Dict[str, str]]
         if options.get("file"):
             self._param = Path(options["file"]).read_text(encoding="utf-8", errors="replace")
             self._weights = Path(options["weights"]).read_bytes()
             words = np.frombuffer(self._weights, "<u4", len(self._weights) // 4)
+            self._called = _renamed(told["param"], self._param)
             self.info["weights"] = "fp16" if bool(np.any(words == _FP16_WEIGHTS)) else ""
         self._fed, self._given = told["inputs"], told["outputs"]
         self._network = self._loaded(light=True)
@@ -87,7 +90,7 @@ class LoadedNetwork(DeclaredSession):
             if row is None:
                 message = "the converted network has no output out{}, for '{}'".format(number, spec["name"])
                 raise AdapterError(AdapterFailure.RUN, message)
-            array = _read(extractor, "out{}".format(number), row["batch"])
+            array = _read(extractor, self._own("out{}".format(number)), row["batch"])
             if row["axis"] is not None:
                 array = np.expand_dims(array, row["axis"])
             found.append(as_declared(_with_ones(array, spec["shape"]), spec, ("float64", "float16")))
@@ -96,10 +99,13 @@ class LoadedNetwork(DeclaredSession):
     def plan(self) -> Optional[List[Dict[str, Any]]]:
         """Return the layers in order; they name blobs, of which only the host knows the values."""
         blobs = [blob.name for blob in self._network.blobs()]
+        if self._called is not None:
+            converted = {theirs: name for name, theirs in self._called.items()}
+            blobs = [converted.get(name, "") for name in blobs]
         return [
             {
                 "name": layer.name,
-                "nodes": [blobs[top] for top in layer.tops],
+                "nodes": [blobs[top] for top in layer.tops if blobs[top]],
                 "kind": layer.type,
                 "precision": "float32" if self._options["precision"] == "fp32" else "",
                 "implementation": "",
@@ -109,19 +115,25 @@ class LoadedNetwork(DeclaredSession):
         ]
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Return the wanted blobs, all where none is named."""
+        """Return the wanted blobs, all where none is named; names are those of the converted network."""
         network = self._loaded(light=False)
         extractor = self._started(network, feed)
         batched = any(row["batch"] is not None for row in [*self._fed.values(), *self._given.values()])
         for name in wanted or [blob.name for blob in network.blobs()]:
+            if self._called is not None and name not in self._called:
+                continue
             try:
-                yield Item(name, _read(extractor, name, 0 if batched else None))
+                yield Item(name, _read(extractor, self._own(name), 0 if batched else None))
             except (AdapterError, RuntimeError):  # a layer that works in place leaves none
                 continue
 
     def close(self) -> None:
         """Release the network."""
         self._network = None
+
+    def _own(self, name: str) -> str:
+        """Return what the network calls a blob of the converted one."""
+        return (self._called or {}).get(name, name)
 
     def _loaded(self, *, light: bool) -> Any:
         network = self._runtime.Net()
@@ -160,7 +172,7 @@ class LoadedNetwork(DeclaredSession):
             if row["axis"] is not None:
                 array = array.squeeze(row["axis"])
             words = {} if row["batch"] is None else {"batch_index": row["batch"]}  # which releases before lack
-            if extractor.input(name, self._runtime.Mat(array, **words).clone()):
+            if extractor.input(self._own(name), self._runtime.Mat(array, **words).clone()):
                 raise AdapterError(AdapterFailure.RUN, "ncnn refuses '{}'".format(spec["name"]))
         return extractor
 
@@ -170,6 +182,30 @@ def _read(extractor: Any, name: str, batch: Optional[int]) -> np.ndarray:
     if code or mat.empty():
         raise AdapterError(AdapterFailure.RUN, "ncnn ends with {} where '{}' is made".format(code, name))
     return np.array(mat.numpy() if batch is None else mat.numpy(batch_index=batch))
+
+
+def _renamed(converted: str, given: str) -> Dict[str, str]:
+    """Return what a given network calls the blobs of the converted one, of layers that are alike in a common order.
+
+    pnnx numbers blobs as it meets them: one of a PyTorch network has other numbers than one of its ONNX model.
+    """
+    sides = [_layers(text) for text in (converted, given)]
+    kinds = [[kind for kind, _ in side] for side in sides]
+    called = {}  # type: Dict[str, str]
+    for one, other, length in difflib.SequenceMatcher(None, kinds[0], kinds[1], autojunk=False).get_matching_blocks():
+        for (_, mine), (_, theirs) in zip(sides[0][one : one + length], sides[1][other : other + length]):  # noqa: B905
+            called.update(zip(mine, theirs))  # noqa: B905 - Python 3.8
+    return called
+
+
+def _layers(param: str) -> List[Tuple[str, List[str]]]:
+    """Return kind and parameters of each layer of a .param file, and what it calls its results."""
+    found = []
+    for line in param.splitlines()[2:]:
+        kind, _, sources, results, *rest = line.split()
+        end = int(sources) + int(results)
+        found.append((" ".join([kind, sources, results, *rest[end:]]), rest[int(sources) : end]))
+    return found
 
 
 def _with_ones(array: np.ndarray, shape: Optional[List[Any]]) -> np.ndarray:

@@ -255,6 +255,31 @@ def test_a_given_file_runs_in_the_place_of_the_converted_one(tmp_path):
     assert [(net.param, net.weights) for net in log] == [("p", b"w"), ("mine", b"own")]
 
 
+CONVERTED = """7767517
+5 5
+Input in0 0 1 in0
+Convolution conv_3 1 1 in0 1 0=4 1=3
+ReLU relu_0 1 1 1 2
+Squeeze only 1 1 2 3
+InnerProduct fc_1 1 1 3 out0 0=2
+"""
+THEIRS = """7767517
+5 5
+Input data 0 1 data
+Split more 1 2 data 7 8
+Convolution features.0 1 1 7 9 0=4 1=3
+ReLU features.1 1 1 9 1
+InnerProduct head 1 1 1 prob 0=2
+"""
+
+
+def test_blobs_of_a_network_that_another_converter_numbered_are_known_by_their_layers():
+    """Blob 1 is the convolution's in the one and the ReLU's in the other."""
+    expected = {"in0": "data", "1": "9", "2": "1", "out0": "prob"}
+    assert adapter._renamed(CONVERTED, THEIRS) == expected
+    assert adapter._renamed(CONVERTED, CONVERTED) == {name: name for name in ("in0", "1", "2", "3", "out0")}
+
+
 def test_layers_and_blobs_are_told():
     log = []
     session = opened(log, precision="fp16")
