@@ -26,7 +26,7 @@ from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import Ask
 from tensortriage.runs.observation.capture import size_of
-from tensortriage.values.dtype import DType
+from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 
 WORK_BYTES = 4 << 30
@@ -66,6 +66,7 @@ class InjectedRuns:
         ask: Answers a run of the model in which they can be.
         untouched: Its outputs when nothing is.
         deployed: The target's outputs.
+        cut_off: Whether the target's format ends where its range does, so that outputs beyond are not seen.
     """
 
     graph: Graph
@@ -73,6 +74,7 @@ class InjectedRuns:
     ask: Ask
     untouched: Arrays
     deployed: Arrays
+    cut_off: bool = False
 
     def with_results(self, arrays: TensorStore | Arrays, names: Iterable[str]) -> Arrays:
         """Return the outputs with some results overridden by what an array of that name holds."""
@@ -90,7 +92,10 @@ class InjectedRuns:
 
     def explained(self, outputs: Arrays) -> float:
         """Return the share of the target's output error that outputs reproduce."""
-        return explained_share(self.untouched, self.deployed, in_order(self.graph, outputs))
+        untouched, made = self.untouched, in_order(self.graph, outputs)
+        if self.cut_off:
+            untouched, made = (_cut_off(arrays, self.deployed) for arrays in (untouched, made))
+        return explained_share(untouched, self.deployed, made)
 
 
 @contextlib.contextmanager
@@ -121,7 +126,9 @@ def injected_runs(
         untouched = dict(inv.lab.outputs(PLAIN, host, feed))
     model = inject(host or inv.model, list(values), specs=inv.specs(feed), fixed=fixed)
     with inv.lab.session(PLAIN, select_outputs(model, dict.fromkeys([*outputs, *shown]))) as ask:
-        yield InjectedRuns(graph, feed, ask, in_order(graph, untouched), in_order(graph, inv.deployed(feed)))
+        deployed = in_order(graph, inv.deployed(feed))
+        cut_off = inv.precision is Precision.INT8
+        yield InjectedRuns(graph, feed, ask, in_order(graph, untouched), deployed, cut_off)
 
 
 def influence(inv: Investigation, feed: Feed, arrays: TensorStore, values: Sequence[str]) -> Influence:
@@ -195,6 +202,12 @@ def in_order(graph: Graph, outputs: Arrays) -> dict[str, np.ndarray]:
             axis = node.attributes.get("axis", -1)
             found[name] = np.sort(array, axis=axis if isinstance(axis, int) else -1)
     return found
+
+
+def _cut_off(arrays: Arrays, deployed: Arrays) -> dict[str, np.ndarray]:
+    """Return outputs within the range of the target's: its integers hold nothing beyond, whatever came to them."""
+    ranges = {name: (found.min(), found.max()) for name, found in deployed.items() if found.size}
+    return {name: np.clip(array, *ranges[name]) if name in ranges else array for name, array in arrays.items()}
 
 
 def explained_share(

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
@@ -20,7 +19,11 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.integer_kernels import off_by_a_step
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import may_round_inside, taken_in_pieces
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
+    coarse_at_most,
+    coarse_words,
+    taken_in_pieces,
+)
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import (
     FUSED,
@@ -74,16 +77,10 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         if verdict := off_by_a_step(inv, evidence, joint):
             return verdict
         marks = marks or told_breakers(inv, evidence, candidates(inv, joint))
-    if joint is not None and only_coarse(inv, evidence, joint):
-        return undecided(inv, joint, marks)
-    return with_sets(inv, evidence, joint, marks) if joint else only_marks(inv, evidence, marks)
-
-
-def only_coarse(inv: Investigation, evidence: Evidence, joint: Together) -> bool:
-    """Say whether healthy kernels may be as far off as the sets and the outputs are."""
-    result = evidence.worst_feed
-    outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
-    return may_round_inside(inv, [*outputs, *(item.ratio for item in joint.sets)])
+    coarse = coarse_at_most(inv, evidence, [item.ratio for item in joint.sets] if joint else ())
+    if joint is not None:
+        return undecided(inv, joint, marks) if coarse else with_sets(inv, evidence, joint, marks)
+    return only_marks(inv, evidence, marks, coarse=coarse)
 
 
 def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Verdict:
@@ -97,9 +94,8 @@ def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Ve
             VerdictKind.INCONCLUSIVE,
             ROUNDS_INSIDE,
             f"{types} ({', '.join(map(repr, first.nodes))}) are right alone, and as one on "
-            f"{inv.question.target}{others} off by {error_size(error)}, {over_floor(first.ratio)}: more than rounding "
-            f"their results to {inv.precision.value} costs, and no more than a kernel that also rounds or approximates "
-            f"inside may ({MATCH_FACTOR:g}x){breakers_words(marks)}",
+            f"{inv.question.target}{others} off by {error_size(error)}, {over_floor(first.ratio)}: {coarse_words(inv)}"
+            f"{breakers_words(marks)}",
             next=following(inv, marks),
         ),
         breakers=marks,
@@ -211,7 +207,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     )
 
 
-def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -> Verdict:
+def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...], *, coarse: bool) -> Verdict:
     """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
     shown = "no op and no piece shows it on golden inputs" if evidence.local else "pieces of it cannot be built there"
     inv.answered(QUESTION, f"in the whole model, yes: {shown}")
@@ -219,12 +215,13 @@ def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -
     culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
     first = culprits[0] if culprits else None
     place = f", fused across '{marks[0]}' of {first.op_type} '{first.node}'" if first else ""
+    off = f"off by {coarse_words(inv)}" if coarse else "wrong"
     return dataclasses.replace(
         inv.verdict(
-            VerdictKind.FUSION_FAULT,
-            FUSION_IN_THE_WHOLE,
-            f"{inv.question.target} is wrong in the whole model{place}: {shown}{breakers_words(marks)}",
-            culprits=culprits,
+            VerdictKind.INCONCLUSIVE if coarse else VerdictKind.FUSION_FAULT,
+            ROUNDS_INSIDE if coarse else FUSION_IN_THE_WHOLE,
+            f"{inv.question.target} is {off} in the whole model{place}: {shown}{breakers_words(marks)}",
+            culprits=() if coarse else culprits,
             next=following(inv, marks),
         ),
         breakers=marks,

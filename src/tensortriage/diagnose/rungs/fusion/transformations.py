@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import TRANSFORMATION_CURED, TRANSFORMATION_HELPS
+from tensortriage.diagnose.state.confidence import ROUNDS_INSIDE, TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -131,7 +132,7 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
     return spec.with_options(engine.without(spec.options, passes))
 
 
-@rung(CHANGES, reads=("configuration",), cost="nothing new", ends=(VerdictKind.FUSION_FAULT,))
+@rung(CHANGES, reads=("configuration",), cost="nothing new", ends=(VerdictKind.FUSION_FAULT, VerdictKind.INCONCLUSIVE))
 def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
     config = evidence.configuration
@@ -152,6 +153,9 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     ]
     what = "optimizer pass" if len(config.passes) == 1 else "optimizer passes"
     named = f"the {what} {config.transformation}" if config.passes else f"what {config.breaks} turns on"
+    if coarse_at_most(inv, evidence):
+        words = f"{named} puts {inv.question.target} off by {coarse_words(inv)}; {config.works} is right"
+        return inv.verdict(VerdictKind.INCONCLUSIVE, ROUNDS_INSIDE, words)
     return inv.verdict(
         VerdictKind.FUSION_FAULT,
         TRANSFORMATION_CURED if config.passes else TRANSFORMATION_HELPS,

@@ -7,6 +7,8 @@ is to blame, and the answer says what was approximated or accumulated.
 
 from collections.abc import Sequence
 
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
@@ -93,6 +95,22 @@ def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool
     """
     halves = inv.precision.dtype in (DType.FLOAT16, DType.BFLOAT16)
     return halves and not any(map(beyond_inner_roundings, ratios))
+
+
+def coarse_at_most(inv: Investigation, evidence: Evidence, ratios: Sequence[float | None] = ()) -> bool:
+    """Say whether healthy kernels may be as far off as the outputs and some pieces are: then no fusion is a fault."""
+    result = evidence.worst_feed
+    outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
+    known = [ratio for ratio in (*outputs, *ratios) if ratio is not None]
+    return bool(known) and may_round_inside(inv, known)
+
+
+def coarse_words(inv: Investigation) -> str:
+    """Say how far off that is."""
+    return (
+        f"more than rounding results to {inv.precision.value} costs, and no more than a kernel that also rounds or "
+        f"approximates inside may ({MATCH_FACTOR:g}x)"
+    )
 
 
 def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | None:

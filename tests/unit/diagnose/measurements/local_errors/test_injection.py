@@ -8,6 +8,7 @@ import pytest
 from models import parse
 from tensortriage.diagnose.measurements.local_errors.injection import (
     Influence,
+    InjectedRuns,
     explained_share,
     in_order,
     influence,
@@ -15,6 +16,7 @@ from tensortriage.diagnose.measurements.local_errors.injection import (
     with_the_rest,
 )
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.values.store import MemoryStore
 
 MODEL = """g (float[4] x) => (float[4] y) <float[4] w = {0, 0, 0, 0}> {
@@ -113,3 +115,16 @@ def test_a_top_k_without_order_compares_as_a_set_along_its_axis(ordered):
     values = np.float32([[2, 5, 3], [1, 4, 6]])
     found = in_order(graph, {"v": values})["v"]
     np.testing.assert_array_equal(found, np.sort(values, axis=0) if not ordered else values)
+
+
+@pytest.mark.parametrize(
+    ("right", "made", "share"),
+    [(1, 3.0, 1.0), (1, 0.5, 0.0), (1, 1.0, 0.0), (3, 3.0, 0.0)],
+    ids=["beyond", "less", "none", "only-cut-off"],
+)
+def test_what_a_target_of_integers_cuts_off_is_not_asked_of_an_injection(right, made, share):
+    """Integers up to 2 show 3 as 2; a target that only cuts off leaves nothing for others to explain."""
+    untouched, deployed, joint = ({"y": np.float32([-1, 0, number])} for number in (right, 2, made))
+    graph = parse("g (float[3] x) => (float[3] y) { y = Neg(x) }").graph
+    runs = InjectedRuns(graph, Feed("none", {}, Origin.RANDOM), lambda *_: {}, untouched, deployed, cut_off=True)
+    assert runs.explained(joint) == share

@@ -37,6 +37,37 @@ def test_ten_roundings_are_the_most():
     assert [beyond_inner_roundings(ratio) for ratio in (None, 3.5, 10.0, 10.1)] == [False, False, False, True]
 
 
+WHOLE_ONLY = """
+import onnx
+
+from tensortriage.testing import FaultyEngine
+
+RIGHT = "kind", "node", "amount", "fused_with"
+
+
+class Engine(FaultyEngine):
+    def ladder(self, options):
+        safe = {key: word for key, word in options.items() if key not in RIGHT}
+        return [("safe", safe), ("fast", options)] if "fused_with" not in options else []
+
+    def compile(self, model, options):
+        if [value.name for value in onnx.load(model).graph.input] != ["x"]:
+            raise ValueError("whole models only")
+        return super().compile(model, options)
+"""
+
+
+@pytest.mark.parametrize("fused", [",fused_with=sub", ""], ids=["marking-restores", "an-option-restores"])
+@pytest.mark.parametrize(("amount", "expected"), [(1.002, "inconclusive"), (1.05, "fusion-fault")])
+def test_nor_is_it_where_no_piece_can_be_built(tmp_path, amount, expected, fused):
+    (tmp_path / "whole.py").write_text(WHOLE_ONLY)
+    target = f"script:{tmp_path / 'whole.py'},kind=scale,amount={amount},node=mul,precision=fp16{fused}"
+    verdict, _ = ask(tmp_path, named(CHAIN, "sin", "mul", "sub", "neg"), feed(), target, repro=False)
+    assert verdict.verdict == expected, verdict.summary
+    assert verdict.breakers == (("b",) if fused else ())
+    assert "rounds or approximates inside" in verdict.summary or expected == "fusion-fault"
+
+
 BLOCKS = """main (float[4, 8] x) => (float[4, 8] y) {
     [abs0] a = Abs(x) [neg0] b = Neg(a) [abs1] c = Abs(b) [neg1] d = Neg(c)
     [abs2] e = Abs(d) [neg2] f = Neg(e) [end] y = Neg(f)
