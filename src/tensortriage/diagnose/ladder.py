@@ -30,7 +30,7 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     reference_is_sound,
     says_nothing,
 )
-from tensortriage.diagnose.rungs.premises.given_file import given_file
+from tensortriage.diagnose.rungs.premises.given_file import given_file, unrounded_file
 from tensortriage.diagnose.rungs.premises.network import network_changed
 from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
@@ -86,6 +86,7 @@ ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantizati
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
+    unrounded_file,
     given_file,
     out_of_range,
     layer_wise,

@@ -196,6 +196,14 @@ class RunsFiles(DeclaredCapability):
         """Return options with which it builds the model itself; None without a file, and for one that shows values."""
 
 
+class UnroundsFiles(DeclaredCapability):
+    """Capability of an engine: of a given file that holds integers it can run the network that they stand for."""
+
+    @abstractmethod
+    def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options with which the file runs before its integers; None without such a file."""
+
+
 class ArrangesFiles(DeclaredCapability):
     """Capability of an engine: it runs files of other tools, whose inputs and outputs may be the model's in many ways.
 

@@ -23,6 +23,7 @@ from tensortriage.engines.sdk import (
     Options,
     Plan,
     Precision,
+    UnroundsFiles,
     beside,
     checked_feed,
 )
@@ -36,7 +37,7 @@ BOARDS = ("rk3588", "rk3576", "rk3568", "rk3566", "rk3562", "rv1103", "rv1103b",
 _NPU = "NPU"
 
 
-class RknnEngine(ConvertedEngine, Calibrates):
+class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
     """The engine ``rknn``."""
 
     name: ClassVar[str] = "rknn"
@@ -45,7 +46,7 @@ class RknnEngine(ConvertedEngine, Calibrates):
     converter_words: ClassVar[tuple[str, ...]] = ()  # the simulator runs what was built in its own process
     files: ClassVar[tuple[str, ...]] = (FILE, "data", "config", "calibration")
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "fp16 (default) or int8; models with quantizers keep their scales",
+        "precision": "fp16 (default) or int8 (default of a given file); models with quantizers keep their scales",
         "target": f"the board: {', '.join(BOARDS)} (default {BOARDS[0]})",
         "optimize": "level of the converter's optimizer, 0 to 3 (default 3)",
         "algorithm": "how ranges of int8 are chosen: normal (default), mmse or kl_divergence",
@@ -55,11 +56,6 @@ class RknnEngine(ConvertedEngine, Calibrates):
         **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,
     }
-
-    def precision(self, options: Mapping[str, str]) -> str:
-        """Return the format that the options ask for: int8 where a file of quantization is given."""
-        asked = super().precision(options)
-        return Precision.INT8.value if "file" in options else asked
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the converter's options, and the files that belong to a given one."""
@@ -78,6 +74,11 @@ class RknnEngine(ConvertedEngine, Calibrates):
         """Say whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
         return self.precision(options) == Precision.INT8.value
 
+    def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the options with a given file in fp16: the weights in it are those before quantization."""
+        narrow = FILE in options and self.precision(options) == Precision.INT8.value
+        return {**options, "precision": Precision.FP16.value} if narrow else None
+
     def hardware(self, options: Mapping[str, str]) -> str:
         """Return ``npu``: the chip, which the simulator stands for."""
         return "npu"
@@ -85,6 +86,10 @@ class RknnEngine(ConvertedEngine, Calibrates):
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
         """Return the converter's optimizer switched off; a given file has no other settings."""
         return () if FILE in options else ({"optimize": "0"},)
+
+    def _precision(self, given: Options) -> Precision:
+        usual = Precision.INT8 if FILE in given else Precision.FP16
+        return given.precision("precision", self.precisions, usual)
 
     def session(self, model: "Model", words: Mapping[str, str]) -> "RknnSession":
         """Return the session of a model, whose first feed may set the ranges of int8."""

@@ -9,6 +9,7 @@ given instead of the model. ``accuracy_analysis`` runs the same graph, and leave
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -28,6 +29,8 @@ SAVED = {"file": ".model", "data": ".data", "config": ".quantization.cfg"}
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _DATASET = "dataset.txt"
 _SNAPSHOT = "snapshot"
+_RESHAPED = "-rs"
+"""Ending of a value's name that got an axis of one entry, as those of three axes do."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -65,13 +68,14 @@ def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
             scratch.asked(network.load_onnx, str(model))
             _build(network, scratch, options, declared, quantized)
         layers = plan(scratch.said(), scratch.path, loaded)
+        shapes = _shapes(loaded)
         scratch.asked(network.init_runtime)
     except BaseException:
         scratch.close()
         raise
-    narrow = quantized or options["precision"] == "int8"
+    narrow = (quantized and not options.get("file")) or options["precision"] == "int8"
     info = {"conversion_seconds": time.perf_counter() - started, "precision": "int8" if narrow else "fp16"}
-    return SimulatedSession(network, scratch, declared, info, layers)
+    return SimulatedSession(network, scratch, declared, info, layers, shapes)
 
 
 class SimulatedSession(SessionByPlace):
@@ -84,9 +88,10 @@ class SimulatedSession(SessionByPlace):
         declared: Mapping[str, Any],
         info: Dict[str, Any],
         layers: Optional[List[Dict[str, Any]]],
+        shapes: Mapping[str, List[int]],
     ) -> None:
         super().__init__(declared, info)
-        self._network, self._scratch, self._layers = network, scratch, layers
+        self._network, self._scratch, self._layers, self._shapes = network, scratch, layers, shapes
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
@@ -114,7 +119,8 @@ class SimulatedSession(SessionByPlace):
         except AdapterError:  # models with quantizers are analysed on boards only
             return
         for name, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted):
-            yield Item(name, np.load(str(path)))
+            array = np.load(str(path))
+            yield Item(name, array.reshape(with_ones(array.shape, self._shapes.get(name))))
 
     def close(self) -> None:
         """Release the simulator and its folder."""
@@ -159,7 +165,20 @@ def _row(value: Any) -> Dict[str, Any]:
 
 def _rebuild(network: Any, scratch: ToolkitFolder, options: Mapping[str, str]) -> None:
     copies = [shutil.copy(options[key], str(scratch.path / ("model" + ending))) for key, ending in SAVED.items()]
+    if options["precision"] == "fp16":
+        import onnx
+
+        made = [node.output[0] for node in onnx.load_model_from_string(Path(copies[0]).read_bytes()).graph.node]
+        config = Path(copies[-1])
+        config.write_text(unrounded(config.read_text("utf-8"), made), "utf-8")
     scratch.asked(network.hybrid_quantization_step2, *copies)
+
+
+def unrounded(config: str, values: Iterable[str]) -> str:
+    """Return a configuration of hybrid quantization in which all values are float16, whatever it said of some."""
+    rows = "".join("    {}: float16\n".format(json.dumps(value)) for value in values)
+    rest = re.sub(r"^custom_quantize_layers:.*\n(?:[ \t].*\n)*", "", config, flags=re.MULTILINE)
+    return "custom_quantize_layers:\n" + rows + rest
 
 
 def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[List[np.ndarray]]:
@@ -183,6 +202,20 @@ def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[Li
     return dealt
 
 
+def with_ones(shape: Tuple[int, ...], wanted: Optional[List[int]]) -> Tuple[int, ...]:
+    """Return the wanted shape where it differs in axes of one entry only, else the shape itself."""
+    alike = wanted is not None and [size for size in shape if size != 1] == [size for size in wanted if size != 1]
+    return tuple(wanted) if wanted is not None and alike else shape
+
+
+def _shapes(model: Any) -> Dict[str, List[int]]:
+    """Return the shapes of a model's inner values, as far as they are inferred."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model).graph.value_info
+    return {value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in inferred}
+
+
 def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str = "") -> List[str]:
     names = []
     for number, array in enumerate(arrays):
@@ -198,7 +231,8 @@ def _snapshots(folder: Path, wanted: Iterable[str]) -> List[Tuple[str, Path]]:
     files = {row[0]: row[1] for row in rows if len(row) == 2}
     found = []
     for name in wanted:
-        path = folder / "simulator" / "npy" / (Path(files[name]).stem + ".npy") if name in files else None
+        held = next((files[each] for each in (name, name + _RESHAPED) if each in files), None)
+        path = folder / "simulator" / "npy" / (Path(held).stem + ".npy") if held else None
         if path is not None and path.is_file():
             found.append((name, path))
     return found

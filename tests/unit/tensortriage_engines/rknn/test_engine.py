@@ -24,6 +24,16 @@ def test_the_first_feed_sets_the_ranges_of_int8_unless_a_file_has_them():
     assert ENGINE.precision({"file": "m.model"}) == "int8"
 
 
+def test_a_given_file_runs_before_its_integers_where_it_is_asked_for_fp16():
+    file = {"file": "m.model", "target": "rk3588"}
+    assert ENGINE.precision({**file, "precision": "fp16"}) == "fp16"
+    assert not ENGINE.calibrates({**file, "precision": "fp16"})
+    assert ENGINE.unrounded(file) == {**file, "precision": "fp16"}
+    assert ENGINE.unrounded({**file, "precision": "int8"}) == {**file, "precision": "fp16"}
+    assert ENGINE.unrounded({**file, "precision": "fp16"}) is None
+    assert ENGINE.unrounded({"precision": "int8"}) is None
+
+
 @pytest.mark.parametrize(
     ("options", "slug"),
     [

@@ -2,6 +2,9 @@
 
 A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
 model now can: if it gives what the file does, the ladder goes on with it; if not, the file holds something else.
+
+A file that holds integers is first run before them, where the engine can: rounding hides what differs from the model
+otherwise. Beyond what the wider format costs it is another network, and the ladder goes on with that run.
 """
 
 import dataclasses
@@ -10,21 +13,52 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32
+from tensortriage.compare.judgement.within import beyond_fp32, stands_out
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import GIVEN_FILE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.engines.capabilities import RunsFiles
+from tensortriage.engines.capabilities import RunsFiles, UnroundsFiles
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
-from tensortriage.values.text import error_size
+from tensortriage.values.text import error_size, over_floor
 
 QUESTION = "is it the file, or what the engine builds?"
+
+UNROUNDED = "does the file hold the model, rounding to integers aside?"
+
+
+@rung(UNROUNDED, reads=("results",), gives=("results",), cost="a build and a run")
+def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
+    """Run a file of integers in the format that it was made from, and look into that where rounding is no excuse."""
+    target, engine = inv.question.target, resolve(inv.question.target).engine
+    options = engine.unrounded(target.options) if isinstance(engine, UnroundsFiles) else None
+    if options is None:
+        return None
+    spec = target.with_options(options)
+    asking = inv.about(dataclasses.replace(inv.question, target=spec))
+    try:
+        floors = output_floors(asking)
+        results = tuple(judge(asking, each.feed, deployed(asking, each.feed), floors) for each in evidence.results)
+    except (EngineError, Unsound) as problem:
+        inv.answered(UNROUNDED, f"unknown: {problem}")
+        return None
+    rows = [
+        (ratio_of(error, floors.target.get(name)) or 0.0, error, name)
+        for result in results
+        for name, error in result.errors.items()
+    ]
+    ratio, error, name = max(rows)
+    told = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
+    if not stands_out(ratio):
+        inv.answered(UNROUNDED, f"yes: {told}", relative_error=error)
+        return None
+    inv.answered(UNROUNDED, f"no: {told}; that is looked into instead", output=name, relative_error=error)
+    return Answer(findings=Findings(results=results), question=asking.question)
 
 
 @rung(QUESTION, reads=("results",), gives=("results",), cost="a build and a run", ends=(VerdictKind.MODEL_CHANGED,))

@@ -65,7 +65,9 @@ class Network:
         folder = Path(output_dir) / "simulator" / "npy"
         folder.mkdir(parents=True)
         np.save(folder / "first.npy", np.load(inputs[0]) * 2)
-        (Path(output_dir) / "map_name_to_file.txt").write_text("a first.tensor\nb lost.tensor\nno table\n\nodd\n")
+        (Path(output_dir) / "map_name_to_file.txt").write_text(
+            "a first.tensor\nb lost.tensor\nc-rs first.tensor\nno table\n\nodd\n"
+        )
         return 0
 
     def release(self):
@@ -94,7 +96,7 @@ def test_files_of_a_quantization_are_copied_together(scratch, tmp_path):
         options[key] = str(tmp_path / f"mine{ending}")
         (tmp_path / f"mine{ending}").write_text(key)
     network = Network()
-    adapter._rebuild(network, scratch, options)
+    adapter._rebuild(network, scratch, {**options, "precision": "int8"})
     (files,) = network.asked
     assert files == tuple(str(scratch.path / f"model{ending}") for ending in adapter.SAVED.values())
 
@@ -110,11 +112,25 @@ def test_a_saved_graph_tells_its_own_inputs_and_outputs(tmp_path):
     }
 
 
+def test_a_file_in_fp16_has_every_value_before_its_integers(scratch, tmp_path):
+    """The table of layers that stay float is replaced, also one that the user wrote; ranges of the rest stay."""
+    graph = "g (float[1, 2] x) => (float[1, 2] y) { [a] v = Relu(x) [b] y = Neg(v) }"
+    options = {key: str(tmp_path / f"m{ending}") for key, ending in adapter.SAVED.items()}
+    write(Path(options["file"]), graph)
+    Path(options["data"]).touch()
+    Path(options["config"]).write_text("custom_quantize_layers:\n    v: int16\nquantize_parameters:\n    x: {}\n")
+    adapter._rebuild(Network(), scratch, {**options, "precision": "fp16"})
+    copy = (scratch.path / "model.quantization.cfg").read_text()
+    rows = 'custom_quantize_layers:\n    "v": float16\n    "y": float16\n'
+    assert copy == rows + "quantize_parameters:\n    x: {}\n"
+    assert "int16" in Path(options["config"]).read_text()
+
+
 FEED = {"x": Item("x", np.float32([[1, 2]]))}
 
 
 def opened(network, scratch):
-    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}])
+    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}], {"c": [2]})
 
 
 def test_the_simulator_runs_with_channels_first(scratch):
@@ -138,8 +154,8 @@ def test_a_simulator_that_fails_is_a_failed_run(scratch):
 def test_values_are_seen_that_a_layer_left_in_a_file(scratch):
     session = opened(Network(), scratch)
     for _ in range(2):  # what an analysis left before is no part of the next
-        found = {item.name: item.array.tolist() for item in session.seen(FEED, ("a", "b", "stranger"))}
-        assert found == {"a": [[2, 4]]}
+        found = {item.name: item.array.tolist() for item in session.seen(FEED, ("a", "b", "c", "stranger"))}
+        assert found == {"a": [[2, 4]], "c": [2, 4]}  # "-rs": with one more axis of one entry
     assert list(opened(Network(analyses=False), scratch).seen(FEED, ("a",))) == []
 
 
