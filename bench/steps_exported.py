@@ -5,12 +5,15 @@
 
 Forty decoders of seven families (`step_decoders`) are exported into a folder, or read from it: by both exporters, with
 their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given. Each is run in fp32, fp16
-and bf16 (every result rounded once): none may be accused, or stop. Then a fault is planted in each at one step: an old
-row in a cache that grows, or 10 % in the op that makes a state that is rewritten; step and op must be named. Needs
+and bf16 (every result rounded once): none may be accused, or stop. Then faults are planted, some from the first step
+on, some at one step only: an old row in a cache that grows, 10 % in the op that makes a state that is rewritten, a mask
+or window one position short, a wrong head, wrong angles (RoPE), a position one off, an encoder's mask that leaks;
+step and op must be named. Needs
 `torch`, `onnxscript` and `transformers` to export.
 """
 
 import argparse
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,14 +45,61 @@ def corpus(folder: Path, only: str) -> Iterator[Path]:
         yield path
 
 
-def planted(path: Path) -> tuple[str, str] | None:
-    """Return kind and node of a fault in what makes the last state; None where that is in a body."""
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """A fault in one node.
+
+    Attributes:
+        word: What it stands for.
+        kind: Kind and amount, as `FaultyEngine` takes them.
+        node: Name of the node.
+        behind: Nodes that compute with it, and may be named in its place: one reads it and nothing else does.
+        short: By how much the number that the fault waits for is below the length of the step; None for a fault that
+            shows in every step.
+    """
+
+    word: str
+    kind: str
+    node: str
+    behind: tuple[str, ...] = ()
+    short: int | None = None
+
+
+def planted(path: Path) -> Iterator[Planted]:
+    """Yield faults for what a decoder has: of its cache, mask, heads, positions and what it reads; none in bodies."""
     graph = onnx.load(path).graph
     makers = {name: node for node in graph.node for name in node.output}
-    node = makers[graph.output[-1].name]
-    if node.op_type == "If":
-        return None
-    return ("stale-row" if node.op_type == "Concat" else "scale,amount=1.1", node.name)
+    last = makers[graph.output[-1].name]
+    if last.op_type == "If":
+        return
+    if last.op_type == "Concat":
+        yield Planted("cache", "stale-row", last.name, short=0)
+    else:
+        yield Planted("state", "scale,amount=1.1", last.name)
+    weights = {tensor.name: tensor.dims for tensor in graph.initializer}
+    softmaxes = [node for node in graph.node if node.op_type == "Softmax"]
+    reading = [node for node in softmaxes if "enc" in node.name.lower().rsplit("/", 2)[-2:][0]]
+    own = [node for node in softmaxes if node not in reading and makers[node.input[0]].op_type == "Add"]
+    if own:
+        scores = makers[own[0].input[0]]
+        yield Planted("window" if "mistral" in path.name else "mask", "mask-short", scores.name, (own[0].name,), 0)
+        heads = makers[scores.input[0]]
+        yield Planted("head", "tile,amount=2", heads.name, (scores.name,))
+    if reading:
+        yield Planted("encoder mask", "padding-leak,amount=0.2", reading[0].name)
+    for node in graph.node:
+        if node.op_type == "Cos":
+            yield Planted("RoPE", "offset,amount=0.2", node.name, users_of(graph, node))
+        if node.op_type == "Gather" and "position" in " ".join([*node.input, node.name]).lower() and weights.get(
+            node.input[0], [0])[0] > 1:  # fmt: skip
+            yield Planted("position", "row-before", node.name, users_of(graph, node), 1)
+            break
+
+
+def users_of(graph: onnx.GraphProto, node: onnx.NodeProto) -> tuple[str, ...]:
+    """Return the name of the node that alone reads a node's result."""
+    users = [user.name for user in graph.node if set(user.input) & set(node.output)]
+    return tuple(users) if len(users) == 1 else ()
 
 
 def ask(path: Path, target: str, steps: int, case: Path, *, drift: bool) -> StepsReport:
@@ -61,26 +111,26 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="part of a file's name")
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--faults", action="store_true", help="leave out narrow formats, and ask about faults only")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     (given.folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
     runs = alarms = faults = named = 0
     for path in corpus(given.folder, given.only):
-        for number, target in enumerate(TARGETS):
+        for number, target in enumerate(TARGETS[:1] if given.faults else TARGETS):
             report = ask(path, target, given.steps, given.folder / f"case-{path.stem}-{number}", drift=True)
             runs, alarms = runs + 1, alarms + (report.exit_code != 0)
             nearest = max(value.ratio for row in report.rows for value in (*row.values, *row.drifted))
             print(f"{path.stem} {target}: {report.verdict}, nearest to a limit {nearest:.2f}", flush=True)
-        if (fault := planted(path)) is None:
-            continue
-        length = report.rows[0].length + FAULT_AT
-        where = f",length={length}" if fault[0] == "stale-row" else ""
-        target = f"script:{given.folder}/faulty.py:Engine,kind={fault[0]},node={fault[1]}{where}"
-        report = ask(path, target, 6, given.folder / f"case-{path.stem}-fault", drift=False)
-        step = FAULT_AT if where else 0
-        right = report.first == step and report.diagnosis is not None and report.diagnosis.node == fault[1]
-        faults, named = faults + 1, named + right
-        print(f"{'ok' if right else 'NO'} {path.stem} {fault[0]} {fault[1]}: {report.summary}", flush=True)
+        for fault in planted(path):
+            length = report.rows[0].length + FAULT_AT
+            where = "" if fault.short is None else f",length={length - fault.short}"
+            target = f"script:{given.folder}/faulty.py:Engine,kind={fault.kind},node={fault.node}{where}"
+            found = ask(path, target, 6, given.folder / f"case-{path.stem}-{fault.word}".replace(" ", "-"), drift=False)
+            step, named_node = FAULT_AT if where else 0, found.diagnosis.node if found.diagnosis else None
+            right = found.first == step and named_node in (fault.node, *fault.behind)
+            faults, named = faults + 1, named + right
+            print(f"{'ok' if right else 'NO'} {path.stem} {fault.word} {fault.node}: {found.summary}", flush=True)
     print(f"healthy: {alarms} alarms of {runs}; faults: step and op of {named} of {faults}")
 
 
