@@ -132,7 +132,12 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
     return spec.with_options(engine.without(spec.options, passes))
 
 
-@rung(CHANGES, reads=("configuration",), cost="nothing new", ends=(VerdictKind.FUSION_FAULT, VerdictKind.INCONCLUSIVE))
+@rung(
+    CHANGES,
+    reads=("configuration", "results"),
+    cost="nothing new",
+    ends=(VerdictKind.FUSION_FAULT, VerdictKind.INCONCLUSIVE),
+)
 def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
     config = evidence.configuration
