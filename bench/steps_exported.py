@@ -27,6 +27,8 @@ from tensortriage.workflows.steps.walk import walk
 TARGETS = ("onnxruntime", "emulate:precision=fp16", "emulate:precision=bf16")
 PLAIN, READING = ("llama", "gpt2", "mistral", "mamba"), ("t5", "bart", "whisper")
 FAULT_AT = 3
+FIRST_POSITION = {"bart": 2}
+"""The row of the first position in a table of positions, where it is not 0."""
 
 
 def corpus(folder: Path, only: str) -> Iterator[Path]:
@@ -92,7 +94,8 @@ def planted(path: Path) -> Iterator[Planted]:
             yield Planted("RoPE", "offset,amount=0.2", node.name, users_of(graph, node))
         if node.op_type == "Gather" and "position" in " ".join([*node.input, node.name]).lower() and weights.get(
             node.input[0], [0])[0] > 1:  # fmt: skip
-            yield Planted("position", "row-before", node.name, users_of(graph, node), 1)
+            short = 1 - FIRST_POSITION.get(path.name.partition("-")[0].removesuffix("merged").removesuffix("with"), 0)
+            yield Planted("position", "row-before", node.name, users_of(graph, node), short)
             break
 
 
