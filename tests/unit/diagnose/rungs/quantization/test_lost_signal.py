@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import quantize_static
 
 from diagnosing import ask, step
+from machine import exact_int8
 from tensortriage.testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
@@ -85,6 +86,7 @@ def test_constants_below_the_format_are_named(tmp_path):
     assert verdict.culprits[0].node == "product"
 
 
+@exact_int8
 def test_a_small_cost_is_told_without_ops(tmp_path):
     model = mlp()
     other = save_model(quantized(model, feed_for(model)), tmp_path / "other.onnx")

@@ -8,6 +8,7 @@ from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_sta
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 from diagnosing import ask, step
+from machine import exact_int8
 from tensortriage.testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
@@ -59,7 +60,7 @@ def rolled(other):
     weight.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(weight), 3, axis=0), weight.name))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["QOperator", pytest.param("dynamic", marks=exact_int8), "8 bits"])
 def test_a_sound_file_costs_its_rounding(tmp_path, way):
     verdict = verdict_of(tmp_path, way)
     assert step(verdict, QUESTION).answer.startswith("yes")
