@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from machine import exact_int8
 from rewritten_networks import NETWORKS, feed_of, rewritten
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
@@ -24,6 +25,7 @@ EXPECTED = {
 """Operators that some file of a network must have, so that the test is about them."""
 
 
+@exact_int8
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_operator_is_without_arithmetic_or_type(name, tmp_path):
     wrong, seen, count = [], set(), 0
