@@ -191,7 +191,10 @@ RECIPES: Mapping[str, Recipe] = {
         "apache-tvm",
         "0.27.0.post1",
         ("onnx==1.23.2", *_WORKER),
-        (Release("0.25", ("onnx", "numpy", "ml_dtypes")),),
+        (
+            Release("0.26", ("onnx", "numpy", "ml_dtypes")),
+            Release("0.25", ("apache-tvm-ffi==0.1.12", "onnx", "numpy", "ml_dtypes")),  # later ones lack a symbol
+        ),
     ),
     "torch": Recipe(
         "torch",

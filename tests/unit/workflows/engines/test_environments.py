@@ -225,6 +225,12 @@ def test_another_version_of_what_is_installed_bare_is_installed_bare(data, calls
     assert "onnx==1.18.0" in made.requirements
 
 
+def test_a_release_has_beside_it_what_was_released_with_it(data, calls):
+    """TVM 0.25 takes any later apache-tvm-ffi, and ends in an undefined symbol with those after 0.1.12."""
+    beside = {version: install(f"tvm=={version}").requirements for version in ("0.25.0", "0.25.0.post1", "0.26.0")}
+    assert ["apache-tvm-ffi==0.1.12" in each for each in beside.values()] == [True, True, False]
+
+
 def test_a_provider_has_an_environment_that_its_engine_uses(data, calls):
     made = install("qnn")
     assert made.target == f"onnxruntime:ep=qnn,worker={data / 'qnn' / 'bin' / 'python'}"
