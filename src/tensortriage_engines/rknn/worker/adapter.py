@@ -29,8 +29,8 @@ SAVED = {"file": ".model", "data": ".data", "config": ".quantization.cfg"}
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _DATASET = "dataset.txt"
 _SNAPSHOT = "snapshot"
-_RESHAPED = "-rs"
-"""Ending of a value's name that got an axis of one entry, as those of three axes do."""
+_MOVED = re.compile(r"(?:[-_](?:rs|tp))+$")
+"""Endings of names of values that got axes of one entry, or whose axes stand in another order."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -111,16 +111,17 @@ class SimulatedSession(SessionByPlace):
         return self._layers
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Return those of the wanted values that a layer holds under its own name."""
+        """Return those of the wanted values that a layer holds under their own names, or with their axes moved."""
         names = _saved_feed(self._scratch, [feed[spec["name"]].array for spec in self.inputs or ()])
         shutil.rmtree(str(self._scratch.path / _SNAPSHOT), ignore_errors=True)
         try:
             self._scratch.asked(self._network.accuracy_analysis, inputs=names, output_dir=_SNAPSHOT)
         except AdapterError:  # models with quantizers are analysed on boards only
             return
-        for name, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted):
-            array = np.load(str(path))
-            yield Item(name, array.reshape(with_ones(array.shape, self._shapes.get(name))))
+        for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, self._shapes):
+            array = in_place(np.load(str(path)), self._shapes.get(name), held[len(name) :])
+            if array is not None:
+                yield Item(name, array)
 
     def close(self) -> None:
         """Release the simulator and its folder."""
@@ -202,10 +203,22 @@ def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[Li
     return dealt
 
 
-def with_ones(shape: Tuple[int, ...], wanted: Optional[List[int]]) -> Tuple[int, ...]:
-    """Return the wanted shape where it differs in axes of one entry only, else the shape itself."""
-    alike = wanted is not None and [size for size in shape if size != 1] == [size for size in wanted if size != 1]
-    return tuple(wanted) if wanted is not None and alike else shape
+def in_place(array: np.ndarray, wanted: Optional[List[int]], ending: str) -> Optional[np.ndarray]:
+    """Return what a layer left with its axes where the model has them; None where sizes do not tell where that is.
+
+    Args:
+        array: What the layer left.
+        wanted: The shape in the model; None where it is not known.
+        ending: What the layer's name has behind the value's: empty, or how axes were moved.
+    """
+    sizes, sought = ([size for size in shape if size != 1] for shape in (array.shape, wanted or ()))
+    if wanted is not None and sizes == sought and ("tp" not in ending or len(sizes) < 2):
+        return array.reshape(wanted)
+    if not ending:
+        return array
+    if wanted is None or "tp" not in ending or len(set(sizes)) < len(sizes) or sorted(sizes) != sorted(sought):
+        return None
+    return array.reshape(sizes).transpose([sizes.index(size) for size in sought]).reshape(wanted)
 
 
 def _shapes(model: Any) -> Dict[str, List[int]]:
@@ -224,15 +237,25 @@ def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str
     return names
 
 
-def _snapshots(folder: Path, wanted: Iterable[str]) -> List[Tuple[str, Path]]:
-    """Return the files of the wanted values; a table beside them says which file is whose."""
+def _snapshots(folder: Path, wanted: Iterable[str], known: Iterable[str]) -> List[Tuple[str, str, Path]]:
+    """Return the wanted values, the names that the table beside the files has for them, and their files.
+
+    Args:
+        folder: What an analysis left.
+        wanted: Names in the model.
+        known: All names in the model, none of which is another's with an ending.
+    """
     table = folder / "map_name_to_file.txt"
     rows = [line.split() for line in table.read_text().splitlines()] if table.is_file() else []
     files = {row[0]: row[1] for row in rows if len(row) == 2}
+    own = set(known)
+    called = {}  # type: Dict[str, str]
+    for held in files:
+        called.setdefault(held if held in own else _MOVED.sub("", held), held)
     found = []
     for name in wanted:
-        held = next((files[each] for each in (name, name + _RESHAPED) if each in files), None)
-        path = folder / "simulator" / "npy" / (Path(held).stem + ".npy") if held else None
-        if path is not None and path.is_file():
-            found.append((name, path))
+        held = name if name in files else called.get(name, "")
+        path = folder / "simulator" / "npy" / (Path(files.get(held, "")).stem + ".npy")
+        if held and path.is_file():
+            found.append((name, held, path))
     return found

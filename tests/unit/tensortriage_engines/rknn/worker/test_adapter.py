@@ -160,7 +160,32 @@ def test_values_are_seen_that_a_layer_left_in_a_file(scratch):
 
 
 def test_without_a_table_nothing_is_seen(tmp_path):
-    assert adapter._snapshots(tmp_path, ("a",)) == []
+    assert adapter._snapshots(tmp_path, ("a",), {}) == []
+
+
+def test_a_value_is_seen_whose_axes_were_moved_where_its_sizes_tell_how(tmp_path):
+    """A Tanh between two products that became convolutions is left with channels first, called `_tp-rs`."""
+    (tmp_path / "simulator" / "npy").mkdir(parents=True)
+    values = {"t_tp-rs": "t", "square_tp": "square", "kept_rs": "kept", "folded-rs": "folded", "own_tp": "own_tp"}
+    (tmp_path / "map_name_to_file.txt").write_text("".join(f"{held} {file}.txt\n" for held, file in values.items()))
+    for file in values.values():
+        np.save(tmp_path / "simulator" / "npy" / f"{file}.npy", np.zeros(1))
+    model = {"t": [1, 3, 2], "own": [2], "own_tp": [2], "square": [2, 2], "kept": [2, 2], "folded": [4]}
+    found = adapter._snapshots(tmp_path, tuple(model), model)
+    assert {name: held for name, held, _ in found} == {
+        "t": "t_tp-rs", "own_tp": "own_tp", "square": "square_tp", "kept": "kept_rs", "folded": "folded-rs",
+    }  # fmt: skip
+    array = np.arange(6).reshape(1, 2, 1, 3)
+    assert adapter.in_place(array, [1, 3, 2], "_tp-rs").tolist() == [[[0, 3], [1, 4], [2, 5]]]
+    assert adapter.in_place(array, [1, 2, 3], "-rs").tolist() == [[[0, 1, 2], [3, 4, 5]]]
+    square = np.arange(4).reshape(1, 2, 2)
+    assert adapter.in_place(square, [2, 2], "_tp") is None  # either order has these sizes
+    assert adapter.in_place(square, [2, 2], "_rs").tolist() == adapter.in_place(square, [2, 2], "").tolist() == [
+        [0, 1], [2, 3],
+    ]  # fmt: skip
+    assert adapter.in_place(square, [4], "-rs") is None
+    assert adapter.in_place(square, None, "-rs") is None
+    assert adapter.in_place(square, [4], "") is square  # under its own name: that it has another shape is to be seen
 
 
 def test_a_conversion_that_fails_leaves_no_folder(tmp_path, monkeypatch):
