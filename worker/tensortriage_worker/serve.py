@@ -109,8 +109,11 @@ class _Server:
     def _streams(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Run two feeds at the same time, in the open session and in another one of the same model.
 
-        Names of inputs and results begin with the number of the stream, those of results then with that of the run.
+        Names of inputs and results begin with the number of the stream, those of results then with that of the run: the
+        first of the other session is one alone.
         """
+        import numpy as np
+
         from tensortriage_worker import exchange
         from tensortriage_worker.feeding import side_by_side
 
@@ -130,7 +133,10 @@ class _Server:
             return run
 
         try:
-            found = side_by_side([stream(self._session, feeds[0]), stream(other, feeds[1])], request["runs"])
+            streams = [stream(self._session, feeds[0]), stream(other, feeds[1])]
+            alone = {name: np.array(array) for name, array in streams[1]().items()}
+            found = side_by_side(streams, request["runs"])
+            found[1].insert(0, alone)
         finally:
             other.close()
         items = [

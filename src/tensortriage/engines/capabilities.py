@@ -68,7 +68,8 @@ class FedOtherwise(DeclaredCapability):
     ) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once, each so often, the second in another session of the same model.
 
-        Returns what `tensortriage_worker.feeding.side_by_side` does; errors as with `Session.run`.
+        Returns what `tensortriage_worker.feeding.side_by_side` does, before the second one's a result of its session
+        alone; errors as with `Session.run`.
         """
 
 

@@ -317,13 +317,15 @@ def run_beside(
 
     The first runs in the first session. The second runs in the other one; where engines have processes of their own, in
     a third session, in the same process as the first, and in the other one only if processes ``apart`` are wanted too.
+    Before the second stream's results stands one of its session alone.
     """
     if isinstance(first.build(), FedOtherwise) and not apart:
         return list(zip(feeds, first.streams(feeds, runs), strict=True))
     other.build()
     if not isinstance(first.build(), FedOtherwise):
-        found = side_by_side([functools.partial(first.run, feeds[0]), functools.partial(other.run, feeds[1])], runs)
-        return list(zip(feeds, found, strict=True))
+        alone = {name: np.array(array) for name, array in other.run(feeds[1]).items()}
+        one, two = side_by_side([functools.partial(first.run, feeds[0]), functools.partial(other.run, feeds[1])], runs)
+        return list(zip(feeds, (one, [alone, *two]), strict=True))
     over = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         elsewhere = pool.submit(side_by_side, [functools.partial(other.run, feeds[1])], MOST_RUNS, over.is_set)

@@ -73,6 +73,25 @@ def test_what_a_process_of_its_own_is_fed_lies_and_runs_there_as_asked_for(folde
     assert {answer.relation for answer in report.broken} == {kind}
 
 
+def test_streams_of_builds_that_differ_show_nothing(folder):
+    """The second stream's session is another build, here one that is wrong by itself; it was two streams that meet."""
+    save_model(mlp(width=34, layers=2, batch=4), folder / "four.onnx")
+    (folder / "second.py").write_text(
+        "import os\n"
+        "from tensortriage.testing import FaultyEngine\n"
+        "class Engine(FaultyEngine):\n"
+        "    def compile(self, model, options):\n"
+        "        amount = '1.05' if 'BUILT' in os.environ else '1'\n"
+        "        os.environ['BUILT'] = 'here'\n"
+        "        return super().compile(model, {'kind': 'scale', 'node': '/layer.1/Gemm', 'amount': amount})\n"
+    )
+    request = ConsistencyRequest(model=folder / "four.onnx", target=f"script:{folder}/second.py:Engine")
+    report = check_consistency(request)
+    assert not report.broken
+    told = {answer.answer for answer in report.answers if answer.relation == "two-streams"}
+    assert told == {"not known: another build gives other results by itself"}
+
+
 def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
     (folder / "cpus.py").write_text(
         "import os\n"

@@ -132,7 +132,7 @@ class ClaimRuns:
         """Return what streams that run two feeds at once make of the first; both are known once either is asked for.
 
         Raises:
-            BuildsDiffer: When the second stream's session, which is another build, differs by itself already.
+            BuildsDiffer: When another stream's session, which is another build, differs by itself already.
         """
         names = frozenset((feed.name, other.name))
         if names not in self._streams:
@@ -142,7 +142,8 @@ class ClaimRuns:
                 alone = [(fed, _copied(session.run(fed))) for fed in (feed, other)]
                 equal = all(_alike(self.of(fed), outputs) for fed, outputs in alone)
                 feeds, runs = (feed, other), self._runs
-                self._streams[names] = run_beside(runner, session, feeds, runs=runs, apart=self._apart) if equal else []
+                found = run_beside(runner, session, feeds, runs=runs, apart=self._apart) if equal else []
+            self._streams[names] = found if found and _alike(self.of(other), found[1][1][0]) else []
         if not self._streams[names]:
             raise BuildsDiffer
         return self._farthest(
