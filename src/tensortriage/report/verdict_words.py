@@ -121,7 +121,10 @@ def headline(verdict: Verdict) -> str:
     if verdict.kind.exit_code != 1 or not verdict.culprits:
         return title
     first, more = verdict.culprits[0], len({culprit.node for culprit in verdict.culprits}) - 1
-    others = f" (and {count(more, 'more op')})" if more else ""
+    joined = (
+        "or" if len({culprit.value for culprit in verdict.culprits}) == 1 else "and"
+    )  # of one value any may be wrong
+    others = f" ({joined} {count(more, 'more op')})" if more else ""
     effect = _EFFECTS.get(verdict.kind, "")
     if not effect:
         return f"{title}: {place_of(first)}{others}"

@@ -2,10 +2,11 @@
 
 Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
 right: the target itself had right operands there, so its error is born in the nodes between. Injected into the
-reference's run, it must make at least half of the failure.
+reference's run, it must make at least half of the failure. Where several ops that have weights lie between, any of them
+may be wrong, and all are named; not where these are all that the model has, which tells nobody anything.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.values.text import error_size, over_floor, percent
+from tensortriage.values.text import enumeration, error_size, over_floor, percent
 
 QUESTION = "where does the target's own run go wrong?"
 
@@ -79,13 +80,15 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
             f"results to {inv.precision.value} costs, and no more than a kernel that also rounds inside "
             f"may ({MATCH_FACTOR:g}x)",
         )
-    culprits = [_culprit(inv, evidence, value, nodes) for value, nodes in born.items()]
+    culprits = [each for value, nodes in born.items() for each in _culprits(inv, evidence, value, nodes)]
+    ops = [f"{each.op_type} '{each.node}'" for each in culprits if each.value == first]
     fused = f", which it computes as one: {' + '.join(born[first])}" if len(born[first]) > 1 else ""
+    which = f"{ops[0]} is" if len(ops) == 1 else f"One of {enumeration(ops)} is"
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,
         blamed(explained, at_most=FUSED),
-        f"{culprits[0].op_type} '{culprits[0].node}' is wrong in the own run of {target}{fused}: {culprits[0].reason}; "
-        f"{share}",
+        f"{which} wrong in the own run of {target}"
+        f"{fused if len(ops) == 1 else ', which shows no value between them'}: {culprits[0].reason}; {share}",
         culprits=culprits[:10],
         next=[inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")],
     )
@@ -135,12 +138,14 @@ def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, flo
     known = {*figures, *evidence.feed.tensors}
     pieces = {value: between(graph, value, known) for value in inv.values if value in figures}
     made_of = {value: {name for node in nodes for name in node.uses} for value, nodes in pieces.items()}
+    weighted = len(_weighted(graph, graph.nodes))
     found = {}
     for value, nodes in pieces.items():
         users = [other for other, operands in made_of.items() if value in operands]
         if value not in wrong or (users and not wrong.intersection(users)):
             continue  # where all that is made of it is right, something else is shown under its name
-        if not wrong.intersection(made_of[value]) and _is_one_op(graph, nodes):
+        candidates = len(_weighted(graph, nodes))
+        if nodes and not wrong.intersection(made_of[value]) and (candidates < 2 or candidates < weighted):
             found[value] = tuple(node.name for node in nodes)
     return found
 
@@ -154,9 +159,9 @@ def _making_it(
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Return the values that make the failure, with the nodes between, and the share of it that they make.
 
-    Those that are wrong with right operands, if they do; else, and where a format hides what departs, the first value
-    with which all that depart up to it, as the target has them, make half of the failure more than without it. None
-    departs whose error the target chose.
+    Those that are wrong with right operands, if they do, and of these the ones that one op makes, if they do alone;
+    else, and where a format hides what departs, the first value with which all that depart up to it, as the target has
+    them, make half of the failure more than without it. None departs whose error the target chose.
     """
     figures, graph = evidence.in_context or {}, inv.model.graph
     shown = [value for value in inv.values if value in figures and value not in chosen]
@@ -171,7 +176,12 @@ def _making_it(
         def made_by(names: Sequence[str]) -> float:
             return runs.explained(runs.with_results(own, [name for name in names if name in own])) if names else 0.0
 
-        explained = made_by(list(born))
+        alone = {value: each for value, each in born.items() if len(_weighted(graph, map(graph.node, each))) < 2}
+        explained = made_by(list(alone))
+        if is_decisive(explained):
+            born = alone
+        elif len(alone) < len(born):
+            explained = made_by(list(born))
         if is_decisive(explained):
             departing = departing[: departing.index(next(iter(born)))]
         share = made_by(departing)
@@ -183,14 +193,14 @@ def _making_it(
             least, most = (least, middle) if is_decisive(made_by(departing[:middle])) else (middle, most)
         value, share = departing[most - 1], made_by(departing[:most]) - made_by(departing[: most - 1])
         nodes = between(graph, value, {*figures, *evidence.feed.tensors})
-        if not _is_one_op(graph, nodes) or not is_decisive(share):  # else many make it together, each a little
+        if len(_weighted(graph, nodes)) > 1 or not is_decisive(share):  # else many make it together, each a little
             return born, explained
         return {value: tuple(node.name for node in nodes)}, share
 
 
-def _is_one_op(graph: Graph, nodes: Sequence[Node]) -> bool:
-    """Say whether nodes between shown values are one op with what is fused with it: of several nobody knows which."""
-    return bool(nodes) and sum(_largest_constant(graph, node) > 1 for node in nodes) <= 1
+def _weighted(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
+    """Return the nodes that have weights: one with what is fused with it is one op, of several nobody knows which."""
+    return [node for node in nodes if _largest_constant(graph, node) > 1]
 
 
 def _largest_constant(graph: Graph, node: Node) -> int:
@@ -198,20 +208,21 @@ def _largest_constant(graph: Graph, node: Node) -> int:
     return max((len(graph.constants[name].shape or ()) for name in node.uses if name in graph.constants), default=-1)
 
 
-def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:
-    """Return the node of a fused piece that has the weight, or the largest constant; the last where none has."""
+def _culprits(inv: Investigation, evidence: Evidence, value: str, nodes: Sequence[str]) -> list[Culprit]:
+    """Return the nodes of a piece that have weights, else the one with the largest constant, else the last.
+
+    None is blamed that only works out a shape.
+    """
     graph = inv.model.graph
-    made = [graph.node(name) for name in nodes]
+    every = [graph.node(name) for name in nodes]
+    made = [node for node in every if not graph.shape_like.issuperset(node.outputs)] or every
     most = max(_largest_constant(graph, each) for each in made)
-    node = next(each for each in made if _largest_constant(graph, each) == most) if most >= 0 else made[-1]
+    largest = next(each for each in made if _largest_constant(graph, each) == most) if most >= 0 else made[-1]
     floors = evidence.floors.target if evidence.floors else {}
     error = evidence.error(value)
     ratio = ratio_of(error, floors.get(value))
-    return Culprit(
-        node.name,
-        node.op_type,
-        value,
-        local_error=error,
-        floor_ratio=ratio,
-        reason=f"with right operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}",
-    )
+    reason = f"with right operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}"
+    return [
+        Culprit(node.name, node.op_type, value, local_error=error, floor_ratio=ratio, reason=reason)
+        for node in _weighted(graph, made) or [largest]
+    ]
