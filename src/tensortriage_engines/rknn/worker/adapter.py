@@ -30,7 +30,7 @@ _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _DATASET = "dataset.txt"
 _SNAPSHOT = "snapshot"
 _MOVED = re.compile(r"(?:[-_](?:rs|tp))+$")
-"""Endings of names of values that got axes of one entry, or whose axes stand in another order."""
+"""Endings of names of values that got axes of one entry, or whose axes stand in another order (by 2.3 either)."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -119,7 +119,7 @@ class SimulatedSession(SessionByPlace):
         except AdapterError:  # models with quantizers are analysed on boards only
             return
         for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, self._shapes):
-            array = in_place(np.load(str(path)), self._shapes.get(name), held[len(name) :])
+            array = in_place(np.load(str(path)), self._shapes.get(name), moved=held != name)
             if array is not None:
                 yield Item(name, array)
 
@@ -203,20 +203,18 @@ def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[Li
     return dealt
 
 
-def in_place(array: np.ndarray, wanted: Optional[List[int]], ending: str) -> Optional[np.ndarray]:
+def in_place(array: np.ndarray, wanted: Optional[List[int]], *, moved: bool) -> Optional[np.ndarray]:
     """Return what a layer left with its axes where the model has them; None where sizes do not tell where that is.
 
     Args:
         array: What the layer left.
         wanted: The shape in the model; None where it is not known.
-        ending: What the layer's name has behind the value's: empty, or how axes were moved.
+        moved: Whether the layer's name says that its axes are not those of the model.
     """
     sizes, sought = ([size for size in shape if size != 1] for shape in (array.shape, wanted or ()))
-    if wanted is not None and sizes == sought and ("tp" not in ending or len(sizes) < 2):
-        return array.reshape(wanted)
-    if not ending:
-        return array
-    if wanted is None or "tp" not in ending or len(set(sizes)) < len(sizes) or sorted(sizes) != sorted(sought):
+    if not moved:
+        return array.reshape(wanted) if wanted is not None and sizes == sought else array
+    if wanted is None or len(set(sizes)) < len(sizes) or sorted(sizes) != sorted(sought):
         return None
     return array.reshape(sizes).transpose([sizes.index(size) for size in sought]).reshape(wanted)
 

@@ -176,16 +176,13 @@ def test_a_value_is_seen_whose_axes_were_moved_where_its_sizes_tell_how(tmp_path
         "t": "t_tp-rs", "own_tp": "own_tp", "square": "square_tp", "kept": "kept_rs", "folded": "folded-rs",
     }  # fmt: skip
     array = np.arange(6).reshape(1, 2, 1, 3)
-    assert adapter.in_place(array, [1, 3, 2], "_tp-rs").tolist() == [[[0, 3], [1, 4], [2, 5]]]
-    assert adapter.in_place(array, [1, 2, 3], "-rs").tolist() == [[[0, 1, 2], [3, 4, 5]]]
+    assert adapter.in_place(array, [1, 3, 2], moved=True).tolist() == [[[0, 3], [1, 4], [2, 5]]]
+    assert adapter.in_place(array, [1, 2, 3], moved=True).tolist() == [[[0, 1, 2], [3, 4, 5]]]
     square = np.arange(4).reshape(1, 2, 2)
-    assert adapter.in_place(square, [2, 2], "_tp") is None  # either order has these sizes
-    assert adapter.in_place(square, [2, 2], "_rs").tolist() == adapter.in_place(square, [2, 2], "").tolist() == [
-        [0, 1], [2, 3],
-    ]  # fmt: skip
-    assert adapter.in_place(square, [4], "-rs") is None
-    assert adapter.in_place(square, None, "-rs") is None
-    assert adapter.in_place(square, [4], "") is square  # under its own name: that it has another shape is to be seen
+    assert adapter.in_place(square, [2, 2], moved=True) is None  # either order has these sizes
+    assert adapter.in_place(square, [2, 2], moved=False).tolist() == [[0, 1], [2, 3]]
+    assert adapter.in_place(square, [4], moved=True) is adapter.in_place(square, None, moved=True) is None
+    assert adapter.in_place(square, [4], moved=False) is square  # its own name: that it has another shape is to be seen
 
 
 def test_a_conversion_that_fails_leaves_no_folder(tmp_path, monkeypatch):
