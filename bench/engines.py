@@ -37,7 +37,7 @@ REFUSED = ("build-failed", "engine-crash")
 HERE = ("onnxruntime", "openvino:precision=fp32")
 FEWEST = 24
 """Entries of a weight that is looked for in a file: fewer might be found where they are not."""
-TRUE_FAULTS = {("ncnn", "keypoints"): "ReduceSum"}
+TRUE_FAULTS = {("ncnn", "keypoints"): "ReduceSum", ("rknn", "unet"): "Resize"}
 """Operators that an engine itself computes wrongly, so that no fault of a network behind or before them is planted."""
 BESIDE = frozenset({"Add", "Mul", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Tanh", "Softmax"})
 """What converters compute with a product or a convolution in one."""

@@ -2,11 +2,13 @@
 
     python bench/fusions.py
     python bench/fusions.py --models encoder --patterns pair --each 3 --no-plan
+    python bench/fusions.py --precision fp16 --amounts 1.002 1.005 1.01 1.02 1.05 1.1
 
 A pattern is a set of ops wired to each other: two neighbours, a chain of three, or an op with one far behind it that
 takes its result past others (a residual). With --no-plan the engine does not tell what it fuses, so that windows have
 to find it. Right is: `fusion-fault`, exactly the planted ops, and breakers that restore the answer. Prints a line per
-fault and the shares; faults that the outputs do not show are left out.
+fault and the shares; faults that the outputs do not show are left out. With --precision every result is rounded as
+well, and small amounts say how far beyond rounding a fusion has to be for it to be called a fault.
 """
 
 import argparse
@@ -72,19 +74,24 @@ def main() -> None:
     parser.add_argument("--patterns", nargs="+", default=list(PATTERNS))
     parser.add_argument("--each", type=int, default=2, help="faults per model and pattern")
     parser.add_argument("--no-plan", action="store_true")
+    parser.add_argument("--precision", default="fp32", help="fp16 or bf16: every result is rounded to it")
+    parser.add_argument("--amounts", nargs="+", default=["1.5"], help="factors by which results are wrong")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    right = shown = 0
-    for name in arguments.models:
-        for pattern in arguments.patterns:
-            for ok, line in study(name, pattern, arguments.each, arguments.seed, plan=not arguments.no_plan):
-                shown += 1
-                right += ok
-                print(f"{'ok  ' if ok else 'MISS'} {name:13} {pattern:9} {line}", flush=True)
-    print(f"{right} of {shown} right")
+    for amount in arguments.amounts:
+        right = shown = 0
+        common = {"kind": "scale", "amount": amount, "precision": arguments.precision}
+        common |= {"plan": "false"} if arguments.no_plan else {}
+        for name in arguments.models:
+            for pattern in arguments.patterns:
+                for ok, line in study(name, pattern, arguments.each, arguments.seed, common):
+                    shown += 1
+                    right += ok
+                    print(f"{'ok  ' if ok else 'MISS'} {amount:5} {name:13} {pattern:9} {line}", flush=True)
+        print(f"{right} of {shown} right")
 
 
-def study(name: str, pattern: str, each: int, seed: int, *, plan: bool) -> Iterator[tuple[bool, str]]:
+def study(name: str, pattern: str, each: int, seed: int, common: Mapping[str, str]) -> Iterator[tuple[bool, str]]:
     """Plant some faults of a pattern in a model, diagnose each, and yield whether it went well and a line."""
     with tempfile.TemporaryDirectory() as folder:
         proto = MODELS[name]()
@@ -96,9 +103,7 @@ def study(name: str, pattern: str, each: int, seed: int, *, plan: bool) -> Itera
         random.Random(seed).shuffle(found)
         done = 0
         for number, nodes in enumerate(found):
-            options = {"kind": "scale", "amount": "1.5", "node": nodes[0].name}
-            options |= {"fused_with": "+".join(node.name for node in nodes[1:])}
-            options |= {} if plan else {"plan": "false"}
+            options = {**common, "node": nodes[0].name, "fused_with": "+".join(node.name for node in nodes[1:])}
             if not visible(path, feed, options):
                 continue
             yield asked(Path(folder), number, options, {node.name for node in nodes})
@@ -108,8 +113,9 @@ def study(name: str, pattern: str, each: int, seed: int, *, plan: bool) -> Itera
 
 
 def visible(path: Path, feed: Mapping[str, np.ndarray], options: Mapping[str, str]) -> bool:
-    """Say whether the fault shows at an output."""
-    right, wrong = (FaultyEngine().compile(path, given).run(feed) for given in ({}, options))
+    """Say whether the fault shows at an output, rounding aside."""
+    exact = {**options, "precision": "fp32"}
+    right, wrong = (FaultyEngine().compile(path, given).run(feed) for given in ({}, exact))
     return any(
         float(np.sqrt(np.mean((wrong[name] - array) ** 2) / (np.mean(array**2) + 1e-30))) > SHOWN
         for name, array in right.items()
