@@ -33,6 +33,7 @@ _SUFFIXES = {
 }
 _MAGIC = {DataFormat.NPZ: (b"PK",), DataFormat.NPY: (b"\x93NUMPY",)}
 _INPUT_FILE = re.compile(r"input_(\d+)\.pb")
+_OUTPUT_FILE = re.compile(r"output_(\d+)\.pb")
 _TEST_SET = re.compile(r"test_data_set_(\d+)")
 _HELP = (
     "give a .npz, .npy, .safetensors or Polygraphy .json file, a directory of .npy or .json files, or a "
@@ -125,7 +126,7 @@ def _detect_folder(path: Path) -> DataFormat:
     if (path / INDEX_NAME).is_file() and any(path.glob("shard-*.safetensors")):
         return DataFormat.STORE
     names = sorted(entry.name for entry in path.iterdir())
-    if any(_INPUT_FILE.fullmatch(name) or _TEST_SET.fullmatch(name) for name in names):
+    if any(part.fullmatch(name) for part in (_INPUT_FILE, _OUTPUT_FILE, _TEST_SET) for name in names):
         return DataFormat.TEST_DATA
     kinds = [
         kind
@@ -251,11 +252,15 @@ def _test_data(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, 
 
 
 def _test_set(folder: Path, specs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
-    """Read ``input_0.pb``, ``input_1.pb``, ...; a tensor without name belongs to the input of its number."""
+    """Read ``input_0.pb``, ``input_1.pb``, ...; a tensor without name belongs to the input of its number.
+
+    Outputs alone are the test of a model without inputs.
+    """
     from tensortriage.model.io.tensor_pb import read_tensor  # onnx is slow to import, and only this format needs it.
 
     files = {int(match[1]): entry for entry in folder.iterdir() if (match := _INPUT_FILE.fullmatch(entry.name))}
-    if sorted(files) != list(range(len(files))) or not files:
+    no_inputs = not files and any(_OUTPUT_FILE.fullmatch(entry.name) for entry in folder.iterdir())
+    if sorted(files) != list(range(len(files))) or not (files or no_inputs):
         raise DataError(
             f"{folder} holds no input_0.pb, input_1.pb, ... without gaps",
             slug="test-data-incomplete",

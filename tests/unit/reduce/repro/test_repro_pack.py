@@ -13,7 +13,7 @@ from tensortriage.errors import StoreError
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro import repro_pack
-from tensortriage.reduce.repro.repro_case import Repro, ReproSample
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample, load_repro
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.repro.repro_texts import TextFacts, readme
 
@@ -128,3 +128,17 @@ def test_names_of_the_model_mean_nothing_to_a_reader_of_the_pack(tmp_path):
     assert "\x1b" not in text
     (command,) = [line.strip() for line in lines if line.strip().startswith("triage")]
     assert shlex.split(command)[4].endswith("$(touch no)")
+
+
+def test_a_case_of_constants_alone_runs_again(tmp_path):
+    text = '<ir_version: 8, opset_import: ["": 17]> g () => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Neg(w) }'
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    right = np.array([1.0, 2.0], np.float32)  # wrong on purpose: the negation of it is what every engine gives
+    case = Repro(Model.load(tmp_path / "m.onnx"), (ReproSample({}, {"y": right}),))
+    folder = tmp_path / "X_repro"
+    target = EngineSpec.parse("onnxruntime")
+    trial = write_pack(folder, case, target=target, versions={}, local=FAILURE, limits=Limits())
+    assert trial.otherwise == ""
+    (again,) = load_repro(folder).samples
+    assert again.inputs == {}
+    np.testing.assert_array_equal(again.outputs["y"], right)
