@@ -70,11 +70,13 @@ def go_inside(
             break
         path.append(following)
     last = path[-1]
-    graph = last.asking.pieces.model.graph
+    pieces = last.asking.pieces
     for name in last.nodes:
-        node = graph.node(name)
+        node = pieces.model.graph.node(name)
         if node.has_body and name not in told:
             reason = "it is kept as one: other nodes are needed with it, or the search was cut short"
+            if pieces.weights.get(pieces.item_of(name) or ""):
+                reason = "sequences, optionals or maps pass between it and other nodes: they can only be kept together"
             told[name] = Opened(name, node.op_type, "body", False, reason)
     return path, tuple(told.values())
 
@@ -90,11 +92,12 @@ def _one_step(
 ) -> FoundInside | None:
     """Return what was found inside the piece that is left; None when no way in leads on."""
     asking = path[-1].asking
+    repeats = asking.repeats.inside(path[-1].result.rate)
     ways = _ways(path[-1], told)
     for opening in ways:
         say(f"looking into {opening.op_type} '{opening.node}'")
         try:
-            inner = enter.enter_context(contextlib.closing(asking.inside(opening)))
+            inner = enter.enter_context(contextlib.closing(asking.inside(opening, repeats)))
             found = find(inner, _rest(budget, path))
         except TriageError as error:
             told[opening.node] = _not_opened(opening, error)

@@ -189,6 +189,44 @@ def test_a_command_looks_inside(folder, text, needed, expected, opened):
     onnx.checker.check_model("r.onnx", full_check=True)
 
 
+def test_a_steady_fault_is_asked_about_once_at_each_level(folder):
+    """The whole failed three times in a row: each level on the way in is the same fault, and not measured again."""
+    write(NESTED, x=X)
+    (folder / "looking.py").write_text(LOOKING)
+    check = CheckSpec(words=shell_words(["python3", "-S", "-E", "looking.py", "wave"]))
+    result = reduce(ReduceRequest(model=Path("m.onnx"), output=Path("r.onnx"), check=check), listener=Deaf())
+    assert names_in(result) == ["wave"]
+    # the model 3 times, one node that does not hold it (the check can pass), the Loop's body, in it the If alone, what
+    # is in its place, and there the node alone: a premise of three at each level would be seven more or so
+    assert result.checks <= 3 + 2 * 3
+    assert (result.failed_runs, result.runs) == (5, 5)
+
+
+COLLECTING = """
+    g (float[2] x) => (float[n, 2] y) <int64 turns = {2}, bool start = {1}> {
+        [empty] none = SequenceEmpty()
+        [loop] all = Loop (turns, start, none) <
+            body = body (int64 i, bool more, seq(float[2]) sofar) => (bool again, seq(float[2]) next) {
+                [again] again = Identity(more)
+                [wave] w = Cos(x)
+                [insert] next = SequenceInsert(sofar, w)
+            }
+        >
+        [stack] y = ConcatFromSequence <axis = 0, new_axis = 1> (all)
+    }"""
+
+
+def test_a_loop_that_hands_on_a_sequence_is_kept_and_the_reason_said(folder):
+    write(COLLECTING, x=X)
+    (folder / "looking.py").write_text(LOOKING)
+    check = CheckSpec(words=shell_words(["python3", "-S", "-E", "looking.py", "wave"]))
+    result = reduce(ReduceRequest(model=Path("m.onnx"), output=Path("r.onnx"), check=check), listener=Deaf())
+    assert names_in(result) == ["empty", "loop", "stack"]
+    (opened,) = result.opened
+    assert not opened.done
+    assert "sequences" in opened.detail
+
+
 @pytest.mark.parametrize(("text", "body"), [(LOOP, "body"), (SCAN, "body"), (BRANCHES, "then_branch")])
 def test_pieces_of_bodies_that_declare_no_shapes_are_valid(folder, text, body):
     """Exporters leave shapes of states and results of bodies to be inferred; onnx.checker wants them of a model."""

@@ -185,12 +185,13 @@ class StagedAsking:
         graph = self.pieces.model.graph
         return bool(graph.weight(condition).reshape(-1)[0]) if condition in graph.constants else None
 
-    def inside(self, opening: Opening) -> Self:
+    def inside(self, opening: Opening, repeats: Repeats) -> Self:
         """Return the same way of asking about an opened piece, which must end its check as the whole did."""
         request = dataclasses.replace(
             self._request,
             model=with_seen_shapes(opening.model, itertools.islice(self._inner_samples(opening), 2), self._lab),
             samples=lambda: self._inner_samples(opening),
+            repeats=repeats,
             save_replay=None,
             load_replay=None,
         )

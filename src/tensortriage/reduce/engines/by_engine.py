@@ -183,7 +183,7 @@ class EngineAsking:
         """Return what a condition was on the sample that fails worst."""
         return bool(self._recorded(condition).reshape(-1)[0])
 
-    def inside(self, opening: Opening) -> Self:
+    def inside(self, opening: Opening, repeats: Repeats) -> Self:
         """Return the same way of asking about an opened piece, fed with golden values of the sample that fails worst.
 
         Raises:
@@ -196,7 +196,7 @@ class EngineAsking:
             self._premises.inside(opening.model, feeds),
             ends=self._ends,
             shrink_seconds=self._shrink_seconds,
-            repeats=self.repeats,
+            repeats=repeats,
             say=self._say,
             jobs=self._jobs,
             wanted=failure.kind if failure else None,

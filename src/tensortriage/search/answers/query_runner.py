@@ -20,7 +20,7 @@ from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.execution.executors import OracleQuestion
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem, T
 from tensortriage.search.search_result import Interesting, Progress, SearchBudget, SearchStep, SearchStop
-from tensortriage.search.statistics.repeats import QUICK_RISK, RARE_FAULT, Confirming, Rate, Repeats, runs_needed
+from tensortriage.search.statistics.repeats import QUICK_RISK, Confirming, Rate, Repeats, runs_needed
 
 Candidate = frozenset[T]
 
@@ -123,16 +123,18 @@ class QueryRunner(Generic[T]):
             StoppedError: When the budget ends before.
         """
         whole = self._problem.whole
-        self._run_all(whole, self._repeats.premise)
+        self._run_all(whole, self._repeats.wholes)
         runs = self._runs[whole]
-        if all(verdict.outcome is CandidateOutcome.PASS for verdict in runs) and len(runs) > 1:
-            self._run(whole, max(len(runs), runs_needed(RARE_FAULT, QUICK_RISK)), iter(()))
+        if all(verdict.outcome is CandidateOutcome.PASS for verdict in runs):
+            self._run(whole, self._repeats.passes, iter(()))
         if not any(verdict.same for verdict in runs):
             raise _premise_error(runs)
         if not all(verdict.same for verdict in runs):
             self._run_all(whole, self._repeats.measure)
         self.rate = Rate(sum(verdict.same for verdict in runs), len(runs))
-        if not self.rate.always:
+        if self.rate.always:
+            self.rate = Rate(*[len(runs) + self._repeats.seen] * 2)
+        else:
             self._rates[whole] = self.rate
             self._quick_runs = runs_needed(self.rate.estimate, QUICK_RISK, limit=self._repeats.limit)
 

@@ -75,6 +75,7 @@ class Repeats:
         limit: Most runs for one check. A result that would need more has less confidence, and says so.
         confirms: Whether answers of a fault that seems steady are confirmed in the end; not where nothing is left to
             chance.
+        seen: Failures in a row that were seen of what the whole is a part of; one more run of it will do then.
 
     Raises:
         UsageError: For numbers that mean nothing (``search-repeats-invalid``).
@@ -85,6 +86,24 @@ class Repeats:
     confidence: float = 0.95
     limit: int = 60
     confirms: bool = True
+    seen: int = 0
+
+    @property
+    def wholes(self) -> int:
+        """Runs of the whole before anything else."""
+        return 1 if self.seen else self.premise
+
+    @property
+    def passes(self) -> int:
+        """Runs after which a whole that has never failed is given up."""
+        if not self.seen:
+            return max(self.premise, runs_needed(RARE_FAULT, QUICK_RISK)) if self.premise > 1 else 1
+        enough = (n for n in range(1, self.limit) if unseen_risk(self.seen, n) <= 1.0 - self.confidence)
+        return next(enough, self.limit)
+
+    def inside(self, rate: "Rate") -> "Repeats":
+        """Return how often a part of something is asked about that failed at a rate."""
+        return dataclasses.replace(self, seen=rate.runs) if rate.always and self.premise > 1 else self
 
     def __post_init__(self) -> None:
         if min(self.premise, self.measure, self.limit) < 1 or not 0.0 < self.confidence < 1.0:
@@ -202,7 +221,9 @@ class Confirming:
         wanted, best = 1.0 - repeats.confidence, cls(0, repeats.limit, 0.0)
         for passes in range(1, repeats.limit):
             failures = 0
-            while (risk := unseen_risk(repeats.premise + failures, passes)) > wanted and failures < repeats.limit:
+            while (
+                risk := unseen_risk(repeats.seen + repeats.wholes + failures, passes)
+            ) > wanted and failures < repeats.limit:
                 failures += 1
             if failures + passes * items < best.failures + best.passes * items:
                 best = cls(failures, passes, risk)

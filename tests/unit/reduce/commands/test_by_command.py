@@ -166,7 +166,7 @@ def test_what_is_inside_must_fail_as_the_whole_did_and_leaves_the_replay_alone(a
     asked = asking(failing_with(b"Relu"), chain(2), save_replay=tmp_path / "r.json")
     asked.oracle(asked.pieces.items, 0)
     asked.oracle.expected = "exit code 3"
-    with contextlib.closing(asked.inside(Opening("op_0", "If", "then_branch", chain(1)))) as inner:
+    with contextlib.closing(asked.inside(Opening("op_0", "If", "then_branch", chain(1)), asked.repeats)) as inner:
         assert inner.pieces.items == ("op_0",)
         assert inner.oracle(inner.pieces.items, 0).outcome is OTHER
     assert len(load_replay(tmp_path / "r.json", asked._bound_to)) == 1

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.search.statistics.repeats import Rate, Repeats, runs_needed
+from tensortriage.search.statistics.repeats import Rate, Repeats, runs_needed, unseen_risk
 
 
 @pytest.mark.parametrize("runs", [1, 3, 16, 60])
@@ -52,3 +52,18 @@ def test_runs_of_one_kind_exclude_a_rate_of_the_other(rate, confidence, runs):
     assert runs_needed(rate, 1 - confidence) == runs
     assert (1 - rate) ** runs <= 1 - confidence
     assert runs == 1 or (1 - rate) ** (runs - 1) > 1 - confidence
+
+
+def test_a_part_of_what_failed_each_time_is_asked_about_once():
+    inside = Repeats().inside(Rate(3, 3))
+    assert (inside.wholes, inside.passes) == (1, 2)
+    # 3 failures in a row and 2 passes are likeliest at a rate of 3/5: (3/5)^3 (2/5)^2 = 3.5 %, one pass 27/256 = 10.5 %
+    assert unseen_risk(3, 2) <= 0.05 < unseen_risk(3, 1)
+    assert Repeats().inside(Rate(2, 3)) == Repeats()  # it comes and goes: measured anew
+    assert Repeats(premise=1).inside(Rate(1, 1)) == Repeats(premise=1)  # a person, who is trusted
+
+
+def test_a_whole_that_never_fails_is_given_up_after_nine_runs():
+    assert Repeats().passes == 9  # at 30 % of runs, 0.7^9 = 4 %
+    assert Repeats(premise=16).passes == 16
+    assert Repeats(premise=1).passes == 1
