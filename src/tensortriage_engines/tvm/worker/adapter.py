@@ -88,7 +88,8 @@ class TvmSession(SessionByPlace):
 
     def _called(self, machine: Any, arrays: List[np.ndarray]) -> List[np.ndarray]:
         found = machine["main"](*[self._tvm.runtime.tensor(array) for array in arrays])
-        one = hasattr(found, "numpy") or (len(found) and all(isinstance(item, int) for item in found))  # a shape
+        one = hasattr(found, "numpy") or isinstance(found, int)
+        one = one or (len(found) > 0 and all(isinstance(item, int) for item in found))  # a shape
         return [_array(item) for item in ([found] if one else found)]
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
@@ -183,5 +184,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _array(result: Any) -> np.ndarray:
-    """Return a result as an array; what TVM takes for a shape is a tuple of its own."""
-    return np.array(result.numpy() if hasattr(result, "numpy") else [int(size) for size in result])
+    """Return a result as an array; what TVM takes for a shape is a tuple of its own, and for a size a number."""
+    if hasattr(result, "numpy") or isinstance(result, int):
+        return np.array(result if isinstance(result, int) else result.numpy())
+    return np.array([int(size) for size in result])

@@ -42,20 +42,20 @@ class SavedModule:
         except Exception as error:  # whatever a parser in Python comes upon is its reason
             words = " ".join("{}: {}".format(type(error).__name__, error).split())
             raise AdapterError(AdapterFailure.BUILD, "TVM does not read {}: {}".format(path.name, words)) from error
-        names = [parameter.name for parameter in self._main.params]
+        names = list(map(str, self._main.params))
         with np.load(str(arrays)) as held:
             self._arrays = {name: held[name] for name in held.files if name in names}
-        self._fed = [parameter for parameter in self._main.params if parameter.name not in self._arrays]
+        self._fed = [parameter for parameter in self._main.params if str(parameter) not in self._arrays]
 
     @property
     def inputs(self) -> List[List[int]]:
         """The shapes of what it takes."""
-        return [_sizes(parameter.ty) for parameter in self._fed]
+        return [_sizes(_type(parameter)) for parameter in self._fed]
 
     @property
     def outputs(self) -> List[List[int]]:
         """The shapes of what it gives."""
-        given = self._main.ret_ty
+        given = self._main.ret_ty if hasattr(self._main, "ret_ty") else self._main.ret_struct_info
         return [_sizes(kind) for kind in (given.fields if hasattr(given, "fields") else [given])]
 
     def bound(self, places: Sequence[int] = ()) -> Any:
@@ -90,10 +90,11 @@ class SavedModule:
     def _returning(self, places: Sequence[int]) -> Any:
         relax, body = self._relax, self._main.body
         wanted = [_bindings(self._main)[place].var for place in places]
-        result = relax.Var("watched", relax.TupleType([var.ty for var in wanted]))
+        tuple_type = getattr(relax, "TupleStructInfo", relax.TupleType)
+        result = relax.Var("watched", tuple_type(list(map(_type, wanted))))
         last = [*body.blocks[-1].bindings, relax.VarBinding(result, relax.Tuple(wanted))]
         blocks = [*body.blocks[:-1], relax.DataflowBlock(last)]
-        made = relax.Function(list(self._main.params), relax.SeqExpr(blocks, result), result.ty)
+        made = relax.Function(list(self._main.params), relax.SeqExpr(blocks, result), _type(result))
         return made.with_attr("global_symbol", "main")
 
 
@@ -108,13 +109,18 @@ def _rows(function: Any, *, parameters: bool) -> List[Row]:
     for place, binding in enumerate(_bindings(function)):
         value = binding.value
         operands = list(value.args) if hasattr(value, "args") else [getattr(value, "tuple_value", value)]
-        rows.append((str(binding.var.ty), tuple(places[each] for each in operands if _known(each, places))))
+        rows.append((str(_type(binding.var)), tuple(places[each] for each in operands if _known(each, places))))
         places[binding.var] = place
     return rows
 
 
 def _known(operand: Any, places: Mapping[Any, Any]) -> bool:
     return type(operand).__name__ in ("Var", "DataflowVar") and operand in places
+
+
+def _type(variable: Any) -> Any:
+    """Return a variable's type, which 0.25 has under another name."""
+    return variable.ty if hasattr(variable, "ty") else variable.struct_info
 
 
 def _sizes(kind: Any) -> List[int]:

@@ -134,6 +134,8 @@ def test_inner_values_are_all_results_of_nodes_that_are_neither_constants_nor_ou
         ([Tensor(np.ones(1)), (3, 4)], [[1], [3, 4]]),  # a shape is a tuple of its own
         ((3, 4), [[3, 4]]),
         ((Tensor(np.ones(1)),), [[1]]),
+        (5, [5]),  # a size of a shape is a number, by TVM 0.25
+        ([Tensor(np.ones(1)), 5], [[1], 5]),
     ],
 )
 def test_results_are_one_or_several_tensors_or_shapes(result, found):
