@@ -31,6 +31,8 @@ _DATASET = "dataset.txt"
 _SNAPSHOT = "snapshot"
 _MOVED = re.compile(r"(?:[-_](?:rs|tp))+$")
 """Endings of names of values that got axes of one entry, or whose axes stand in another order (by 2.3 either)."""
+_NORM = re.compile(r"(?:#\d+)?$")
+"""Ending of the name of a normalization, whose result the toolkit calls as its node."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -68,14 +70,14 @@ def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
             scratch.asked(network.load_onnx, str(model))
             _build(network, scratch, options, declared, quantized)
         layers = plan(scratch.said(), scratch.path, loaded)
-        shapes = _shapes(loaded)
+        shapes, norms = _shapes(loaded), _norms(loaded)
         scratch.asked(network.init_runtime)
     except BaseException:
         scratch.close()
         raise
     narrow = (quantized and not options.get("file")) or options["precision"] == "int8"
     info = {"conversion_seconds": time.perf_counter() - started, "precision": "int8" if narrow else "fp16"}
-    return SimulatedSession(network, scratch, declared, info, layers, shapes)
+    return SimulatedSession(network, scratch, declared, info, layers, shapes, norms)
 
 
 class SimulatedSession(SessionByPlace):
@@ -89,9 +91,11 @@ class SimulatedSession(SessionByPlace):
         info: Dict[str, Any],
         layers: Optional[List[Dict[str, Any]]],
         shapes: Mapping[str, List[int]],
+        norms: Mapping[str, str],
     ) -> None:
         super().__init__(declared, info)
-        self._network, self._scratch, self._layers, self._shapes = network, scratch, layers, shapes
+        self._network, self._scratch, self._layers = network, scratch, layers
+        self._shapes, self._norms = shapes, norms
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
@@ -118,7 +122,7 @@ class SimulatedSession(SessionByPlace):
             self._scratch.asked(self._network.accuracy_analysis, inputs=names, output_dir=_SNAPSHOT)
         except AdapterError:  # models with quantizers are analysed on boards only
             return
-        for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, self._shapes):
+        for name, held, path in _snapshots(self._scratch.path / _SNAPSHOT, wanted, self._shapes, self._norms):
             array = in_place(np.load(str(path)), self._shapes.get(name), moved=held != name)
             if array is not None:
                 yield Item(name, array)
@@ -227,6 +231,11 @@ def _shapes(model: Any) -> Dict[str, List[int]]:
     return {value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in inferred}
 
 
+def _norms(model: Any) -> Dict[str, str]:
+    """Return the results of a model's normalizations, by node."""
+    return {node.name: node.output[0] for node in model.graph.node if node.op_type.endswith("Normalization")}
+
+
 def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str = "") -> List[str]:
     names = []
     for number, array in enumerate(arrays):
@@ -235,13 +244,16 @@ def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str
     return names
 
 
-def _snapshots(folder: Path, wanted: Iterable[str], known: Iterable[str]) -> List[Tuple[str, str, Path]]:
+def _snapshots(
+    folder: Path, wanted: Iterable[str], known: Iterable[str], norms: Mapping[str, str]
+) -> List[Tuple[str, str, Path]]:
     """Return the wanted values, the names that the table beside the files has for them, and their files.
 
     Args:
         folder: What an analysis left.
         wanted: Names in the model.
         known: All names in the model, none of which is another's with an ending.
+        norms: The result of each normalization, by node.
     """
     table = folder / "map_name_to_file.txt"
     rows = [line.split() for line in table.read_text().splitlines()] if table.is_file() else []
@@ -249,7 +261,8 @@ def _snapshots(folder: Path, wanted: Iterable[str], known: Iterable[str]) -> Lis
     own = set(known)
     called = {}  # type: Dict[str, str]
     for held in files:
-        called.setdefault(held if held in own else _MOVED.sub("", held), held)
+        norm = norms.get(_NORM.sub("", held), "")
+        called.setdefault(held if held in own else norm or _MOVED.sub("", held), held)
     found = []
     for name in wanted:
         held = name if name in files else called.get(name, "")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models import write
+from models import proto, write
 from tensortriage_engines.rknn.worker import adapter
 from tensortriage_engines.rknn.worker.adapter import SimulatedSession, batches
 from tensortriage_engines.rknn.worker.toolkit import ToolkitFolder
@@ -130,7 +130,7 @@ FEED = {"x": Item("x", np.float32([[1, 2]]))}
 
 
 def opened(network, scratch):
-    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}], {"c": [2]})
+    return SimulatedSession(network, scratch, DECLARED, {}, [{"name": "r", "nodes": []}], {"c": [2]}, {})
 
 
 def test_the_simulator_runs_with_channels_first(scratch):
@@ -160,7 +160,7 @@ def test_values_are_seen_that_a_layer_left_in_a_file(scratch):
 
 
 def test_without_a_table_nothing_is_seen(tmp_path):
-    assert adapter._snapshots(tmp_path, ("a",), {}) == []
+    assert adapter._snapshots(tmp_path, ("a",), {}, {}) == []
 
 
 def test_a_value_is_seen_whose_axes_were_moved_where_its_sizes_tell_how(tmp_path):
@@ -171,7 +171,7 @@ def test_a_value_is_seen_whose_axes_were_moved_where_its_sizes_tell_how(tmp_path
     for file in values.values():
         np.save(tmp_path / "simulator" / "npy" / f"{file}.npy", np.zeros(1))
     model = {"t": [1, 3, 2], "own": [2], "own_tp": [2], "square": [2, 2], "kept": [2, 2], "folded": [4]}
-    found = adapter._snapshots(tmp_path, tuple(model), model)
+    found = adapter._snapshots(tmp_path, tuple(model), model, {})
     assert {name: held for name, held, _ in found} == {
         "t": "t_tp-rs", "own_tp": "own_tp", "square": "square_tp", "kept": "kept_rs", "folded": "folded-rs",
     }  # fmt: skip
@@ -183,6 +183,23 @@ def test_a_value_is_seen_whose_axes_were_moved_where_its_sizes_tell_how(tmp_path
     assert adapter.in_place(square, [2, 2], moved=False).tolist() == [[0, 1], [2, 3]]
     assert adapter.in_place(square, [4], moved=True) is adapter.in_place(square, None, moved=True) is None
     assert adapter.in_place(square, [4], moved=False) is square  # its own name: that it has another shape is to be seen
+
+
+def test_a_normalization_is_seen_under_the_name_of_its_node(tmp_path):
+    """Several steps become one layer, whose result is called as the node is, with a number or (by 2.3) without."""
+    model = proto("""<ir_version: 8, opset_import: ["": 17]> g (float[1,2] x, float[2] w) => (float[1,2] y) {
+        [norm0] n = LayerNormalization(x, w) [norm1] m = LayerNormalization(n, w) [norm2] y = Relu(m) }""")
+    (tmp_path / "simulator" / "npy").mkdir(parents=True)
+    held = ("norm0#1", "norm1", "norm2#1", "norm0#a")
+    (tmp_path / "map_name_to_file.txt").write_text(
+        "".join(f"{name} {number}.txt\n" for number, name in enumerate(held))
+    )
+    for number in range(len(held)):
+        np.save(tmp_path / "simulator" / "npy" / f"{number}.npy", np.zeros(1))
+    norms = adapter._norms(model)
+    assert norms == {"norm0": "n", "norm1": "m"}
+    found = adapter._snapshots(tmp_path, ("n", "m", "y"), ("n", "m", "y"), norms)
+    assert [(name, held) for name, held, _ in found] == [("n", "norm0#1"), ("m", "norm1")]
 
 
 def test_a_conversion_that_fails_leaves_no_folder(tmp_path, monkeypatch):
