@@ -85,7 +85,7 @@ def files(name: str, folder: Path, engine: str) -> Iterator[tuple[str, Callable[
 
         def made(path: Path = path, words: Mapping[str, object] = words) -> Path:
             given = {"per_channel": True, "activation_type": U8, "weight_type": S8, **words}
-            quantize_static(str(folder / "ready.onnx"), str(path), Reader(samples), **given)  # type: ignore[arg-type]
+            quantize_static(str(folder / "ready.onnx"), str(path), Reader(samples), **given)  # type: ignore[arg-type]  # words of several types
             return path
 
         yield way, made

@@ -3,9 +3,10 @@
 An option of this table is refused by name, never ignored, so that users of existing scripts know which line to change.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 
-from tensortriage.errors import UsageError
+from tensortriage.errors import TriageError, UsageError
 
 _SPEC = "say it in the engine's spec, e.g. --target tensorrt:precision=fp16,opt_level=3"
 _FIRST = "convert first: triage convert MODEL --precision fp16 -o fp16.onnx"
@@ -152,6 +153,28 @@ def refusal(command: str, option: str) -> UsageError | None:
     """
     found = _BY_COMMAND.get((command, option)) or _EVERYWHERE.get(option)
     return None if found is None else _error(f"{option} of Polygraphy is not offered by {command}", *found)
+
+
+def of_an_engine(words: Sequence[str], option: str) -> UsageError | None:
+    """Return the error for an option of an engine, which belongs into its spec; None where none has it.
+
+    Args:
+        words: The command line, which may name the engine.
+        option: The option, without a value, e.g. ``--precision``.
+    """
+    from tensortriage.engines.registry import BUILT_IN, create
+    from tensortriage.engines.spec import EngineSpec
+
+    flat = [part for word in words for part in (word.split("=", 1) if word.startswith("-") else [word])]
+    target = next((flat[place + 1] for place, word in enumerate(flat[:-1]) if word in ("--target", "-t")), "")
+    key = option.lstrip("-").replace("-", "_")
+    for name in [target.split(":", 1)[0]] if target else BUILT_IN:
+        with contextlib.suppress(TriageError):
+            if key in getattr(create(EngineSpec(name)), "options", {}):
+                spec = f"{target}{',' if ':' in target else ':'}" if target else f"{name}:"
+                cure = f"say it in the engine's spec: --target {spec}{key}=..."
+                return UsageError(f"{option} is an option of the engine", slug="option-of-engine", cure=cure)
+    return None
 
 
 def refused_command(word: str) -> UsageError | None:

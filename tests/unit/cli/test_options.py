@@ -159,6 +159,20 @@ def test_an_option_of_polygraphy_that_is_not_offered_is_refused_by_name():
     assert isinstance(run(command(LIST), "--unheard-of").exception, click.NoSuchOption)
 
 
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (["--target", "openvino:threads=1", "--precision", "bf16"], "--target openvino:threads=1,precision=..."),
+        (["--target=openvino", "--cache-dir", "x"], None),  # no engine has it by that name
+        (["--precision", "fp16"], "--target onnxruntime:precision=..."),
+    ],
+)
+def test_an_option_of_an_engine_belongs_into_its_spec(words, cure):
+    error = run(command(GroupedOption(["--target", "-t"])), *words).exception
+    assert isinstance(error, click.NoSuchOption) if cure is None else error.cure.endswith(cure)
+    assert isinstance(run(command(LIST), *words[-2:]).exception, click.NoSuchOption)  # a command without engines
+
+
 def test_what_is_accepted_changes_nothing_and_is_rare():
     made = command(*inference_accepted("Model"), accepted_option("--backend", heading="Model", text="", metavar="NAME"))
     assert all(one.rare for one in made.params if one.opts[0] in ("--backend", "--shape-inference"))
