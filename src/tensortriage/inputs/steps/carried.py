@@ -19,7 +19,7 @@ _OLD = re.compile(
     r"^(?:past_key_values|past_key_value|past_kv|past|prev(?:ious)?|old|in(?:put)?|initial|cache|state)(?=[._/]|$)"
 )
 _NEW = re.compile(
-    r"^(?:present_key_values|present_key_value|present_kv|present|new|next|updated|out(?:put)?|final|cache|state)"
+    r"^(?:present_key_values|present_key_value|present_kv|present|r|new|next|updated|out(?:put)?|final|cache|state)"
     r"(?=[._/]|$)"
 )
 _OLD_END = re.compile(r"(?:[._/](?:in|input|prev|old|past|0)|(?<=^[hc])0)$")
@@ -28,8 +28,8 @@ _OLD_WITHIN = re.compile(r"(?<=[._/])(?:in|input|prev|old|past)[._/]")
 _NEW_WITHIN = re.compile(r"(?<=[._/])(?:out|output|next|new|present|updated)[._/]")
 """Words by which exporters tell the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx of
 caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
-Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``, and lists of either
-(``cache_out_0``)."""
+Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``, WeNet
+(``att_cache``/``r_att_cache``), and lists of either (``cache_out_0``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

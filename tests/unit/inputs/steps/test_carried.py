@@ -29,6 +29,7 @@ def pairs(found):
         ("updated_cache_3", "cache_3"),
         ("stateN", "state"),
         ("kcache_next.0", "kcache.0"),
+        ("r_att_cache", "att_cache"),
         ("ssm_state_out_1", "ssm_state_1"),
         ("layers.2.cache_out.k", "layers.2.cache_in.k"),
     ],
