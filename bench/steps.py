@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tensortriage.errors import EngineMissing
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
 from tensortriage.workflows.requests import StepsRequest
@@ -95,15 +96,19 @@ def faults(folder: Path) -> None:
 
 
 def healthy(folder: Path) -> None:
-    alarms, worst = 0, 0.0
+    runs, alarms, worst = 0, 0, 0.0
     for model in PLANTED:
         for target in HEALTHY:
-            report = ask(folder, model, target, folder / f"{model}-{target.replace(':', '-')}")
-            alarms += report.exit_code != 0
+            try:
+                report = ask(folder, model, target, folder / f"{model}-{target.replace(':', '-')}")
+            except EngineMissing as error:
+                print(f"left out {model} {target}: {error}", flush=True)
+                continue
+            runs, alarms = runs + 1, alarms + (report.exit_code != 0)
             ratio = max(value.ratio for row in report.rows for value in (*row.values, *row.drifted))
             worst = max(worst, ratio)
             print(f"{report.verdict} {model} {target}: nearest to a limit {ratio:.2f}", flush=True)
-    print(f"healthy: {alarms} alarms of {len(PLANTED) * len(HEALTHY)}, nearest to a limit {worst:.2f}")
+    print(f"healthy: {alarms} alarms of {runs}, nearest to a limit {worst:.2f}")
 
 
 def ask(folder: Path, model: str, target: str, case: Path, *, drift: bool = True) -> StepsReport:
