@@ -109,6 +109,8 @@ class _Server:
     def _streams(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Run two feeds at the same time, in the open session and in another one of the same model.
 
+        Sessions that take long to build offer ``another`` of what was built, as their users would open it.
+
         Names of inputs and results begin with the number of the stream, those of results then with that of the run: the
         first of the other session is one alone.
         """
@@ -121,7 +123,10 @@ class _Server:
         for item in exchange.take(request["shards"]):
             number, _, name = item.name.partition("/")
             feeds[int(number)][name] = item._replace(name=name)
-        other = _adapter(self._built).compile(Path(self._built["model"]), self._built["options"])
+        if hasattr(self._session, "another"):
+            other = self._session.another()
+        else:
+            other = _adapter(self._built).compile(Path(self._built["model"]), self._built["options"])
         labels: Dict[str, str] = {}
 
         def stream(session: Any, feed: Dict[str, Any]) -> Any:

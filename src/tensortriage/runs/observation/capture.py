@@ -1,11 +1,13 @@
 """Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
 
-An engine that can show inner values by itself is asked first; what it does not show is marked. Marking changes what
+An engine that can show inner values by itself is asked first, in the open session where its options are the same; what
+it does not show is marked. Marking changes what
 engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
 ones and says whether they moved. What an engine refuses to show is left out where the caller wants to be told. Values
 are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds at most one batch.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -112,13 +114,13 @@ def capture(
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
         unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
-        untouched: Opens what runs the model as it is, for its own outputs alone; without it, a session of their own.
+        untouched: Opens what runs the model as it is; without it, a session of its own.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
     """
     tally = tally or Tally()
-    with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally) as watching:
+    with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched) as watching:
         waiting, unknown, unknown_bytes = list(values), 0, 0
         while waiting:
             assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
@@ -214,18 +216,32 @@ class _Watching:
         workspace: For its file.
         limits: For isolated engines.
         tally: Where to count.
+        untouched: Opens what runs the model as it is, which is watched where that takes no other options.
     """
 
     def __init__(
-        self, spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        *,
+        workspace: Workspace,
+        limits: Limits | None,
+        tally: Tally,
+        untouched: Callable[[], AbstractContextManager[Runner]] | None,
     ) -> None:
         self._feed, self._tally = feed, tally
+        self._opened = contextlib.ExitStack()
+        self._runner = None
         engine = create(spec, limits=limits)
         options = engine.observing(spec.options) if isinstance(engine, Observes) else None
-        self._runner = None
-        if options is not None:
-            watched = spec.with_options(options)
-            self._runner = Runner(watched, model, workspace=workspace, limits=limits, tally=tally)
+        if options is None:
+            return
+        if untouched is not None and dict(options) == dict(spec.options):
+            self._runner = self._opened.enter_context(untouched())
+        else:
+            watched = Runner(spec.with_options(options), model, workspace=workspace, limits=limits, tally=tally)
+            self._runner = self._opened.enter_context(watched)
 
     def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
         """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""
@@ -238,15 +254,14 @@ class _Watching:
                 self._tally.seen[session.observation] = self._tally.seen.get(session.observation, 0) + len(shown)
                 return shown
         except EngineError:  # an engine that refuses to be watched may still take marked outputs
-            pass
+            self._runner.close()  # it may be of no more use to others
         self.close()
         return {}
 
     def close(self) -> None:
         """Let the engine go; nothing is shown from now on."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        self._runner = None
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self

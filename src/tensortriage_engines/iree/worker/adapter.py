@@ -6,6 +6,7 @@ asked by command line, as they are by their users, so their words are those of t
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -79,6 +80,7 @@ class IreeSession(SessionByPlace):
         self._given = given
         self._marked = {}  # type: Dict[Tuple[str, ...], Any]
         self._function = _function(runtime, content)
+        self.another = functools.partial(type(self), runtime, content, declared, {}, options, given)
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results; a module in fp16 takes and gives fp16."""
@@ -97,12 +99,14 @@ class IreeSession(SessionByPlace):
         names = tuple(name for name in wanted if name in known)
         if self._given is None or not names:
             return
-        if names not in self._marked:
-            text = self._given.marked([known[name] for name in names])
-            self._marked[names] = _function(self._runtime, _compiled(text, self._options))
-        found = self._called(self._marked[names], self.fed(feed))[len(self.outputs or ()) :]
-        for name, array in zip(names, found):  # noqa: B905 - Python 3.8
-            yield Item(name, array)
+        made = next((each for each in self._marked if set(names) <= set(each)), names)
+        if made not in self._marked:
+            text = self._given.marked([known[name] for name in made])
+            self._marked[made] = _function(self._runtime, _compiled(text, self._options))
+        found = self._called(self._marked[made], self.fed(feed))[len(self.outputs or ()) :]
+        for name, array in zip(made, found):  # noqa: B905 - Python 3.8
+            if name in names:
+                yield Item(name, array)
 
     def close(self) -> None:
         """Release the module."""

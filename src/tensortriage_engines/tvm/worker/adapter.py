@@ -6,6 +6,7 @@ With option ``file`` a saved module is compiled instead, or a library that TVM c
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import time
 import warnings
@@ -49,9 +50,9 @@ def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
         saved = SavedModule(tvm, given, Path(options["weights"]))
         check_whole(declared, inputs=saved.inputs, outputs=saved.outputs)
         places = _places(saved, model)
-    machine = _built(tvm, saved.bound() if saved else _imported(model, weights_apart=False), options)
+    built = _built(tvm, saved.bound() if saved else _imported(model, weights_apart=False), options)
     info = {"conversion_seconds": time.perf_counter() - started}
-    return TvmSession(tvm, machine, declared, info, options, saved, places)
+    return TvmSession(tvm, built, declared, info, options, saved, places)
 
 
 class TvmSession(SessionByPlace):
@@ -59,7 +60,7 @@ class TvmSession(SessionByPlace):
 
     Args:
         tvm: The package.
-        machine: The virtual machine.
+        built: What the virtual machine runs.
         declared: See `SessionByPlace`.
         info: See `SessionByPlace`.
         options: Of the build.
@@ -70,7 +71,7 @@ class TvmSession(SessionByPlace):
     def __init__(
         self,
         tvm: Any,
-        machine: Any,
+        built: Any,
         declared: Mapping[str, Any],
         info: Dict[str, Any],
         options: Mapping[str, str],
@@ -78,9 +79,10 @@ class TvmSession(SessionByPlace):
         places: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(declared, info)
-        self._tvm, self._machine, self._options = tvm, machine, options
+        self._tvm, self._machine, self._options = tvm, _machine(tvm, built), options
         self._saved, self._places = saved, places
         self._watched = {}  # type: Dict[Tuple[str, ...], Any]
+        self.another = functools.partial(type(self), tvm, built, declared, {}, options, saved, places)
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
         """Return the results of ``main``."""
@@ -97,11 +99,13 @@ class TvmSession(SessionByPlace):
         names = tuple(name for name in wanted if name in self._places)
         if self._saved is None or not names:
             return
-        if names not in self._watched:
-            module = self._saved.bound([self._places[name] for name in names])
-            self._watched[names] = _built(self._tvm, module, self._options)
-        for name, array in zip(names, self._called(self._watched[names], self.fed(feed))):  # noqa: B905 - Python 3.8
-            yield Item(name, array)
+        made = next((each for each in self._watched if set(names) <= set(each)), names)
+        if made not in self._watched:
+            module = self._saved.bound([self._places[name] for name in made])
+            self._watched[made] = _machine(self._tvm, _built(self._tvm, module, self._options))
+        for name, array in zip(made, self._called(self._watched[made], self.fed(feed))):  # noqa: B905 - Python 3.8
+            if name in names:
+                yield Item(name, array)
 
     def close(self) -> None:
         """Release the virtual machines."""
@@ -142,11 +146,16 @@ def _places(saved: SavedModule, model: Path) -> Dict[str, int]:
 
 
 def _built(tvm: Any, module: Any, options: Mapping[str, str]) -> Any:
-    from tvm import relax
-
     left_out = [word for word in options["left_out"].split("+") if word]
     with _refusals(), tvm.transform.PassContext(opt_level=int(options["optimize"]), disabled_pass=left_out):
-        return relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        return tvm.compile(module, target="llvm")
+
+
+def _machine(tvm: Any, built: Any) -> Any:
+    from tvm import relax
+
+    with _refusals():
+        return relax.VirtualMachine(built, tvm.cpu())
 
 
 def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSession:
@@ -155,12 +164,9 @@ def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSessi
     Raises:
         AdapterError: When it is none, or not one of the model.
     """
-    from tvm import relax
-
     zeros = {spec["name"]: Item(spec["name"], np.zeros(spec["shape"], spec["dtype"])) for spec in declared["inputs"]}
     with _refusals():
-        machine = relax.VirtualMachine(tvm.runtime.load_module(str(path)), tvm.cpu())
-        session = TvmSession(tvm, machine, declared, {}, {})
+        session = TvmSession(tvm, tvm.runtime.load_module(str(path)), declared, {}, {})
         found = {item.name: list(item.array.shape) for item in session.run(zeros)}
     for spec in declared["outputs"]:
         if spec["shape"] not in (None, found[spec["name"]]):

@@ -1,5 +1,7 @@
 """Captures: what an engine shows by itself is not marked, and the rest is; values come in the order asked for."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.runs import runner as runner_module
 from tensortriage.runs.observation import capture as module
 from tensortriage.runs.observation.capture import capture
-from tensortriage.runs.runner import Tally
+from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -44,19 +46,19 @@ class Showing(Observes):
 
     name = "showing"
 
-    def __init__(self, shown, fails=False):
-        self.shown, self.fails, self.compiled = shown, fails, []
+    def __init__(self, shown, fails=False, always=False):
+        self.shown, self.fails, self.always, self.compiled = shown, fails, always, []
         self._engine = OnnxRuntimeEngine()
 
     def availability(self):
         return Availability(usable=True)
 
     def observing(self, options):
-        return {**options, "observe": "unfused"}
+        return dict(options) if self.always else {**options, "observe": "unfused"}
 
     def compile(self, model, options):
         session = self._engine.compile(model, {})
-        if "observe" in options:
+        if self.always or "observe" in options:
             session = Shows(model, UNOPTIMIZED)
             session.show = lambda feed, values: self._captured(feed, values)
         self.compiled.append([spec.name for spec in session.outputs])
@@ -121,3 +123,20 @@ def test_an_engine_that_fails_when_it_is_watched_has_its_values_marked(monkeypat
     found, tally = captured(monkeypatch, tmp_path, engine)
     assert [name for name, _ in found] == VALUES
     assert tally.seen == {"marked": 5}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_open_session_is_watched_if_it_shows_values_as_it_is(monkeypatch, tmp_path, fails):
+    engine = Showing({"a", "b", "e"}, fails, always=True)
+    for place in (module, runner_module):
+        monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
+    feed = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
+    with Workspace(tmp_path) as workspace, Runner(EngineSpec("showing"), parse(MODEL), workspace=workspace) as deployed:
+        deployed.run(feed)
+        session = deployed.build()
+        options = {"workspace": workspace, "specs": {}, "untouched": lambda: contextlib.nullcontext(deployed)}
+        for _ in range(2):
+            list(capture(EngineSpec("showing"), parse(MODEL), feed, ["a", "b"], **options))
+        deployed.run(feed)
+        assert (deployed.build() is session) is not fails  # what failed is let go, and built when it is needed again
+    assert engine.compiled == ([["e"], ["a", "b"], ["e"], ["a", "b"], ["e"]] if fails else [["e"]])

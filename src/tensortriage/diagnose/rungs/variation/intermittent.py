@@ -50,9 +50,10 @@ BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 """Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
 
 EQUAL_FAILURES = 2
-"""Builds after the deployed one, all bit-equal to it and of equal plans, after which one that fails is not built again.
-Of faults in every second build what follows contradicts three in four (`contradicted`), where tensors are marked or the
-op runs alone. So one in 16 is taken for steady, and its op named all the same; after five builds it is one in 64."""
+"""Builds after the deployed one, all bit-equal to it and of equal plans, after which one that fails is not built again;
+one is enough where the engine says that its builds are the same. Of faults in every second build what follows
+contradicts three in four (`contradicted`), where tensors are marked or the op runs alone. So one in 16 is taken for
+steady, and its op named all the same; after five builds it is one in 64."""
 
 MOST_SHOWN = 8
 
@@ -190,7 +191,8 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
             break
         builds = rebuilds(inv, evidence, number)
         expected = builds[-1].seconds
-        if number >= EQUAL_FAILURES and not passes and _all_equal(inv, evidence, builds):
+        enough = 1 if vary is False else EQUAL_FAILURES
+        if number >= enough and not passes and _all_equal(inv, evidence, builds):
             break
     checks.put(key, how_often, len(builds), seconds=0.0)
     return builds

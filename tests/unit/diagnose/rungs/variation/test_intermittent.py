@@ -68,6 +68,13 @@ def test_an_engine_that_is_wrong_is_built_again_until_its_builds_are_seen_to_be_
     assert last_step(inv).evidence["builds"] == 1 + EQUAL_FAILURES  # what was decided is remembered
 
 
+def test_an_engine_that_says_its_builds_are_the_same_and_is_wrong_is_built_once_more(asked, last_step, monkeypatch):
+    monkeypatch.setattr(module, "builds_vary", lambda inv: False)
+    inv, evidence = asked(FAULT)
+    build_to_build(inv, evidence)
+    assert last_step(inv).evidence["builds"] == 2
+
+
 def test_builds_that_differ_in_their_bits_are_made_as_long_as_that_is_cheap(asked, last_step, monkeypatch):
     monkeypatch.setattr(module, "_all_equal", lambda *_: False)
     inv, evidence = asked(FAULT)
