@@ -29,6 +29,9 @@ from tensortriage.engines.process.given_files import beside as beside
 from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
+from tensortriage.engines.process.values_by_number import Holder as Holder
+from tensortriage.engines.process.values_by_number import first_wrong as first_wrong
+from tensortriage.engines.process.values_by_number import same_values as same_values
 from tensortriage.errors import BuildFailed as BuildFailed
 from tensortriage.errors import EngineError as EngineError
 from tensortriage.errors import EngineMissing as EngineMissing

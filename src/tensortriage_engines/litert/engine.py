@@ -1,9 +1,11 @@
 """LiteRT, once TensorFlow Lite, in a worker: conversion by onnx2tf is part of the build, as it is for its users.
 
 The converter's report says which tensor of the file holds which value of the ONNX model, so inner values are seen in
-the file that runs, without marking them as outputs. Files have fixed shapes: one build per shape that is fed.
+the file that runs, without marking them as outputs. In a file that another converter made (of the PyTorch network, say)
+they are found by their numbers. Files have fixed shapes: one build per shape that is fed.
 """
 
+import functools
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 
 from tensortriage.engines.sdk import (
     ARRANGEMENT_OPTIONS,
+    FILE,
     WORKER_OPTION,
     Build,
     ConvertedEngine,
@@ -22,7 +25,9 @@ from tensortriage.engines.sdk import (
     Plan,
     Precision,
     checked_feed,
+    first_wrong,
     fits,
+    same_values,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +73,9 @@ class LiteRtEngine(ConvertedEngine):
 
     def session(self, model: "Model", words: Mapping[str, str]) -> "LiteRtSession":
         """Return the session of a model, which may keep every tensor."""
-        return LiteRtSession(model, lambda *file: self.built(words, *file), self, words.get("observe", ""))
+        own = {key: value for key, value in words.items() if key != FILE and key not in ARRANGEMENT_OPTIONS}
+        built, unedited = (functools.partial(self.built, given) for given in (words, own))
+        return LiteRtSession(model, built, self, words.get("observe", ""), unedited if FILE in words else None)
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
         """Build a copy of the file: onnx2tf writes to what it is given."""
@@ -84,12 +91,16 @@ class LiteRtSession(ConvertedSession):
         build: Likewise.
         engine: Likewise.
         observation: How inner values are seen; empty when they are not.
+        unedited: Converts and loads a file, whatever file is given; None where none is.
     """
 
     observation = ""
 
-    def __init__(self, model: "Model", build: Build, engine: LiteRtEngine, observation: str) -> None:
+    def __init__(
+        self, model: "Model", build: Build, engine: LiteRtEngine, observation: str, unedited: Build | None = None
+    ) -> None:
         self.observation = observation
+        self._engine, self._unedited = engine, unedited
         super().__init__(model, build, engine)
 
     def plan(self) -> Plan | None:
@@ -108,6 +119,9 @@ class LiteRtSession(ConvertedSession):
         told, _ = session.answer("records")
         moved = {placed.held.name for way in session.ways[:1] for placed in way.inputs if placed.moved}
         held = holders(told["records"], self._model.graph, moved)
+        if not held and self._unedited is not None:
+            yield from self._by_number(arrays, values)
+            return
         wanted = {value: held[value] for value in values if value in held}
         if not wanted:
             return
@@ -121,6 +135,28 @@ class LiteRtSession(ConvertedSession):
                 array = laid_out(found[name], shape, channels_last=channels_last)
                 if array is not None:
                     yield value, array
+
+    def _by_number(self, arrays: Mapping[str, np.ndarray], wanted: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the wanted values that a file of another converter holds, by their numbers in one of this converter."""
+        assert self._unedited is not None
+        graph = self._model.graph
+        converted = LiteRtSession(self._model, self._unedited, self._engine, self.observation)
+        try:
+            names = [name for node in graph.nodes for name in node.outputs if name]
+            right = dict(converted.captured(arrays, names))
+        finally:
+            converted.close()
+        session = self.built_for(arrays)
+        outputs = session.run(arrays)
+        told, tensors = session.answer("tensors", arrays)
+        inner = {name: array for name, array in right.items() if name not in outputs}
+        held = same_values(tensors, {**arrays, **inner})
+        first = first_wrong(graph, held, inner, tensors, told["made_of"])
+        yield from ((value, outputs[value]) for value in wanted if value in outputs)
+        for value in wanted:
+            holder = held[value][0] if value in held else first.get(value)
+            if holder is not None and (array := holder.read(tensors[holder.tensor])) is not None:
+                yield value, array
 
 
 def holders(

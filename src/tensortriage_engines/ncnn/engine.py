@@ -6,7 +6,6 @@ called does not depend on its numbers, so an edited file is read with the names 
 """
 
 import functools
-import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,12 +21,14 @@ from tensortriage.engines.sdk import (
     ConvertedEngine,
     ConvertedSession,
     EngineError,
+    Holder,
     IsolatedSession,
     Options,
     Plan,
     Precision,
     beside,
     checked_feed,
+    same_values,
 )
 
 if TYPE_CHECKING:
@@ -35,14 +36,8 @@ if TYPE_CHECKING:
 
 MATCHED = "matched by value"
 """How inner values are seen."""
-_ALIKE = 1e-5
-"""Largest difference, against the largest number, of two arrays that are one value: the two networks differ in what is
-fused, so in the last bits of float32 sums of a few thousand terms, below 1e-6; other values differ by far more."""
-_FEWEST = 4
 _MOST_MARKED = 24
 """Conversions of marked models that are tried: halves of the values where one with all of them is refused."""
-Holders = dict[str, tuple[str, tuple[int, ...]]]
-"""By value: the blob that holds it, and the value's shape."""
 
 
 class NcnnEngine(ConvertedEngine):
@@ -106,14 +101,14 @@ class NcnnSession(ConvertedSession):
 
     def __init__(self, model: "Model", build: Build, engine: NcnnEngine, unedited: Build) -> None:
         self._unedited = unedited
-        self._holders: dict[str, Holders] = {}
+        self._holders: dict[str, dict[str, Holder]] = {}
         super().__init__(model, build, engine)
 
     def plan(self) -> Plan | None:
         """Return the layers and the ONNX nodes that each executes; None before any value was seen."""
         values: dict[str, list[str]] = {}
-        for value, (blob, _) in self._holders.get(_key(self._shapes), {}).items():
-            values.setdefault(blob, []).append(value)
+        for value, holder in self._holders.get(_key(self._shapes), {}).items():
+            values.setdefault(holder.tensor, []).append(value)
         return self.in_terms_of_onnx(self.built_for_any().plan(), lambda blob: values.get(blob, ()))
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -130,12 +125,12 @@ class NcnnSession(ConvertedSession):
         wanted = {value: self._holders[key][value] for value in values if value in self._holders[key]}
         if not wanted:
             return
-        _, found = session.answer("captured", arrays, wanted=sorted({blob for blob, _ in wanted.values()}))
-        for value, (blob, shape) in wanted.items():
-            if blob in found and found[blob].size == math.prod(shape):
-                yield value, found[blob].reshape(shape)
+        _, found = session.answer("captured", arrays, wanted=sorted({each.tensor for each in wanted.values()}))
+        for value, holder in wanted.items():
+            if holder.tensor in found and (array := holder.read(found[holder.tensor])) is not None:
+                yield value, array
 
-    def _matched(self, arrays: Mapping[str, np.ndarray]) -> Holders:
+    def _matched(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Holder]:
         """Return the blob that holds each value, found on a feed; of those that pnnx takes as outputs."""
         from tensortriage.engines.sdk import mark_outputs, value_specs, with_input_shapes
 
@@ -164,7 +159,9 @@ class NcnnSession(ConvertedSession):
                 except EngineError:  # pnnx ends in a segmentation fault where some values are outputs
                     half = len(group) // 2
                     groups += [part for part in (group[:half], group[half:]) if half]
-        return same_values(held, {name: right[name] for name in inner if name in right})
+        alike = same_values(held, {name: right[name] for name in inner if name in right})
+        plain = ((value, each) for value, holders in alike.items() for each in reversed(holders) if each.axes is None)
+        return dict(plain)  # the first of each; ncnn keeps the order of axes
 
     def _asked(
         self, model: "Model", path: Path, arrays: Mapping[str, np.ndarray], *, blobs: bool
@@ -174,28 +171,6 @@ class NcnnSession(ConvertedSession):
             return session.answer("captured", arrays, wanted=[])[1] if blobs else session.run(arrays)
         finally:
             session.close()
-
-
-def same_values(blobs: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> Holders:
-    """Return for each value the first blob with its numbers, in memory order, and the value's shape.
-
-    Values of less than four numbers, or of one number throughout, say too little.
-
-    Args:
-        blobs: What the network shows, by blob.
-        values: What the model computes, by value name.
-    """
-    found: Holders = {}
-    for value, array in values.items():
-        numbers = array.ravel()
-        if numbers.size < _FEWEST or not np.isfinite(numbers).all() or numbers.min() == numbers.max():
-            continue
-        allowed = _ALIKE * float(np.abs(numbers).max())
-        for blob, held in blobs.items():
-            if held.size == numbers.size and np.abs(held.ravel() - numbers).max() <= allowed:
-                found[value] = (blob, array.shape)
-                break
-    return found
 
 
 def _key(shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -144,7 +144,12 @@ class LiteRtFile(DeclaredSession):
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Tell by ``records`` which tensor holds which value; else see `DeclaredSession.answer`."""
+        """Tell by ``records`` which tensor holds which value; else see `DeclaredSession.answer`.
+
+        Hand over by place all ``tensors`` of real numbers, and inputs, and which of them each is made of.
+        """
+        if question == "tensors":
+            return self._tensors(feed, spill)
         if question != "records":
             return super().answer(question, feed, arguments, spill)
         kept = ("onnx_output_name", "resolved_tflite_tensor_name", "status")
@@ -157,6 +162,22 @@ class LiteRtFile(DeclaredSession):
             last = bool(row["assume_channel_last_layout"]) or op in _CHANNELS_LAST
             records.append({**{key: row[key] for key in kept}, "channels_last": last, "input": fed.get(source, "")})
         return {"records": records}, []
+
+    def _tensors(self, feed: Mapping[str, Item], spill: Any) -> Tuple[Dict[str, Any], List[Item]]:
+        self._invoke(feed)
+        rows = {row["index"]: row for row in self._interpreter.get_tensor_details()}
+        made = {index: op for op in self._operators() if op["op_name"] != "DELEGATE" for index in op["outputs"]}
+        fed = {row["index"] for row in self._fed.values()}
+        for index in [*fed, *made]:
+            with contextlib.suppress(KeyError, ValueError):  # its memory was not kept
+                array = _real(self._interpreter.get_tensor(index), rows[index])
+                if array.dtype.kind == "f" or index in fed:
+                    spill.add(Item(str(index), array))
+        made_of = {
+            str(index): [str(source) for source in op["inputs"] if source in made or source in fed]
+            for index, op in made.items()
+        }
+        return {"made_of": made_of}, []
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
         """Return those of the wanted tensors whose memory was kept."""
