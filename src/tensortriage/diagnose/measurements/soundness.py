@@ -4,17 +4,19 @@ A verdict about an engine is worthless where there is no answer, or one with oth
 """
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.base import LIMIT_REACHED
-from tensortriage.engines.capabilities import VariesBuilds
+from tensortriage.engines.capabilities import OffersLadder, VariesBuilds
 from tensortriage.engines.registry import resolve
-from tensortriage.errors import EngineError
+from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.capabilities.refused_node import Refused
@@ -46,7 +48,8 @@ MOST_NAMED = 5
 def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
     """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits.
 
-    Of a refusal that names none, the node is looked for with which it begins.
+    Of a refusal that names none, the node is looked for with which it begins. Safer options with which the target runs
+    are told.
     """
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
@@ -67,7 +70,29 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
     commands = [inv.command("run", "--target", str(inv.question.target))]
     if kind is not VerdictKind.ENGINE_HANG:
         commands.insert(0, reduce_command(inv))
+        if works := _runs_with(inv, feed):
+            words, options = works
+            summary += f"; with {words} it runs"
+            commands.insert(0, inv.command("diagnose", "--target", str(inv.question.target.with_options(options))))
     return inv.verdict(kind, OBSERVED, summary, culprits=named, next=commands)
+
+
+def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] | None:
+    """Return the options nearest to the given ones with which the target runs, in words and whole; None for none."""
+    target = inv.question.target
+    engine = resolve(target).engine
+    rungs = engine.ladder(target.options)[:-1] if isinstance(engine, OffersLadder) else ()
+    if not rungs or not inv.affords(BUILDS_WITH_THE_REST):
+        return None
+
+    def runs(options: Mapping[str, str]) -> bool:
+        try:
+            inv.lab.outputs(target.with_options(options), inv.model, feed, what=f"trying safer options of {target}")
+        except (EngineError, EngineMissing, UsageError):
+            return False
+        return True
+
+    return next((rung for rung in reversed(rungs) if runs(rung[1])), None) if runs(rungs[0][1]) else None
 
 
 def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:

@@ -54,3 +54,35 @@ def test_the_op_that_a_real_engine_refuses_is_named_and_cut_out(chain, tmp_path)
     assert [node.op_type for node in cut.graph.node] == ["Mod"]
     assert verdict.next[0].endswith("repro.py")  # one op, which cannot be reduced
     assert not [command for command in verdict.next if command.startswith("triage debug reduce ")]
+
+
+PICKY = """
+import numpy as np
+import onnxruntime
+
+class Session:
+    def __init__(self, path):
+        self.session = onnxruntime.InferenceSession(path)
+    def run(self, feed):
+        names = [output.name for output in self.session.get_outputs()]
+        return dict(zip(names, self.session.run(names, feed)))
+
+class Engine:
+    def ladder(self, options):
+        return [("level=0", {"level": "0"}), ("level=1", {"level": "1"}), ("level=2", {"level": "2"}), ("as given", {})]
+    def compile(self, path, options):
+        if int(options.get("level", "3")) >= REFUSED:
+            raise RuntimeError("no kernel at this level")
+        return Session(path)
+"""
+
+
+@pytest.mark.parametrize(("refused", "works"), [(3, "level=2"), (1, "level=0"), (0, "")])
+def test_safer_options_with_which_the_target_runs_are_told(tmp_path, refused, works):
+    (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(CHAIN.replace("Mod(c, c)", "Neg(c)")).SerializeToString())
+    (tmp_path / "picky.py").write_text(PICKY.replace("REFUSED", str(refused)))
+    target = f"script:{tmp_path / 'picky.py'}"
+    verdict = diagnose(DiagnoseRequest(model=tmp_path / "m.onnx", target=target, case=tmp_path / "case"))
+    assert verdict.verdict == "build-failed"
+    assert verdict.summary.endswith(f"; with {works} it runs") is bool(works)
+    assert [f"{target},{works} " in f"{command} " for command in verdict.next].count(True) == bool(works)
