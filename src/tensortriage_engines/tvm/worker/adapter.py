@@ -152,10 +152,8 @@ def _built(tvm: Any, module: Any, options: Mapping[str, str]) -> Any:
 
 
 def _machine(tvm: Any, built: Any) -> Any:
-    from tvm import relax
-
     with _refusals():
-        return relax.VirtualMachine(built, tvm.cpu())
+        return tvm.relax.VirtualMachine(built, tvm.cpu())
 
 
 def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSession:

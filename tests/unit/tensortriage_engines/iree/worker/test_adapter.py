@@ -135,6 +135,8 @@ def test_a_module_is_called_in_its_format(precision, dtype):
     (item,) = session.run(FEED)
     assert (item.array.dtype, item.array.tolist()) == (np.float32, [2, 4])
     assert (runtime.called, runtime.loaded) == ([dtype], [b"content"])
+    assert session.another().outputs == session.outputs
+    assert runtime.loaded == [b"content"] * 2  # what was compiled serves both
     session.close()
 
 

@@ -140,7 +140,7 @@ def test_inner_values_are_all_results_of_nodes_that_are_neither_constants_nor_ou
 )
 def test_results_are_one_or_several_tensors_or_shapes(result, found):
     tvm = Tvm()
-    session = TvmSession(tvm, tvm.machine(lambda array: result), DECLARED, {}, OPTIONS)
+    session = TvmSession(tvm, lambda array: result, DECLARED, {}, OPTIONS)
     assert [array.tolist() for array in session.call([np.ones(2)])] == found
 
 
@@ -167,8 +167,11 @@ def test_a_library_is_run_on_zeros_before_it_is_trusted(installed, tmp_path, fun
         assert item.array.tolist() == [2, 4]
 
 
+SAVED = {"a": 1, "b": 2}
+
+
 class Saved:
-    """A module that was given in a file: its binding 1 holds ``a``."""
+    """A module given in a file: binding 1 holds ``a``, three times the input, and 2 ``b``, six times."""
 
     inputs = outputs = ((2,),)
 
@@ -177,16 +180,23 @@ class Saved:
 
     def bound(self, places=()):
         self.bindings.append(places)
-        return lambda array: Tensor(array * 3) if places else Tensor(array * 2)
+        return lambda array: [Tensor(array * 3 * place) for place in places] if places else Tensor(array * 2)
 
 
 def test_values_of_a_given_module_come_of_a_second_one_that_returns_them(installed):
     tvm, saved = installed(), Saved()
-    session = TvmSession(tvm, tvm.machine(saved.bound()), DECLARED, {}, OPTIONS, saved, {"a": 1})
-    for _ in range(2):
-        assert [(item.name, item.array.tolist()) for item in session.seen(FEED, ("stranger", "a"))] == [("a", [3, 6])]
-    assert saved.bindings == [(), [1]]  # it is compiled once
+    session = TvmSession(tvm, saved.bound(), DECLARED, {}, OPTIONS, saved, {"a": 1, "b": 2})
     assert list(session.seen(FEED, ("stranger",))) == []
+    for wanted in (("stranger", "b", "a"), ("a",), ("b", "a")):
+        found = {item.name: item.array.tolist() for item in session.seen(FEED, wanted)}
+        assert found == {name: [3.0 * SAVED[name], 6.0 * SAVED[name]] for name in wanted if name != "stranger"}
+    assert saved.bindings == [(), [2, 1]]  # it is compiled once
+
+
+def test_another_session_runs_what_is_compiled(installed):
+    session = TvmSession(installed(refusal=RuntimeError("no")), lambda array: Tensor(array * 2), DECLARED, {}, OPTIONS)
+    (item,) = session.another().run(FEED)
+    assert item.array.tolist() == [2, 4]
 
 
 def test_places_of_values_are_asked_of_a_model_with_all_its_values_as_outputs(installed, tmp_path):
