@@ -36,6 +36,7 @@ from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
+from tensortriage.diagnose.rungs.premises.taken_branches import taken_branches
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
@@ -88,6 +89,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
     unrounded_file,
     given_file,
+    taken_branches,
     out_of_range,
     layer_wise,
     contradicted,

@@ -135,5 +135,5 @@ def headline(verdict: Verdict) -> str:
 
 def place_of(culprit: Culprit) -> str:
     """Return operator, module and node: ``Gelu blocks.2.mlp.1 (node_gelu_2)``."""
-    module = culprit.origin.module if culprit.origin.beside(culprit.node) else ""
+    module = culprit.origin.module if culprit.origin.tells_more(culprit.node) else ""
     return f"{culprit.op_type} {module} ({culprit.node})" if module else f"{culprit.op_type} {culprit.node}"

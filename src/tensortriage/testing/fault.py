@@ -53,6 +53,8 @@ class FaultKind(enum.Enum):
     CHANNEL_SCALE = "channel-scale"
     STALE_ROW = "stale-row"
     ROW_BEFORE = "row-before"
+    IN_ORDER = "in-order"
+    SLOT_AFTER = "slot-after"
     MASK_SHORT = "mask-short"
     CRASH = "crash"
     HANG = "hang"

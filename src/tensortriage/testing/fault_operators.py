@@ -74,12 +74,41 @@ def row_before(site: Site) -> np.ndarray:
     Raises:
         UsageError: For a node that is no Gather.
     """
+    table, index, axis = _gathered(site, "row-before")
+    return np.asarray(np.take(table, np.maximum(index - 1, 0), axis=axis))
+
+
+def _gathered(site: Site, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return what a Gather takes from, what it is told to take, and along which axis."""
     if site.op_type != "Gather" or any(operand is None for operand in site.operands):
-        raise unsupported("row-before", f"{site.op_type} is not a Gather")
+        raise unsupported(kind, f"{site.op_type} is not a Gather")
     table, index = (np.asarray(operand) for operand in site.operands)
-    axis = site.attributes.get("axis", 0)
-    taken = np.take(table, np.maximum(index - 1, 0), axis=axis if isinstance(axis, int) else 0)
-    return np.asarray(taken)
+    return table, index, int(str(site.attributes.get("axis", 0)))
+
+
+def in_order(site: Site) -> np.ndarray:
+    """Let a Gather take rows from the first on, in their order, whatever it is told: beams that are not reordered.
+
+    Raises:
+        UsageError: For a node that is no Gather.
+    """
+    table, index, axis = _gathered(site, "in-order")
+    wrong: np.ndarray = np.take(table, np.arange(index.size).reshape(index.shape) % table.shape[axis], axis=axis)
+    return wrong
+
+
+def slot_after(site: Site) -> np.ndarray:
+    """Let a ScatterElements write into the slot behind the one it is told to, behind the last one into the first.
+
+    Raises:
+        UsageError: For a node that is no ScatterElements.
+    """
+    if site.op_type != "ScatterElements" or any(operand is None for operand in site.operands):
+        raise unsupported("slot-after", f"{site.op_type} is not a ScatterElements")
+    held, slots, rows = (np.asarray(operand) for operand in site.operands)
+    axis, wrong = int(str(site.attributes.get("axis", 0))), held.copy()
+    np.put_along_axis(wrong, (slots + 1) % held.shape[axis], rows, axis)
+    return wrong
 
 
 def mask_short(site: Site) -> np.ndarray:

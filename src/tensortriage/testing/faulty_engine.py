@@ -36,8 +36,10 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.inline_branch import holder_of
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
 from tensortriage.testing import fault_numbers, fault_operators
+from tensortriage.testing.branching_session import BranchingSession
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
@@ -65,7 +67,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
     name: ClassVar[str] = "faulty"
     options: ClassVar[Mapping[str, str]] = {
         "kind": "kind of fault: " + ", ".join(kind.value for kind in FaultKind),
-        "node": "name of the ONNX node whose result is wrong",
+        "node": "name of the ONNX node whose result is wrong, perhaps in a branch of an If",
         "amount": "how much, in the unit of the kind",
         "output": "which of the node's outputs (default 0)",
         "fused_with": "nodes joined with + without which, or with a marked value between, the fault does not show",
@@ -114,6 +116,11 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
             original = Model.load(model)
         except ModelError as error:
             raise BuildFailed(f"the model cannot be read: {error.message}", slug="build-failed") from error
+        return self._build(original, fault, given)
+
+    def _build(self, original: Model, fault: Fault | None, given: Options) -> Session:
+        if fault is not None and (holder := holder_of(original, fault.node)):
+            return BranchingSession(self._base, original, holder, lambda taken: self._build(taken, fault, given))
         specs = value_specs(original)
         if fault is not None and not (
             fault.shows_in(original, specs)

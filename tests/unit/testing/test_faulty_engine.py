@@ -100,6 +100,28 @@ def test_amounts(marked):
     assert np.flatnonzero(np.isnan(nan)).tolist() == [5]
 
 
+BRANCHES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2] x, float limit) => (float[2] y, bool more) {
+  [sum] s = ReduceSum<keepdims = 0>(x)
+  [large] more = Greater(s, limit)
+  [choice] y = If (more) <
+    then_branch = t () => (float[2] u) { [twice] a = Add(x, x) [up] u = Exp(a) },
+    else_branch = e () => (float[2] v) { [down] v = Neg(x) }>
+}"""
+
+
+@pytest.mark.parametrize(("node", "large", "small"), [("twice", True, False), ("down", False, True)])
+def test_a_fault_in_a_branch_shows_where_that_is_taken(tmp_path, node, large, small):
+    path, x = tmp_path / "branches.onnx", np.array([1, 2], np.float32)
+    onnx.save(parser.parse_model(BRANCHES), path)
+    for limit, shows in ((2, large), (4, small)):
+        feed = {"x": x, "limit": np.array(limit, np.float32)}
+        right, wrong = run(path, None, feed), run(path, Fault("scale", node=node), feed)
+        assert wrong["more"] == right["more"] == (limit == 2)
+        faulty = np.exp(2 * x * np.float32(1.05)) if node == "twice" else -x * np.float32(1.05)
+        np.testing.assert_allclose(wrong["y"], faulty if shows else right["y"], rtol=1e-6)
+
+
 def test_noise_repeats_and_nondeterminism_does_not(model):
     engine = type("E", (FaultyEngine,), {"fault": Fault("noise", node="mul")})()
     session = engine.compile(model, {})

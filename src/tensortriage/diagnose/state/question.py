@@ -37,6 +37,7 @@ class Question:
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
         against: Another target that the target is held against; None for none.
+        taken: Branches that stand in the place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
         began: When the user's command began to work on it, by `time.perf_counter`.
@@ -58,6 +59,7 @@ class Question:
     kept: tuple[str, ...] = ()
     network: EngineSpec | None = None
     against: EngineSpec | None = None
+    taken: tuple[str, ...] = ()
     trusts_float64: bool = True
     began: float = dataclasses.field(default_factory=time.perf_counter, compare=False)
 

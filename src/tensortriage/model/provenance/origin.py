@@ -16,6 +16,8 @@ NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 CLASS_HIERARCHY = "pkg.torch.onnx.class_hierarchy"
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
 FX_NODE = "pkg.torch.onnx.fx_node"
+BODY = "tensortriage.body"
+"""Where this program notes which branch a node was taken from."""
 
 _LONGEST_METADATA = 100_000
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')  # as Python prints a stack, innermost last
@@ -36,6 +38,7 @@ class NodeOrigin:
         line: Line in it, from 1.
         operator: What the network calls there, e.g. ``aten.linear.default``.
         fx_node: Name of the node of ``torch.export``'s graph from which it was made, e.g. ``linear_5``.
+        body: Branch of an If that the file has it in, e.g. ``optimum::if/then_branch``; empty in the main graph.
     """
 
     module: str = ""
@@ -44,6 +47,7 @@ class NodeOrigin:
     line: int = 0
     operator: str = ""
     fx_node: str = ""
+    body: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -65,8 +69,12 @@ class NodeOrigin:
 
     def beside(self, node: str) -> str:
         """Return the label as it is shown beside the name of a node; empty where the name alone says as much."""
-        tells = self.module_class or self.source or self.module != module_of_name(node)
-        return self.label if tells else ""
+        label = self.label if self.tells_more(node) else ""
+        return " ".join(filter(None, (label, self.body and f"in {self.body}")))
+
+    def tells_more(self, node: str) -> bool:
+        """Say whether module, class or line are more than the name of a node tells."""
+        return bool(self.module_class or self.source or self.module != module_of_name(node))
 
 
 UNKNOWN = NodeOrigin()
@@ -94,6 +102,7 @@ def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") ->
         line=line,
         operator=classes[-1] if classes else "",
         fx_node=fx_node.group(1) if fx_node else "",
+        body=metadata.get(BODY, ""),
     )
 
 

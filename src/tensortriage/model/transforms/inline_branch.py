@@ -1,26 +1,43 @@
 """Put the nodes of one branch of an If in its place, once it is known which one is taken."""
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.ir.traversal import walk_bodies
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import Names, find_nodes, release_bodies
+from tensortriage.model.provenance.origin import BODY
+from tensortriage.model.transforms.rewrite_helpers import Names, find_nodes, is_standard, release_bodies
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
 THEN, ELSE = "then_branch", "else_branch"
 
 
-def take_branch(model: Model, node: str, branch: str) -> Model:
-    """Return the model with an If replaced by the nodes of one of its branches.
+def holder_of(model: Model, node: str) -> str:
+    """Return the If of the main graph that holds a node in a branch, at any depth; empty where none does."""
+    if node in model.graph:
+        return ""
+    holders = (holder for holder in model.ir.graph if is_standard(holder, "If"))
+    found = (each for each in holders if any(inner and inner.name == node for _, inner in walk_bodies(each)))
+    return next((holder.name or "" for holder in found), "")
 
-    Nodes keep their names unless one is taken outside the branch; results of the branch get the names of the If's. What
-    only served the condition or the other branch goes, inputs of the model included.
+
+def take_branch(model: Model, node: str, branch: str) -> Model:
+    """Return the model with an If replaced by the nodes of one of its branches; as `take_branches`."""
+    return take_branches(model, {node: branch})
+
+
+def take_branches(model: Model, taken: Mapping[str, str]) -> Model:
+    """Return the model with Ifs replaced by the nodes of one of their branches.
+
+    Nodes keep their names unless one is taken outside the branch, and note whose they are (`NodeOrigin.body`); results
+    of the branch get the names of the If's. What only served the condition or the other branch goes, inputs of the
+    model included.
 
     Args:
         model: The model; it is not changed.
-        node: Name of the If, a node of the main graph.
-        branch: `THEN` or `ELSE`.
+        taken: `THEN` or `ELSE` by the name of an If, a node of the main graph.
 
     Raises:
         UsageError: For an unknown node (``node-unknown``).
@@ -28,8 +45,20 @@ def take_branch(model: Model, node: str, branch: str) -> Model:
     """
     clone = model.clone()
     graph = clone.ir.graph
-    (holder,) = find_nodes(clone, [node])
-    served = [value for value in _used(holder) if value.is_graph_input()]
+    holders = find_nodes(clone, taken)
+    served = [value for holder in holders for value in _used(holder) if value.is_graph_input()]
+    for holder in holders:
+        _take(graph, holder, taken[holder.name or ""])
+    clean_in_place(clone.ir)
+    for value in served:
+        if not value.uses() and value not in graph.outputs and value in graph.inputs:
+            graph.inputs.remove(value)
+    return Model.from_ir(clone.ir)
+
+
+def _take(graph: ir.Graph, holder: ir.Node, branch: str) -> None:
+    """Put the nodes of a branch in the place of an If."""
+    path = "/".join(filter(None, (holder.metadata_props.get(BODY), holder.name, branch)))
     body = holder.attributes[branch].as_graph()
     results = tuple(body.outputs)
     _move_constants(body, graph)
@@ -42,18 +71,14 @@ def take_branch(model: Model, node: str, branch: str) -> Model:
     names = _names_without(graph, holder)
     graph.insert_before(holder, nodes)
     for moved in nodes:
-        moved.name = names.fresh(moved.name or f"{node}::{moved.op_type}")
+        moved.name = names.fresh(moved.name or f"{holder.name}::{moved.op_type}")
+        moved.metadata_props[BODY] = path
         for value in moved.outputs:
             if value.name:
                 value.name = names.fresh(value.name)
     own = frozenset(value for moved in nodes for value in moved.outputs)
     _hand_over(graph, holder, results, own, names)
     graph.remove(holder, safe=True)
-    clean_in_place(clone.ir)
-    for value in served:
-        if not value.uses() and value not in graph.outputs and value in graph.inputs:
-            graph.inputs.remove(value)
-    return Model.from_ir(clone.ir)
 
 
 def _used(holder: ir.Node) -> list[ir.Value]:

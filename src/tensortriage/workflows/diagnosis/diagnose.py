@@ -114,7 +114,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
                 verdict = with_sufficiency(investigation, evidence, verdict, request.metric)
             if verdict.kind.exit_code == 1:
                 verdict = _pursued(request, investigation, evidence, verdict)
-            verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
+            verdict = with_origins(
+                verdict, model.graph, *((changed.graph,) if changed else ()), investigation.model.graph
+            )
             verdict = with_closing_words(verdict, request.case)
             evidence = with_other_file(investigation, evidence)
             layers = Layers(evidence.layer_rows(investigation))
@@ -127,7 +129,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         case.write("outputs.json", report.outputs)
         case.write("verdict.json", verdict)
     write(FORMATS["html"].render(report), request.case / "report.html")
-    if request.emit_breakers is not None and verdict.breakers:
+    if request.emit_breakers is not None and verdict.breakers and not investigation.question.taken:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
     return report
 

@@ -108,8 +108,11 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
 
 
 def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
-    """Yield what may help, the least intrusive first."""
+    """Yield what may help, the least intrusive first; of a model in which branches took the place of Ifs no file."""
     target = inv.question.target
+    if inv.question.taken:
+        yield from _other_options(inv, evidence)
+        return
     varies = verdict.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
     if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, verdict, folded):
         gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
@@ -123,9 +126,13 @@ def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Itera
     narrow = inv.precision in ROUNDED and not evidence.wrong_in_fp32
     if narrow and verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes):
         yield from keeping(inv, evidence, nodes)
+    yield from _other_options(inv, evidence)
+
+
+def _other_options(inv: Investigation, evidence: Evidence) -> Iterator[Proposal]:
     if evidence.configuration is not None:
         works = evidence.configuration.works
-        yield Proposal("engine-option", f"{works} instead of {target}", works, inv.model)
+        yield Proposal("engine-option", f"{works} instead of {inv.question.target}", works, inv.model)
 
 
 def sanitized(inv: Investigation) -> Model | None:

@@ -77,7 +77,8 @@ def _fault(report: StepsReport) -> str:
         return f"{text}; the diagnosis of the step finds nothing but {found.verdict}"
     place = f": {found.op_type} '{found.node}'" if found.node else ""
     module = f" of {found.module}" if found.module else ""
-    return f"{text}. {found.verdict}{place}{module}"
+    body = f" in {found.body}" if found.body else ""
+    return f"{text}. {found.verdict}{place}{module}{body}"
 
 
 def _when(report: StepsReport, wrong: list[StepRow]) -> str:

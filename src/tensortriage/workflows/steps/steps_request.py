@@ -132,6 +132,7 @@ class StepDiagnosis:
         module: Its module in the source network, as far as the file or the name tells.
         feed: File with the step's feed.
         case: Directory of the diagnosis.
+        body: Branch of an If that the file has the culprit in, ``optimum::if/then_branch``; empty in the main graph.
     """
 
     verdict: str
@@ -142,6 +143,7 @@ class StepDiagnosis:
     module: str
     feed: str
     case: str
+    body: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

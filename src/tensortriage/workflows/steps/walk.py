@@ -262,11 +262,12 @@ def _diagnosed(
         ),
         listener=listener,
     )
-    place = ("", "", "", "")
+    place, body = ("", "", "", ""), ""
     if verdict.culprits:
         culprit = verdict.culprits[0]
         place = (culprit.node, culprit.op_type, culprit.value, culprit.origin.module)
-    found = StepDiagnosis(verdict.verdict, verdict.summary, *place, str(path), str(case))
+        body = culprit.origin.body
+    found = StepDiagnosis(verdict.verdict, verdict.summary, *place, str(path), str(case), body)
     healthy = verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING)
     word = "inconclusive" if healthy else report.verdict
     following = (command,) if healthy else tuple(verdict.next)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
+from tensortriage.model.provenance.origin import BODY, UNKNOWN, NodeOrigin, read_origin
 
 LLAMA = {
     "pkg.torch.onnx.name_scopes": "['', 'model', 'model.layers.1', 'model.layers.1.self_attn', "
@@ -88,6 +88,12 @@ def test_a_name_that_says_as_much_is_not_repeated():
     name = "/layer1/layer1.0/conv1/Conv"
     assert read_origin(name, {}).beside(name) == ""
     assert read_origin("node_linear_10", LLAMA).beside("node_linear_10").startswith("model.layers.1.self_attn.o_proj (")
+
+
+def test_the_branch_that_a_node_was_taken_from_is_always_told():
+    name, body = "/layer1/layer1.0/conv1/Conv", {BODY: "choice/then_branch"}
+    assert read_origin(name, body).beside(name) == "in choice/then_branch"
+    assert read_origin("node_linear_10", LLAMA | body).beside("node_linear_10").endswith(") in choice/then_branch")
 
 
 @given(st.text(), st.dictionaries(st.sampled_from(sorted(LLAMA)), st.text()), st.text())

@@ -6,7 +6,8 @@ import pytest
 import models
 import running
 from tensortriage.errors import ModelError, UsageError
-from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branch
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.inline_branch import ELSE, THEN, holder_of, take_branch, take_branches
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,29 @@ def test_names_that_two_branches_share_stay_apart():
     assert len({node.name for node in taken.graph.nodes}) == 2
     x = np.array([1.0, 4.0], np.float32)
     np.testing.assert_array_equal(running.run(taken, {"x": x})["y"], x)
+
+
+def test_several_at_once():
+    model = models.parse(TWO)
+    taken = take_branches(model, {"first": THEN, "second": ELSE})
+    assert [node.op_type for node in taken.graph.nodes] == ["Neg", "Abs"]
+    assert [spec.name for spec in taken.inputs] == ["x"]
+
+
+def test_nodes_note_the_branch_that_they_are_of(tmp_path):
+    inside = (
+        "then_branch = t () => (float[2] v) { [n] v = Neg(x) }, else_branch = e () => (float[2] v) { [m] v = Abs(x) }"
+    )
+    model = models.parse(f"""
+        g (bool c, bool d, float[2] x) => (float[2] y) {{
+            [outer] y = If (c) <
+                then_branch = up () => (float[2] u) {{ [inner] u = If (d) <{inside}> }},
+                else_branch = down () => (float[2] w) {{ [copied] w = Identity(x) }}>
+        }}""")
+    assert [holder_of(model, name) for name in ("n", "copied", "outer", "unknown")] == ["outer", "outer", "", ""]
+    taken = take_branch(take_branch(model, "outer", THEN), "inner", ELSE)
+    saved = Model.load(taken.save(tmp_path / "taken.onnx"))
+    assert saved.graph.origin("m").body == "outer/then_branch/inner/else_branch"
 
 
 def test_an_unknown_node():

@@ -43,7 +43,7 @@ def test_an_engines_own_option_comes_before_the_types_of_the_file(tmp_path, targ
 def test_ops_are_not_kept_in_fp32_where_the_target_is_wrong_in_fp32_throughout(tmp_path, wrong_in_fp32, kinds):
     write_loud(tmp_path)
     model = Model.load(tmp_path / "m.onnx")
-    question = SimpleNamespace(target=EngineSpec.parse("tensorrt:precision=fp16"), feeds=("one",))
+    question = SimpleNamespace(target=EngineSpec.parse("tensorrt:precision=fp16"), feeds=("one",), taken=())
     inv = SimpleNamespace(
         question=question,
         precision=Precision.FP16,

@@ -304,3 +304,31 @@ def test_what_leads_nowhere_is_refused(ask, recurrent, tmp_path):
     with pytest.raises(DataError) as few:
         ask(recurrent, feeding=FeedRequest(paths=[str(tmp_path / "two.npz")]))
     assert few.value.slug == "steps-too-few"
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory):
+    """A decoder in both branches of an If, as Optimum merges the two that it exports."""
+    folder, model = tmp_path_factory.mktemp("merged"), gpt2_decoder(layers=1, depth=8, vocabulary=17)
+    weights = list(model.graph.initializer)
+    del model.graph.initializer[:]
+    branches = []
+    for word in ("later", "first"):
+        graph = onnx.compose.add_prefix_graph(model.graph, f"{word}/", rename_inputs=False, rename_initializers=False)
+        branches.append(helper.make_graph(graph.node, word, [], graph.output))
+    names = [value.name for value in model.graph.output]
+    node = helper.make_node(
+        "If", ["use_cache_branch"], names, name="optimum::if", then_branch=branches[0], else_branch=branches[1]
+    )
+    flag = helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])
+    graph = helper.make_graph([node], "merged", [*model.graph.input, flag], model.graph.output, weights)
+    made = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return save_model(made, folder / "merged.onnx")
+
+
+@pytest.mark.parametrize(("word", "step", "branch"), [("later", 3, "then"), ("first", 0, "else")])
+def test_a_fault_in_a_branch_is_named_with_step_and_op(ask, folder, merged, word, step, branch):
+    node = f"{word}//model/layers.0/self_attn/Concat_value"
+    report = ask(merged, faulty(folder, "stale-row", node, PROMPT + step), diagnosis=True)
+    assert (report.first, report.diagnosis.node, report.diagnosis.body) == (step, node, f"optimum::if/{branch}_branch")
+    assert report.summary.endswith(f" in optimum::if/{branch}_branch")

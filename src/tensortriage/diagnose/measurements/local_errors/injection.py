@@ -222,7 +222,7 @@ def explained_share(
     """
     total = rest = 0.0
     for name, target in deployed.items():
-        if name not in untouched or name not in joint or joint[name].shape != target.shape:
+        if name not in untouched or name not in joint or joint[name].shape != target.shape or not target.size:
             continue
         reference, wrong, made = (np.asarray(x, np.float64) for x in (untouched[name], target, joint[name]))
         broken = ~np.isfinite(wrong) & np.isfinite(reference)

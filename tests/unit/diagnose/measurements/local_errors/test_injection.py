@@ -105,6 +105,8 @@ def test_outputs_count_by_their_scale_and_those_that_cannot_be_paired_not_at_all
     assert explained_share(two, four, half) == pytest.approx(0.5)  # whatever the scale
     zero = {"y": np.float32([0, 0])}
     assert explained_share(zero, two, two) == 1.0  # a reference of zeros has no scale
+    none = {"z": np.zeros((0, 2), np.float32)}  # as of what a merged decoder gives in its first step only
+    assert explained_share(one | none, two | none, two | none) == 1.0
 
 
 @pytest.mark.parametrize("ordered", [0, 1])

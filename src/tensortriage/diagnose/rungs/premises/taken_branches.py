@@ -1,0 +1,85 @@
+"""Which op in a branch of an If is it? The branches that the worst feed takes are put in the place of their Ifs.
+
+An If is one op to the ladder, whose branch may be a whole network, as of decoders that are merged of two. If the model
+with the branch in its place fails like the whole, the ladder goes on with that; if not, the If itself is wrong.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tensortriage.compare.judgement.within import is_decisive
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
+from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.capabilities import RunsGivenEngines
+from tensortriage.engines.registry import resolve
+from tensortriage.errors import EngineError, ModelError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branches
+from tensortriage.values.text import error_size, some
+
+QUESTION = "does it fail in a branch that an If takes?"
+FILE = "branches.onnx"
+"""The model with the taken branches, in the case."""
+
+
+@rung(QUESTION, reads=("results",), gives=("results", "ranges"), cost="a build and a run, for models with If")
+def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
+    """Run the model with the taken branches in the place of their Ifs, and look into that if it fails alike."""
+    target, feed = inv.question.target, evidence.feed
+    engine = resolve(target).engine
+    given = isinstance(engine, RunsGivenEngines) and engine.without_file(target.options) is not None
+    if given or not any(node.op_type == "If" for node in inv.model.graph.nodes):
+        return None
+    try:
+        model, taken = with_taken_branches(inv, feed)
+        model = Model.load(model.save(inv.lab.case.folder / FILE))
+        fed = Feed(feed.name, {spec.name: feed.tensors[spec.name] for spec in model.inputs}, feed.origin)
+        asking = inv.about(dataclasses.replace(inv.question, model=model, feeds=(fed,), taken=taken))
+        result = judge(asking, fed, deployed(asking, fed), evidence.worst_feed.floors)
+    except (EngineError, ModelError, Unsound) as problem:
+        inv.answered(QUESTION, f"unknown: {problem}")
+        return None
+    name, error, _ = evidence.worst_feed.worst_output()
+    told = f"with {some(taken, 3)} in place output '{name}' is off by {error_size(result.errors[name])}"
+    facts = {"taken": list(taken[:12]), "relative_error": result.errors[name]}
+    if not _as_far_off(result, name, error):
+        inv.answered(QUESTION, f"no: {told}, as a whole by {error_size(error)}", **facts)
+        return None
+    inv.answered(QUESTION, f"yes: {told}; that is looked into instead", **facts)
+    ranges = scan_ranges(asking, evidence).findings
+    return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
+
+
+def with_taken_branches(inv: Investigation, feed: Feed) -> tuple[Model, tuple[str, ...]]:
+    """Return the model without any If in its main graph, and which branch each took on a feed, as ``if/then_branch``.
+
+    Raises:
+        EngineError: When the reference does not show a condition.
+        ModelError: When a branch cannot be put in place (``branch-not-taken``).
+    """
+    model, paths = inv.model, []
+    while holders := [node for node in model.graph.nodes if node.op_type == "If"]:
+        conditions = dict.fromkeys(node.inputs[0] for node in holders)
+        made = [name for name in conditions if model.graph.producer(name) and name not in model.graph.constants]
+        known = {**feed.tensors, **{n: model.graph.weight(n) for n in conditions if n in model.graph.constants}}
+        fed = Feed(feed.name, {spec.name: feed.tensors[spec.name] for spec in model.inputs}, feed.origin)
+        shown = inv.lab.values(inv.question.reference, model, fed, made)
+        known |= {name: np.asarray(shown[name]) for name in made}
+        taken = {node.name: THEN if np.reshape(known[node.inputs[0]], -1)[0] else ELSE for node in holders}
+        for name, branch in taken.items():
+            outer = model.graph.origin(name).body
+            paths.append("/".join(filter(None, (outer, name, branch))))
+        model = take_branches(model, taken)
+    return model, tuple(paths)
+
+
+def _as_far_off(result: FeedResult, name: str, error: float) -> bool:
+    """Say whether an output is off by at least half of what it is off as a whole: then that is made in the branches."""
+    now = result.errors[name]
+    return not result.passes and (now == error if math.isinf(error) else is_decisive(now / error))
