@@ -42,6 +42,11 @@ class Form:
     outputs: Mapping[str, Axes]
     caches: Mapping[str, tuple[torch.Tensor, Axes]]
 
+    def first(self) -> "Form":
+        """Return the same of a first step, which gets no caches."""
+        inputs = {name: (tensor[:, -NEW:].contiguous(), axes) for name, (tensor, axes) in self.inputs.items()}
+        return dataclasses.replace(self, inputs=inputs, caches={})
+
 
 class Step(torch.nn.Module):
     """A network whose caches are a list of tensors."""
@@ -80,7 +85,11 @@ def _held(cache: DynamicCache) -> list[torch.Tensor]:
 
 
 def _causal(
-    inner: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: Sequence[torch.Tensor]
+    inner: torch.nn.Module,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    positions: torch.Tensor,
+    past: Sequence[torch.Tensor] = (),
 ) -> tuple[torch.Tensor, ...]:
     found = inner(
         input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=_cache(past), use_cache=True
@@ -224,8 +233,9 @@ def mamba() -> Form:
         num_hidden_layers=LAYERS, hidden_size=WIDTH, state_size=8, conv_kernel=KERNEL, vocab_size=WORDS
     )
 
-    def run(inner: torch.nn.Module, ids: torch.Tensor, states: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def run(inner: torch.nn.Module, ids: torch.Tensor, states: Sequence[torch.Tensor] = ()) -> tuple[torch.Tensor, ...]:
         cache = DynamicCache(config=config)
+        states = states or [torch.zeros(ids.shape[0], inside, size) for _ in range(LAYERS) for size in (KERNEL, 8)]
         for layer in range(LAYERS):
             held = LinearAttentionLayer()
             held.conv_states[0], held.recurrent_states[0] = states[2 * layer].clone(), states[2 * layer + 1].clone()
@@ -259,7 +269,7 @@ def export(family: str, exporter: str, path: Path, *, kind: str = "", gain: floa
         family: A name of `FAMILIES`.
         exporter: One of `EXPORTERS`.
         path: The file.
-        kind: Of an encoder-decoder ``merged``, or ``with-past``.
+        kind: ``merged`` of two, or of an encoder-decoder ``with-past``.
         gain: Of weights, so that every layer and position counts.
         seed: Of weights.
     """
@@ -271,14 +281,13 @@ def export(family: str, exporter: str, path: Path, *, kind: str = "", gain: floa
         for weight in inner.parameters():
             if weight.ndim > 1:
                 weight.mul_(gain)
-    if isinstance(made, Form):
+    if isinstance(made, Form) and not kind:
         return _write(made, exporter, path)
     if kind == "with-past":
         return _write(made.form(first=False), exporter, path)
+    forms = (made.first(), made) if isinstance(made, Form) else (made.form(first=True), made.form(first=False))
     with tempfile.TemporaryDirectory() as name:
-        parts = [
-            onnx.load(_write(made.form(first=first), exporter, Path(name) / f"{first}.onnx")) for first in (True, False)
-        ]
+        parts = [onnx.load(_write(form, exporter, Path(name) / "part.onnx")) for form in forms]
     onnx.save(merged(*parts), path)
     return path
 

@@ -3,19 +3,20 @@
     python bench/steps_exported.py FOLDER
     python bench/steps_exported.py FOLDER --only mamba --steps 24
 
-Forty decoders of seven families (`step_decoders`) are exported into a folder, or read from it: by both exporters, with
-their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given. Each is run in fp32, fp16
+Forty-eight decoders of seven families (`step_decoders`) are exported into a folder, or read from it: by both exporters,
+with their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given; the others merged as
+well. Each is run in fp32, fp16
 and bf16 (every result rounded once): none may be accused, or stop. Then faults are planted, some from the first step
 on, some at one step only: an old row in a cache that grows, 10 % in the op that makes a state that is rewritten, a mask
 or window one position short, a wrong head, wrong angles (RoPE), a position one off, an encoder's mask that leaks;
-step and op must be named. Needs
+step and op must be named, and of merged decoders, in both branches of the If, the branch. Needs
 `torch`, `onnxscript` and `transformers` to export.
 """
 
 import argparse
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -32,11 +33,12 @@ FIRST_POSITION = {"bart": 2}
 
 
 def corpus(folder: Path, only: str) -> Iterator[Path]:
-    """Yield forty decoders; those that are not in the folder are exported."""
+    """Yield the decoders; those that are not in the folder are exported."""
     plain = itertools.product((0, 1, 2), PLAIN, ("",), ("legacy", "dynamo"))
     reading = itertools.product((0, 1), READING, ("merged", "with-past"), ("legacy",))
     newer = itertools.product((0,), ("bart", "whisper"), ("merged", "with-past"), ("dynamo",))
-    for seed, family, kind, exporter in (*plain, *reading, *newer):
+    joined = itertools.product((0,), PLAIN, ("merged",), ("legacy", "dynamo"))
+    for seed, family, kind, exporter in (*plain, *reading, *newer, *joined):
         path = folder / f"{family}{kind}-{exporter}-{seed}.onnx"
         if only not in path.name:
             continue
@@ -58,6 +60,8 @@ class Planted:
         behind: Nodes that compute with it, and may be named in its place: one reads it and nothing else does.
         short: By how much the number that the fault waits for is below the length of the step; None for a fault that
             shows in every step.
+        body: Branch that the node is in, as ``optimum::if/then_branch``; empty in the main graph.
+        step: The first step that it shows in.
     """
 
     word: str
@@ -65,20 +69,33 @@ class Planted:
     node: str
     behind: tuple[str, ...] = ()
     short: int | None = None
+    body: str = ""
+    step: int = 0
 
 
 def planted(path: Path) -> Iterator[Planted]:
-    """Yield faults for what a decoder has: of its cache, mask, heads, positions and what it reads; none in bodies."""
+    """Yield faults for what a decoder has; of a merged one in both branches: the one of step 0, and the other."""
     graph = onnx.load(path).graph
-    makers = {name: node for node in graph.node for name in node.output}
-    last = makers[graph.output[-1].name]
-    if last.op_type == "If":
+    weights = {tensor.name: tensor.dims for tensor in graph.initializer}
+    if graph.node[-1].op_type != "If":
+        for fault in planted_in(graph, weights, path):
+            yield dataclasses.replace(fault, step=0 if fault.short is None else FAULT_AT)
         return
+    for branch in graph.node[-1].attribute:
+        body, first = f"{graph.node[-1].name}/{branch.name}", branch.name == "else_branch"
+        for fault in planted_in(branch.g, weights, path):
+            short, later = (None, 0) if first else (fault.short, 1 if fault.short is None else FAULT_AT)
+            yield dataclasses.replace(fault, body=body, short=short, step=later)
+
+
+def planted_in(graph: onnx.GraphProto, weights: Mapping[str, Sequence[int]], path: Path) -> Iterator[Planted]:
+    """Yield faults for what a graph has: of its cache, mask, heads, positions, scores and what it reads."""
+    makers = {name: node for node in graph.node for name in node.output}
+    last = [each for value in graph.output if (each := makers[value.name]).op_type != "Constant"][-1]
     if last.op_type == "Concat":
         yield Planted("cache", "stale-row", last.name, short=0)
     else:
         yield Planted("state", "scale,amount=1.1", last.name)
-    weights = {tensor.name: tensor.dims for tensor in graph.initializer}
     softmaxes = [node for node in graph.node if node.op_type == "Softmax"]
     reading = [node for node in softmaxes if "enc" in node.name.lower().rsplit("/", 2)[-2:][0]]
     own = [node for node in softmaxes if node not in reading and makers[node.input[0]].op_type == "Add"]
@@ -129,9 +146,10 @@ def main() -> None:
             length = report.rows[0].length + FAULT_AT
             where = "" if fault.short is None else f",length={length - fault.short}"
             target = f"script:{given.folder}/faulty.py:Engine,kind={fault.kind},node={fault.node}{where}"
-            found = ask(path, target, 6, given.folder / f"case-{path.stem}-{fault.word}".replace(" ", "-"), drift=False)
-            step, named_node = FAULT_AT if where else 0, found.diagnosis.node if found.diagnosis else None
-            right = found.first == step and named_node in (fault.node, *fault.behind)
+            case = f"case-{path.stem}-{fault.word}{fault.body[-11:-7]}".replace(" ", "-")
+            found = ask(path, target, 6, given.folder / case, drift=False)
+            named_op = found.diagnosis and (found.diagnosis.node, found.diagnosis.body)
+            right = found.first == fault.step and named_op in [(n, fault.body) for n in (fault.node, *fault.behind)]
             faults, named = faults + 1, named + right
             print(f"{'ok' if right else 'NO'} {path.stem} {fault.word} {fault.node}: {found.summary}", flush=True)
     print(f"healthy: {alarms} alarms of {runs}; faults: step and op of {named} of {faults}")

@@ -4,9 +4,10 @@
     python bench/steps_kinds.py --only ring
 
 Small networks with attention, written here: a cache of a fixed size with ``cache_position``, a ring buffer, a window
-that slides, caches that ``beam_idx`` reorders (each row goes on with itself), several tokens a step, rows of a batch
-padded on the left, and a speech encoder that takes chunks and keeps the end of each for its convolution. Each runs in
-fp32, fp16 and bf16, then with 10 % planted in one op, from the first step on.
+that slides, caches that ``beam_idx`` reorders (each row goes on with itself, or rows change places), several tokens a
+step, rows of a batch padded on the left, and a speech encoder that takes chunks and keeps the end of each for its
+convolution. Each runs in fp32, fp16 and bf16, then with 10 % planted in one op, from the first step on; then caches of
+a fixed size with wrong slots, and ``beam_idx`` with wrong rows, at every step and at one.
 """
 
 import argparse
@@ -30,14 +31,16 @@ RING = 6
 CACHES = ("key", "value")
 HIDDEN = -3e4
 """Score of a row that is not seen, in the range of fp16: with -1e9 a query of padding, which sees none, ends in NaN."""
-KINDS = ("static", "ring", "sliding", "beams", "several", "left-padded", "chunks")
+KINDS = ("static", "ring", "sliding", "beams", "reordered", "several", "left-padded", "chunks")
+BEAMS = ([2, 0, 1], [1, 1, 0], [1, 2, 0], [2, 2, 1])
+"""Which row each goes on with, in turn."""
 
 
 def decoder(kind: str) -> onnx.ModelProto:
     """Return a decoder of one layer and one head.
 
     Args:
-        kind: How its cache is kept; ``beams``, ``several`` and ``left-padded`` have one that grows.
+        kind: How its cache is kept; ``beams``, ``reordered``, ``several`` and ``left-padded`` have one that grows.
     """
     g = GraphWriter(3)
     fixed = kind in ("static", "ring", "sliding")
@@ -65,7 +68,7 @@ def decoder(kind: str) -> onnx.ModelProto:
     inputs = [integers("input_ids", batch, "sequence")]
     inputs += [integers(position, "sequence")] if fixed else [integers(position, "batch", "sequence")]
     inputs += [] if fixed else [integers("attention_mask", "batch", "past + sequence")]
-    inputs += [integers("beam_idx", "batch")] if kind == "beams" else []
+    inputs += [integers("beam_idx", "batch")] if kind in ("beams", "reordered") else []
     inputs += [floats(f"past_key_values.0.{word}", batch, size if fixed else "past", WIDTH) for word in CACHES]
     outputs = [floats("logits", batch, "sequence", WORDS)]
     outputs += [floats(f"present.0.{word}", batch, size if fixed else "past + sequence", WIDTH) for word in CACHES]
@@ -86,7 +89,7 @@ def _kept(g: GraphWriter, kind: str, word: str, rows: str, size: int) -> str:
         g.op("Slice", longer, g.indices("start", -size), g.indices("end", 2**31), g.indices("rows", 1),
              name=f"{name}/Slice")  # fmt: skip
     else:
-        if kind == "beams":
+        if kind in ("beams", "reordered"):
             past = g.op("Gather", past, "beam_idx", name=f"{name}/Gather", axis=0)
         g.op("Concat", past, rows, name=f"{name}/Concat", axis=1)
     return g.publish(f"present.0.{word}")
@@ -148,16 +151,31 @@ def samples(kind: str, folder: Path) -> list[str]:
         given[0]["attention_mask"] = np.array([[0, 0, 1, 1], [1, 1, 1, 1]])
     if kind == "several":
         given += [{"input_ids": rng.integers(0, WORDS, (rows, 3))} for _ in range(STEPS - 1)]
+    if kind == "reordered":
+        given = [
+            {"input_ids": rng.integers(0, WORDS, (3, 1 if step else 4)), "beam_idx": np.array(BEAMS[step % len(BEAMS)])}
+            for step in range(STEPS)
+        ]
     paths = [folder / f"{number:02}.npz" for number in range(len(given))]
     for path, arrays in zip(paths, given, strict=True):
         np.savez(path, **arrays)
     return [str(path) for path in paths]
 
 
-def faults(kind: str) -> Iterator[str]:
-    """Yield the nodes in which 10 % is planted: one that makes a state, one of attention."""
-    yield "/conv/Conv" if kind == "chunks" else "/attn/value/MatMul"
-    yield "/attn/MatMul_1"
+def faults(kind: str) -> Iterator[tuple[str, str, int]]:
+    """Yield faults as options of `FaultyEngine`, their nodes, and the first step that each shows in."""
+    yield "kind=scale,amount=1.1", "/conv/Conv" if kind == "chunks" else "/attn/value/MatMul", 0
+    yield "kind=scale,amount=1.1", "/attn/MatMul_1", 0
+    if kind in ("static", "ring"):  # the first step writes 4 rows, and each later one a row
+        yield "kind=slot-after", "/attn/key/Scatter", 0
+        yield "kind=slot-after,length=5", "/attn/value/Scatter", 2
+    if kind == "ring":  # the slot of position 11 is 5, and becomes 0
+        yield "kind=offset,amount=-1,length=11", "/attn/key/Mod", 8
+    if kind == "reordered":  # what step 0 reorders is empty; at step 4 caches of 7 rows are given
+        yield "kind=in-order", "/attn/key/Gather", 1
+        yield "kind=in-order,length=7", "/attn/value/Gather", 4
+        yield "kind=row-before", "/attn/value/Gather", 1
+        yield "kind=row-before,length=7", "/attn/key/Gather", 4
 
 
 def main() -> None:
@@ -176,12 +194,12 @@ def main() -> None:
                 report = ask(folder, target, paths, drift=True)
                 runs, alarms = runs + 1, alarms + (report.exit_code != 0)
                 print(f"{kind} {target}: {report.verdict}: {report.summary}", flush=True)
-            for node in faults(kind):
-                target = f"script:{name}/faulty.py:Engine,kind=scale,amount=1.1,node={node}"
+            for fault, node, step in faults(kind):
+                target = f"script:{name}/faulty.py:Engine,{fault},node={node}"
                 report = ask(folder, target, paths, drift=False)
-                right = report.first == 0 and report.diagnosis is not None and report.diagnosis.node == node
+                right = report.first == step and report.diagnosis is not None and report.diagnosis.node == node
                 planted, named = planted + 1, named + right
-                print(f"{'ok' if right else 'NO'} {kind} {node}: {report.summary}", flush=True)
+                print(f"{'ok' if right else 'NO'} {kind} {fault} {node}: {report.summary}", flush=True)
     print(f"healthy: {alarms} alarms of {runs}; faults: step and op of {named} of {planted}")
 
 

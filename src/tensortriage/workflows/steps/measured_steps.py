@@ -71,7 +71,8 @@ class MeasuredSteps:
         self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target)
         places = {node.name: place for place, node in enumerate(model.graph.nodes)}
         makers = {spec.name: model.graph.producer(spec.name) for spec in model.outputs}
-        self._order = sorted(makers, key=lambda name: places[maker.name] if (maker := makers[name]) else -1)
+        self._places = {name: places[maker.name] if maker else -1 for name, maker in makers.items()}
+        self._order = sorted(makers, key=self._places.__getitem__)
         self.notes: list[str] = []
         self.open_feeds: dict[int, Arrays] = {}
 
@@ -166,6 +167,8 @@ class MeasuredSteps:
     ) -> tuple[StepValue, ...]:
         """Judge all outputs on the reference's states; without healthy evaluations by the noise floor of the feed.
 
+        In the order in which they are made; of what one node makes, as the If of a merged decoder, the farthest first.
+
         Args:
             reference: The reference's outputs.
             outputs: The target's.
@@ -175,7 +178,8 @@ class MeasuredSteps:
         """
         if found is not None:
             each = ((n, p) for n in self._order if n in reference for p in parts[n])
-            return tuple(self._part(name, part, reference[name], outputs[name], found) for name, part in each)
+            values = [self._part(name, part, reference[name], outputs[name], found) for name, part in each]
+            return tuple(sorted(values, key=lambda value: (self._places[value.value], -value.ratio)))
         figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
         judge = FloorJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
         named = Feed("step", feed, self._feeds.origin)

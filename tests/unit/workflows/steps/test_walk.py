@@ -332,3 +332,4 @@ def test_a_fault_in_a_branch_is_named_with_step_and_op(ask, folder, merged, word
     report = ask(merged, faulty(folder, "stale-row", node, PROMPT + step), diagnosis=True)
     assert (report.first, report.diagnosis.node, report.diagnosis.body) == (step, node, f"optimum::if/{branch}_branch")
     assert report.summary.endswith(f" in optimum::if/{branch}_branch")
+    assert report.value == "present.0.value"  # all come from one If: not the first of them, which is logits
