@@ -8,6 +8,7 @@ it: tools that make up for rounding, rescale weights together or fold others int
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.folded_norms import has_foldable_norms, with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.given_layouts import PRECISION
 from tensortriage.values.dtype import Precision
@@ -58,43 +60,73 @@ def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
         return None
     try:
         told, arrays = inv.lab.told(question.target, inv.model, feed, "weights")
+        if not told["readable"] + told["unreadable"]:
+            return None
         weights = [
             StoredWeight(arrays[f"{number}/numbers"], arrays[f"{number}/step"]) for number in range(told["readable"])
         ]
-        if not (count := len(weights) + told["unreadable"]):
-            return None
-        constants = _constants(inv.model)
-        found = placed(weights, constants)
-        if lacking := told["unreadable"] + sum(not ways for ways in found):
-            inv.answered(QUESTION, f"unknown: {lacking} of {count} are not found in the model")
-            return None
-        stored = _as_the_engine_has_them(inv, feed, found, constants)
-        others = [each for each in stored if each.steps_off.any()]
-        if others and (answer := _of_others(inv, feed, constants, stored, others)):
-            return answer
-        model = _saved(inv, _with(inv.model, constants, stored))
-        errors = output_errors(inv, model, feed)
-        output = max(errors, key=lambda name: errors[name])
-        lost = _lost(inv, model, output, errors[output])
+        answer = _held(inv, inv.model, weights, told)
+        if isinstance(answer, str) and has_foldable_norms(inv.model):
+            folded = _held(inv, with_folded_norms(inv.model), weights, told)
+            answer = answer if isinstance(folded, str) else folded
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        answer = error.message
+    if isinstance(answer, str):
+        inv.answered(QUESTION, f"unknown: {answer}")
         return None
-    sound = SoundQuantization(output, errors[output], _fit(inv.model, stored, others), lost)
+    return answer
+
+
+def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], told: Mapping[str, Any]) -> Answer | str:
+    """Hold a file's weights against those of the model, or of one that computes the same; else say why that fails."""
+    network, feed = _Network(model, _constants(model)), inv.question.feeds[0]
+    found = placed(weights, network.constants)
+    if lacking := told["unreadable"] + sum(not ways for ways in found):
+        return f"{lacking} of {len(weights) + told['unreadable']} are not found in the model"
+    stored = _as_the_engine_has_them(inv, feed, found, network)
+    others = [each for each in stored if each.steps_off.any()]
+    if others and (answer := _of_others(inv, feed, network, stored, others)):
+        return answer
+    # the target's file runs in the place of a model that has a path, and of no part or change of one
+    file = Model.load(network.with_weights(stored).save(inv.lab.case.runs / "stored-weights.onnx"))
+    errors = output_errors(inv, file, feed)
+    output = max(errors, key=lambda name: errors[name])
+    lost = _lost(inv, file, output, errors[output])
+    sound = SoundQuantization(output, errors[output], _fit(model, stored, others), lost)
     costs = f"{sound.fit}, which costs {error_size(sound.error)} at output '{output}'"
     inv.answered(QUESTION, f"yes: {costs}", errors=errors)
     if is_lost(sound.error) and inv.inputs_word == "real":
         words = f"this quantization destroys the answer: {sound.lost}; {sound.fit}"
         return Answer(inv.verdict(VerdictKind.QUANTIZATION, DESTROYED, words))
-    asked = _on_the_file(question.on_model(model), told["narrow"], stored)
+    if told["narrow"] is None:  # what integers between all operators cost is emulated on the model as it is
+        return Answer()
+    asked = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
     if within_fp32(sound.error, fp32_floors(inv, feed, [output]).get(output, 0.0)):
         return Answer(question=asked)
     return Answer(findings=Findings(quantization=sound), question=asked)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Network:
+    """A model, and those of its constants that may be weights of a file."""
+
+    model: Model
+    constants: Mapping[str, np.ndarray]
+
+    def with_weights(self, stored: Sequence[Placed], rounded: Collection[Placed] = ()) -> Model:
+        """Return the model with weights as a file has them, some as it would if they were rounded to nearest."""
+        arrays: dict[str, np.ndarray] = {}
+        for each in stored:
+            array = arrays.setdefault(each.view.name, np.array(self.constants[each.view.name]))
+            each.view.put(array, each.rounded if each in rounded else each.stored.numbers)
+        return freeze(self.model, arrays)
+
+
 def _fit(model: Model, stored: Sequence[Placed], others: Sequence[Placed]) -> str:
     """Return how the weights of a sound file were rounded, as a clause."""
     if not others:
-        return f"all {len(stored)} weights of the file are the model's, rounded"
+        which = f"all {len(stored)} weights of the file are" if len(stored) > 1 else "the one weight of the file is"
+        return f"{which} the model's, rounded"
     reader = _readers(model.graph, others[0].view.name)[0]
     which = f"{len(others)} of {len(stored)}" if len(others) > 1 else f"that of {reader.op_type} '{reader.name}'"
     return f"the weights of the file are the model's, though {which} not rounded to nearest, which does no harm here"
@@ -109,16 +141,14 @@ def _lost(inv: Investigation, model: Model, output: str, error: float) -> str:
     return f"{percent(error) if error < 1.0 else 'all'} of the signal at output '{output}'{agreed} is lost"
 
 
-def _on_the_file(question: Question, narrow: Sequence[int] | None, stored: Sequence[Placed]) -> Question:
+def _on_the_file(question: Question, narrow: Sequence[int], stored: Sequence[Placed]) -> Question:
     """Return a question with the format in which a file is computed.
 
     Args:
         question: About the model with the file's weights.
-        narrow: Places of the weights that are met by integers; None where all may be.
+        narrow: Places of the weights that are met by integers.
         stored: The weights.
     """
-    if narrow is None:
-        return question
     if not narrow:
         options = {key: word for key, word in question.target.options.items() if key != PRECISION}
         return dataclasses.replace(question, target=question.target.with_options(options))
@@ -134,31 +164,15 @@ def _constants(model: Model) -> dict[str, np.ndarray]:
     return {name: graph.weight(name) for name in floats if _readers(graph, name)}
 
 
-def _with(
-    model: Model, constants: Mapping[str, np.ndarray], stored: Sequence[Placed], rounded: Collection[Placed] = ()
-) -> Model:
-    """Return the model with weights as a file has them, some as it would have them if they were rounded to nearest."""
-    arrays: dict[str, np.ndarray] = {}
-    for each in stored:
-        array = arrays.setdefault(each.view.name, np.array(constants[each.view.name]))
-        each.view.put(array, each.rounded if each in rounded else each.stored.numbers)
-    return freeze(model, arrays)
-
-
-def _saved(inv: Investigation, model: Model) -> Model:
-    """Return a model that has a file: the target's runs in the place of no other."""
-    return Model.load(model.save(inv.lab.case.runs / "stored-weights.onnx"))
-
-
 def _as_the_engine_has_them(
-    inv: Investigation, feed: Feed, found: Sequence[tuple[Placed, ...]], constants: Mapping[str, np.ndarray]
+    inv: Investigation, feed: Feed, found: Sequence[tuple[Placed, ...]], network: _Network
 ) -> list[Placed]:
     """Return where each weight is: of several ways the one whose results are nearest to the engine's."""
     chosen = [ways[0] for ways in found]
     for number, ways in enumerate(found):
         if len(ways) > 1:
             tried = [[*chosen[:number], way, *chosen[number + 1 :]] for way in ways]
-            off = [max(_from_engine(inv, _with(inv.model, constants, each), feed).values()) for each in tried]
+            off = [max(_from_engine(inv, network.with_weights(each), feed).values()) for each in tried]
             chosen = tried[int(np.argmin(off))]
     return chosen
 
@@ -172,30 +186,23 @@ def _from_engine(inv: Investigation, model: Model, feed: Feed) -> dict[str, floa
 def _of_others(
     inv: Investigation,
     feed: Feed,
-    constants: Mapping[str, np.ndarray],
+    network: _Network,
     stored: Sequence[Placed],
     others: Sequence[Placed],
-) -> Answer | None:
-    """Return a verdict on weights that are others, nothing where it cannot be told, or None where they do no harm."""
-    own = output_errors(inv, _with(inv.model, constants, others), feed)
-    least = output_errors(inv, _with(inv.model, constants, others, others), feed)
+) -> Answer | str | None:
+    """Return a verdict on weights that are others, why there is none, or None where they do no harm."""
+    own = output_errors(inv, network.with_weights(others), feed)
+    least = output_errors(inv, network.with_weights(others, others), feed)
     output = max(own, key=lambda name: own[name] - least[name])
     explained = 1.0 - (least[output] / own[output]) ** 2 if own[output] else 0.0
     if not is_decisive(explained):
         return None
     with_them, without = (
-        _from_engine(inv, _with(inv.model, constants, stored, rounded), feed)[output] for rounded in ((), others)
+        _from_engine(inv, network.with_weights(stored, rounded), feed)[output] for rounded in ((), others)
     )
     if with_them >= without:
-        inv.answered(QUESTION, f"unknown: {len(others)} of {len(stored)} are not, and the engine computes with others")
-        return Answer()
-    alone = dict.fromkeys(others[:1], own[output])
-    if len(others) > 1:
-        for each in others[:_MOST]:
-            alone[each] = output_errors(inv, _with(inv.model, constants, [each]), feed)[output]
-    largest = max(alone.values())
-    named = sorted((each for each in alone if counts(alone[each] ** 2, largest**2)), key=lambda each: -alone[each])
-    culprits = [_culprit(inv.model, each) for each in named]
+        return f"{len(others)} of {len(stored)} are not, and the engine computes with others"
+    culprits = _culprits(inv, feed, network, others, output)
     first, more = culprits[0], f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     inv.answered(
         QUESTION,
@@ -214,6 +221,21 @@ def _of_others(
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
     return Answer(verdict)
+
+
+def _culprits(
+    inv: Investigation, feed: Feed, network: _Network, others: Sequence[Placed], output: str
+) -> list[Culprit]:
+    """Return the ops that read other weights, each once, that first whose weight alone makes the largest error."""
+    alone = {others[0]: 1.0}
+    if len(others) > 1:
+        alone = {each: output_errors(inv, network.with_weights([each]), feed)[output] for each in others[:_MOST]}
+    found: dict[str, Culprit] = {}
+    for each in sorted(alone, key=lambda each: -alone[each]):
+        if counts(alone[each] ** 2, max(alone.values()) ** 2):
+            culprit = _culprit(network.model, each)
+            found.setdefault(culprit.node, culprit)
+    return list(found.values())
 
 
 def _readers(graph: Graph, value: str) -> list[Node]:

@@ -60,7 +60,7 @@ def test_the_engine_is_judged_on_the_file_whose_weights_are_the_models(answered)
 def test_only_what_integers_meet_is_judged_as_such(answered):
     question = answered(narrow=[1])[0].question
     assert (question.precision, question.kept) == (Precision.INT8, ("first", "kink", "last"))
-    assert answered(narrow=None)[0].question.kept == ()
+    assert answered(narrow=None)[0].question is None
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,28 @@ def test_a_file_whose_weights_leave_nothing_is_no_rounding(answered):
     found, _ = answered(share=0.95, two=stored(WEIGHTS["two"], bits=4))
     assert found.verdict.verdict == "quantization"
     assert found.verdict.summary.startswith("this quantization destroys the answer: all of the signal at output 'y'")
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, None), (1.02, "model-changed")])
+def test_a_normalization_that_a_file_holds_in_its_weights_is_folded(
+    investigate, tmp_path, monkeypatch, factor, verdict
+):
+    register(monkeypatch, tmp_path, stored="stored_file:StoredFile")
+    row = "{" + ", ".join(f"{number:.3f}" for number in RNG.uniform(0.5, 1.5, 16)) + "}"
+    model = proto(f"""g (float[8, 16] x) => (float[8, 16] y) <float[16] scale = {row}, float[16] bias = {row},
+            float[16] mean = {row}, float[16] variance = {row}> {{
+        [first] a = Gemm(x, one, bias)
+        [norm] y = BatchNormalization<epsilon = 0.0>(a, scale, bias, mean, variance)
+    }}""")
+    model.graph.initializer.append(numpy_helper.from_array(WEIGHTS["one"], "one"))
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    factors = held["scale"] / np.sqrt(held["variance"])
+    other = proto("g (float[8, 16] x) => (float[8, 16] y) { [first] y = Gemm(x, one, bias) }")
+    bias = (held["bias"] - held["mean"]) * factors + held["bias"]
+    other.graph.initializer.append(numpy_helper.from_array(bias.astype(np.float32), "bias"))
+    other.graph.initializer.append(numpy_helper.from_array(WEIGHTS["one"], "one"))
+    file = write_file(tmp_path / "file.onnx", other, {"one": stored(WEIGHTS["one"] * factors * np.float32(factor))})
+    found = stored_weights(investigate(model, FEED, target=f"stored:file={file},precision=int8"), Evidence())
+    assert found.verdict.verdict == verdict if verdict else found.verdict is None
+    if verdict is None:
+        assert found.findings["quantization"].fit == "the one weight of the file is the model's, rounded"
