@@ -36,7 +36,7 @@ class StoredWeight:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class View:
+class WeightView:
     """A part of a constant of the model, in the order in which a file keeps it.
 
     Attributes:
@@ -61,7 +61,7 @@ class View:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class FoundWeight:
     """A stored weight and the constant of the model that it is.
 
     Attributes:
@@ -71,7 +71,7 @@ class Placed:
     """
 
     stored: StoredWeight
-    view: View
+    view: WeightView
     was: np.ndarray
 
     @property
@@ -91,14 +91,14 @@ class Placed:
         return np.where(near, 0.0, np.abs(now - self.rounded) / step)
 
 
-def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) -> list[tuple[Placed, ...]]:
+def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) -> list[tuple[FoundWeight, ...]]:
     """Return for each stored weight which constant it is: in one way, in several that are possible, or in none.
 
     Args:
         stored: The weights of a file.
         constants: Those of the model, by name.
     """
-    found: list[tuple[Placed, ...]] = []
+    found: list[tuple[FoundWeight, ...]] = []
     views = [list(_views(weight.numbers.size, constants)) for weight in stored]
     for weight, offered in zip(stored, views, strict=True):
         errors = [_sampled_error(weight.numbers, view, constants[view.name]) for view in offered]
@@ -113,7 +113,7 @@ def placed(stored: Sequence[StoredWeight], constants: Mapping[str, np.ndarray]) 
     return found
 
 
-def _views(size: int, constants: Mapping[str, np.ndarray]) -> Iterator[View]:
+def _views(size: int, constants: Mapping[str, np.ndarray]) -> Iterator[WeightView]:
     """Yield the parts of constants, in all orders of their axes, that have so many numbers."""
     for name, array in constants.items():
         for part in _parts(array) if size > 1 else ():
@@ -123,7 +123,7 @@ def _views(size: int, constants: Mapping[str, np.ndarray]) -> Iterator[View]:
             long = [axis for axis, length in enumerate(shape) if length > 1]
             ones = [axis for axis, length in enumerate(shape) if length == 1]
             for order in itertools.permutations(long) if len(long) <= _MOST_AXES else [tuple(long)]:
-                yield View(name, part, (*ones, *order))
+                yield WeightView(name, part, (*ones, *order))
 
 
 def _parts(array: np.ndarray) -> Iterator[tuple[int, ...]]:
@@ -151,7 +151,7 @@ def _part(array: np.ndarray, part: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def _sampled_error(numbers: np.ndarray, view: View, array: np.ndarray) -> float:
+def _sampled_error(numbers: np.ndarray, view: WeightView, array: np.ndarray) -> float:
     """Return the relative difference of some numbers of a file from those of the model in one order."""
     seen = view.of(array)
     at = np.linspace(0, numbers.size - 1, min(_SAMPLED, numbers.size)).astype(np.int64)
@@ -162,8 +162,8 @@ def _sampled_error(numbers: np.ndarray, view: View, array: np.ndarray) -> float:
 
 
 def _by_numbers_alone(
-    weight: StoredWeight, offered: Sequence[View], constants: Mapping[str, np.ndarray]
-) -> tuple[Placed, ...]:
+    weight: StoredWeight, offered: Sequence[WeightView], constants: Mapping[str, np.ndarray]
+) -> tuple[FoundWeight, ...]:
     """Return the constant that has a weight's numbers in whatever order, with its axes in every order."""
     if not offered:
         return ()
@@ -179,6 +179,6 @@ def _by_numbers_alone(
     return tuple(_placed(weight, view, constants) for view in offered if (view.name, view.part) == best)
 
 
-def _placed(weight: StoredWeight, view: View, constants: Mapping[str, np.ndarray]) -> Placed:
+def _placed(weight: StoredWeight, view: WeightView, constants: Mapping[str, np.ndarray]) -> FoundWeight:
     was: np.ndarray = view.of(constants[view.name]).astype(np.float64)
-    return Placed(weight, view, was.reshape(weight.numbers.shape))
+    return FoundWeight(weight, view, was.reshape(weight.numbers.shape))

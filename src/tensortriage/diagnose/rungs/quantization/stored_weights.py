@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import counts, is_decisive, is_lost, is_too_coarse, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.quantization.stored_weights import Placed, StoredWeight, placed
+from tensortriage.compare.quantization.stored_weights import FoundWeight, StoredWeight, placed
 from tensortriage.compare.quantization.weight_moves import weight_moves
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
@@ -113,7 +113,7 @@ class _Network:
     model: Model
     constants: Mapping[str, np.ndarray]
 
-    def with_weights(self, stored: Sequence[Placed], rounded: Collection[Placed] = ()) -> Model:
+    def with_weights(self, stored: Sequence[FoundWeight], rounded: Collection[FoundWeight] = ()) -> Model:
         """Return the model with weights as a file has them, some as it would if they were rounded to nearest."""
         arrays: dict[str, np.ndarray] = {}
         for each in stored:
@@ -122,7 +122,7 @@ class _Network:
         return freeze(self.model, arrays)
 
 
-def _fit(model: Model, stored: Sequence[Placed], others: Sequence[Placed]) -> str:
+def _fit(model: Model, stored: Sequence[FoundWeight], others: Sequence[FoundWeight]) -> str:
     """Return how the weights of a sound file were rounded, as a clause."""
     if not others:
         which = f"all {len(stored)} weights of the file are" if len(stored) > 1 else "the one weight of the file is"
@@ -141,7 +141,7 @@ def _lost(inv: Investigation, model: Model, output: str, error: float) -> str:
     return f"{percent(error) if error < 1.0 else 'all'} of the signal at output '{output}'{agreed} is lost"
 
 
-def _on_the_file(question: Question, narrow: Sequence[int], stored: Sequence[Placed]) -> Question:
+def _on_the_file(question: Question, narrow: Sequence[int], stored: Sequence[FoundWeight]) -> Question:
     """Return a question with the format in which a file is computed.
 
     Args:
@@ -165,8 +165,8 @@ def _constants(model: Model) -> dict[str, np.ndarray]:
 
 
 def _as_the_engine_has_them(
-    inv: Investigation, feed: Feed, found: Sequence[tuple[Placed, ...]], network: _Network
-) -> list[Placed]:
+    inv: Investigation, feed: Feed, found: Sequence[tuple[FoundWeight, ...]], network: _Network
+) -> list[FoundWeight]:
     """Return where each weight is: of several ways the one whose results are nearest to the engine's."""
     chosen = [ways[0] for ways in found]
     for number, ways in enumerate(found):
@@ -187,8 +187,8 @@ def _of_others(
     inv: Investigation,
     feed: Feed,
     network: _Network,
-    stored: Sequence[Placed],
-    others: Sequence[Placed],
+    stored: Sequence[FoundWeight],
+    others: Sequence[FoundWeight],
 ) -> Answer | str | None:
     """Return a verdict on weights that are others, why there is none, or None where they do no harm."""
     own = output_errors(inv, network.with_weights(others), feed)
@@ -224,7 +224,7 @@ def _of_others(
 
 
 def _culprits(
-    inv: Investigation, feed: Feed, network: _Network, others: Sequence[Placed], output: str
+    inv: Investigation, feed: Feed, network: _Network, others: Sequence[FoundWeight], output: str
 ) -> list[Culprit]:
     """Return the ops that read other weights, each once, that first whose weight alone makes the largest error."""
     alone = {others[0]: 1.0}
@@ -246,7 +246,7 @@ def _readers(graph: Graph, value: str) -> list[Node]:
     return found
 
 
-def _culprit(model: Model, each: Placed) -> Culprit:
+def _culprit(model: Model, each: FoundWeight) -> Culprit:
     """Return the op that reads a weight as a culprit."""
     off, reader = each.steps_off, _readers(model.graph, each.view.name)[0]
     reason = (
