@@ -2,8 +2,8 @@
 
 An engine that says how its file keeps weights is not judged by what the format may cost, but by this file: the model
 goes on with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
-allows, is a fault of the file where most of its error goes when it is rounded so, and where the engine's results show
-it: tools that make up for rounding, rescale weights together or fold others into them leave the network what it was.
+allows, is a fault of the file where most of its error goes when it is rounded so, unless the engine's results are far
+nearer to that: tools that make up for rounding, rescale weights together or fold others into them change no network.
 """
 
 import dataclasses
@@ -200,7 +200,7 @@ def _of_others(
     with_them, without = (
         _from_engine(inv, network.with_weights(stored, rounded), feed)[output] for rounded in ((), others)
     )
-    if with_them >= without:
+    if with_them and is_decisive(1.0 - (without / with_them) ** 2):
         return f"{len(others)} of {len(stored)} are not, and the engine computes with others"
     culprits = _culprits(inv, feed, network, others, output)
     first, more = culprits[0], f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
