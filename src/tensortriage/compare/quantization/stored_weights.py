@@ -167,14 +167,13 @@ def _by_numbers_alone(
     """Return the constant that has a weight's numbers in whatever order, with its axes in every order."""
     if not offered:
         return ()
-    ordered = np.sort(weight.numbers, axis=None)
-    errors = {}
+    ordered, room = np.sort(weight.numbers, axis=None), HALF_A_STEP * float(np.max(weight.step))
+    off = {}
     for view in {(each.name, each.part): each for each in offered}.values():
         was = np.sort(view.of(constants[view.name]), axis=None).astype(np.float64)
-        power = float((was * was).sum())
-        errors[view.name, view.part] = float(((ordered - was) ** 2).sum() / power) ** 0.5 if power else np.inf
-    best = min(errors, key=lambda key: errors[key])
-    if is_lost(errors[best]):
+        off[view.name, view.part] = float(np.abs(ordered - was).max())
+    best = min(off, key=lambda key: off[key])
+    if off[best] > room:
         return ()
     return tuple(_placed(weight, view, constants) for view in offered if (view.name, view.part) == best)
 

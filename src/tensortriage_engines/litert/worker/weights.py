@@ -11,19 +11,19 @@ _WIDENS = "DEQUANTIZE"
 
 def weights_of(interpreter: Any) -> str:
     """Return the narrowest format in which a file keeps a weight, in this package's word; empty for float32."""
-    weights = [row for row in _constants(interpreter) if len(row["shape"]) > 1]
-    if any(_is_scaled(row) for row in weights):
+    rows = _constants(interpreter)
+    if any(map(_is_rounded, rows)):
         return "int8"  # with one scale, or one a channel
-    return "fp16" if any(np.dtype(row["dtype"]) == np.float16 for row in weights) else ""
+    return "fp16" if any(np.dtype(row["dtype"]) == np.float16 and len(row["shape"]) > 1 for row in rows) else ""
 
 
 def numbers_of(interpreter: Any) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
     """Return the weights that are integers, and the places of those that are met by integers.
 
-    A single number is exact in a scale of its own, and left out. Weights are met by integers that no operator makes
-    floating-point numbers of before they are used. See `tensortriage_worker.declared.DeclaredSession.weights`.
+    Weights are met by integers that no operator makes floating-point numbers of before they are used. See
+    `tensortriage_worker.declared.DeclaredSession.weights`.
     """
-    rows = [row for row in _constants(interpreter) if _is_scaled(row) and int(np.prod(row["shape"])) > 1]
+    rows = list(filter(_is_rounded, _constants(interpreter)))
     operators = _operators(interpreter)
     made = {index for op in operators for index in op["outputs"]}
     everything = any(row["index"] in made and scale_of(row) for row in interpreter.get_tensor_details())
@@ -52,8 +52,10 @@ def _constants(interpreter: Any) -> List[Dict[str, Any]]:
     return [row for row in rows if row["index"] in read - made - fed]
 
 
-def _is_scaled(row: Mapping[str, Any]) -> bool:
-    return np.dtype(row["dtype"]).kind in "iu" and len(row["quantization_parameters"]["scales"]) > 0
+def _is_rounded(row: Mapping[str, Any]) -> bool:
+    """Say whether a tensor holds real numbers as integers; a single one is exact in a scale of its own."""
+    scaled = np.dtype(row["dtype"]).kind in "iu" and len(row["quantization_parameters"]["scales"]) > 0
+    return scaled and int(np.prod(row["shape"])) > 1
 
 
 def _numbers(interpreter: Any, row: Mapping[str, Any]) -> Optional[Tuple[np.ndarray, np.ndarray]]:

@@ -57,7 +57,7 @@ def test_a_weight_whose_numbers_moved_is_the_one_that_nothing_else_is_in_every_o
 
 
 def test_another_networks_weight_is_none():
-    assert placed([weight(RNG.standard_normal((9, 9)))], CONSTANTS) == [()]
+    assert placed([weight(RNG.standard_normal((9, 9))), weight(RNG.standard_normal((8, 12)))], CONSTANTS) == [(), ()]
 
 
 def test_what_is_cut_off_at_the_end_of_the_range_is_rounded_so():

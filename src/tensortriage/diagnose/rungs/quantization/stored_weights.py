@@ -81,12 +81,12 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
     """Hold a file's weights against those of the model, or of one that computes the same; else say why that fails."""
     network, feed = _Network(model, _constants(model)), inv.question.feeds[0]
     found = placed(weights, network.constants)
-    if lacking := told["unreadable"] + sum(not ways for ways in found):
-        return f"{lacking} of {len(weights) + told['unreadable']} are not found in the model"
-    stored = _as_the_engine_has_them(inv, feed, found, network)
+    stored = _as_the_engine_has_them(inv, feed, list(filter(None, found)), network)
     others = [each for each in stored if each.steps_off.any()]
     if others and (answer := _of_others(inv, feed, network, stored, others)):
         return answer
+    if lacking := told["unreadable"] + sum(not ways for ways in found):
+        return f"{lacking} of {len(weights) + told['unreadable']} are not found in the model"
     # the target's file runs in the place of a model that has a path, and of no part or change of one
     file = Model.load(network.with_weights(stored).save(inv.lab.case.runs / "stored-weights.onnx"))
     errors = output_errors(inv, file, feed)

@@ -100,7 +100,7 @@ def test_rounding_that_makes_up_for_rounding_is_no_fault(answered):
 
 def test_weights_that_the_engine_does_not_compute_with_so_are_no_fault(answered):
     """What is folded into them may be taken out again elsewhere."""
-    found, told = answered(two=stored(WEIGHTS["two"] * 1.5), computed={"two": stored(WEIGHTS["two"])[0]})
+    found, told = answered(two=stored(WEIGHTS["two"] * 1.3), computed={"two": stored(WEIGHTS["two"])[0]})
     assert (found.verdict, found.question) == (None, None)
     assert told == "unknown: 1 of 2 are not, and the engine computes with others"
 
@@ -109,6 +109,12 @@ def test_weights_that_are_not_found_leave_the_question_as_it_was(answered):
     found, told = answered(two=stored(RNG.standard_normal((16, 15))), computed={"two": WEIGHTS["two"]})
     assert (found.verdict, found.question) == (None, None)
     assert told == "unknown: 1 of 2 are not found in the model"
+
+
+def test_a_weight_that_is_another_is_named_beside_one_that_is_not_found(answered):
+    computed = {"two": WEIGHTS["two"]}
+    found, _ = answered(one=stored(WEIGHTS["one"] * 1.05), two=stored(RNG.standard_normal((16, 15))), computed=computed)
+    assert [each.node for each in found.verdict.culprits] == ["first"]
 
 
 def test_a_file_whose_weights_leave_nothing_is_no_rounding(answered):

@@ -56,7 +56,8 @@ REAL = tensor(20, np.zeros((2, 2), np.float32))
     ("kept", "told"),
     [
         ([(np.float32, [4, 4], 0), (np.int8, [2, 2], 4)], "int8"),  # a few weights, with a scale a channel
-        ([(np.float32, [4, 4], 0), (np.int8, [16], 1), (np.int32, [2, 2], 0)], ""),
+        ([(np.float32, [4, 4], 0), (np.int8, [16], 1)], "int8"),  # biases alone: a GRU by onnx2tf
+        ([(np.float32, [4, 4], 0), (np.int8, [1], 1), (np.int32, [2, 2], 0)], ""),
         ([(np.float32, [4, 4], 0), (np.float16, [2, 2], 0)], "fp16"),
     ],
 )
