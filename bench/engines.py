@@ -6,12 +6,15 @@
 For every environment that `triage engines install` made, and the engines of this Python, each of the seven networks of
 `engine_networks.py` is diagnosed. Engines with ``file=`` get what their converter makes with its defaults, as a user
 would call it, and that file once more with each of two weights changed: one scaled by 1.1, one rolled by one entry.
+With ``--quantized`` it is their file of 8-bit weights, and a weight is changed before it is quantized: scaled by 1.02,
+1.05 or 1.1, or rolled.
 A right verdict on a healthy file is `match` or `rounding`, on a changed one a fault that names its node or
 one computed with it; a refusal must quote the engine. Prints a row per case and the shares of an engine.
 """
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -66,6 +69,9 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="where files and cases are kept")
     parser.add_argument("--options", default="", help="further options of the targets, e.g. precision=int8")
     parser.add_argument("--healthy", action="store_true", help="leave the changed files out")
+    parser.add_argument("--quantized", action="store_true", help="files of 8-bit weights, of MNN and LiteRT")
+    parser.add_argument("--quantizer", help="a Python with ai-edge-quantizer, which quantizes LiteRT's instead")
+    parser.add_argument("--recipe", default="dynamic_wi8_afp32", help="recipe of ai-edge-quantizer")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.kept or Path(scratch)
@@ -99,7 +105,9 @@ def cases(
     model = arguments.nets / f"{network}.onnx"
     folder.mkdir(parents=True, exist_ok=True)
     target = spec + (f"{',' if ':' in spec else ':'}{arguments.options}" if arguments.options else "")
-    make = CONVERTERS.get(name.partition("==")[0])
+    make = (QUANTIZERS if arguments.quantized else CONVERTERS).get(name.partition("==")[0])
+    if arguments.quantizer and name.startswith("litert"):
+        make = functools.partial(quantized_by, arguments.quantizer, arguments.recipe)
     if make is None:
         yield asked(name, network, "healthy", "", model, target, folder)
         return
@@ -118,6 +126,11 @@ def cases(
         healthy = dataclasses.replace(healthy, case="own fault", expected=known, right=right)
     yield healthy
     if healthy.verdict in REFUSED or arguments.healthy or healthy.expected:
+        return
+    if arguments.quantized:
+        for case, node, other in other_models(model, folder):
+            changed = make(python, other, other.parent)
+            yield asked(name, network, case, node, model, f"{target},file={changed}", folder)
         return
     for number, (node, changed) in enumerate(faults(model, file, folder)):
         yield asked(name, network, f"fault {number + 1}", node, model, f"{target},file={changed}", folder)
@@ -155,15 +168,37 @@ def named(model: Path, expected: str, culprits: Sequence[str]) -> bool:
     return culprits[0] in near
 
 
+def weights(graph: onnx.GraphProto) -> list[tuple[str, str, np.ndarray]]:
+    """Return the weights that nodes read: node, name and numbers."""
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    return [
+        (node.name, name, held[name])
+        for node in graph.node
+        for name in node.input
+        if name in held and held[name].dtype == np.float32 and held[name].ndim > 1 and held[name].size >= FEWEST
+    ]
+
+
+def other_models(model: Path, folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """Yield a case, a node, and a model in which its weight is another; each case takes another weight in turn."""
+    found = [each for each in weights(onnx.load(model).graph) if "Gather" not in each[0]]
+    changes: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        f"x {factor}": lambda w, factor=factor: w * np.float32(factor) for factor in (1.02, 1.05, 1.1)
+    }
+    for number, (case, change) in enumerate({**changes, "rolled": lambda w: np.roll(w, 1)}.items()):
+        node, name, weight = found[number * (len(found) - 1) // len(changes)]
+        changed = onnx.load(model)
+        tensor = next(tensor for tensor in changed.graph.initializer if tensor.name == name)
+        tensor.CopyFrom(numpy_helper.from_array(change(weight), name))
+        other = folder / case.replace(" ", "") / "model.onnx"
+        other.parent.mkdir(exist_ok=True)
+        onnx.save(changed, other)
+        yield case, node, other
+
+
 def faults(model: Path, file: Path, folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield a node and a copy of a file in which its weight is another, twice if the file has two of the weights."""
-    graph = onnx.load(model).graph
-    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    found = []
-    for node in graph.node:
-        for name in node.input:
-            if name in held and held[name].dtype == np.float32 and held[name].ndim > 1 and held[name].size >= FEWEST:
-                found += [(node.name, held[name])]
+    found = [(node, weight) for node, _, weight in weights(onnx.load(model).graph)]
     kinds = ((lambda w: w * np.float32(1.1)), (lambda w: np.roll(w, 1)))
     for number, change in enumerate(kinds):
         for node, weight in found if number == 0 else found[::-1]:
@@ -204,17 +239,28 @@ def called(command: Sequence[str | Path], folder: Path) -> None:
     subprocess.run(list(map(str, command)), cwd=folder, env=environment, check=True, capture_output=True)
 
 
-def litert(python: str, model: Path, folder: Path) -> Path:
+def litert(python: str, model: Path, folder: Path, *switches: str) -> Path:
     own = folder / "model.onnx"
     own.write_bytes(model.read_bytes())  # onnx2tf writes to what it is given
-    called([python, "-m", "onnx2tf", "-i", own, "-o", folder, "-n"], folder)
-    return folder / "model_float32.tflite"
+    called([python, "-m", "onnx2tf", "-i", own, "-o", folder, "-n", *switches], folder)
+    return folder / f"model_{'dynamic_range_quant' if switches else 'float32'}.tflite"
 
 
-def mnn(python: str, model: Path, folder: Path) -> Path:
+def quantized_by(quantizer: str, recipe: str, python: str, model: Path, folder: Path) -> Path:
+    """Return a float file of LiteRT's, quantized by another tool than its converter."""
+    code = (
+        "import sys; from ai_edge_quantizer import quantizer, recipe\n"
+        "made = quantizer.Quantizer(sys.argv[1]); made.load_quantization_recipe(getattr(recipe, sys.argv[3])())\n"
+        "made.quantize().export_model(sys.argv[2], overwrite=True)\n"
+    )
+    called([quantizer, "-c", code, litert(python, model, folder), folder / "quantized.tflite", recipe], folder)
+    return folder / "quantized.tflite"
+
+
+def mnn(python: str, model: Path, folder: Path, *switches: str) -> Path:
     code = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
     made = folder / "model.mnn"
-    words = ["-f", "ONNX", "--modelFile", model, "--MNNModel", made, "--bizCode", "bench"]
+    words = ["-f", "ONNX", "--modelFile", model, "--MNNModel", made, "--bizCode", "bench", *switches]
     called([python, "-c", code, *words], folder)
     return made
 
@@ -270,6 +316,9 @@ def rknn(python: str, model: Path, folder: Path) -> Path:
 
 CONVERTERS: dict[str, Callable[[str, Path, Path], Path]] = {
     "litert": litert, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "rknn": rknn,
+}  # fmt: skip
+QUANTIZERS: dict[str, Callable[[str, Path, Path], Path]] = {
+    "litert": lambda *given: litert(*given, "-odrqt"), "mnn": lambda *given: mnn(*given, "--weightQuantBits", "8"),
 }  # fmt: skip
 
 

@@ -189,3 +189,19 @@ def test_a_fault_of_one_of_its_apis_is_told_as_that(tmp_path):
     verdict, _ = ask(tmp_path, tmp_path / "m.onnx", feed, target)
     told = [each.answer for each in verdict.steps if each.question.startswith("at which configuration")]
     assert told == ([] if verdict.verdict == "match" else ["right with api=session, wrong with as given"])
+
+
+def test_a_weight_of_an_int8_file_that_is_two_per_cent_off_is_named(tmp_path):
+    """It passed as rounding: int8 was expected to cost as much."""
+    model = onnx.load(MODEL)
+    node = next(node for node in model.graph.node if node.op_type == "Conv")
+    tensor = next(tensor for tensor in model.graph.initializer if tensor.name == node.input[1])
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.02), tensor.name))
+    onnx.save(model, tmp_path / "other.onnx")
+    engine = MnnEngine()
+    engine.keep_in(tmp_path / "kept", engines=True)
+    engine.compile(tmp_path / "other.onnx", {**OPTIONS, "precision": "int8"}).close()
+    file = next((tmp_path / "kept").iterdir())
+    verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python},file={file}")
+    assert (verdict.verdict, [each.node for each in verdict.culprits]) == ("model-changed", [node.name])
+    assert "1.02 times the original's" in verdict.summary

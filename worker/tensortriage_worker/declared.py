@@ -29,9 +29,16 @@ class DeclaredSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Hand over what was ``converted``, or run once and hand over what is seen of the ``wanted`` values."""
+        """Hand over what was ``converted``, or a file's ``weights``, or what a run shows of the ``wanted`` values."""
         if question == "converted":
             return {}, [Item("converted", np.frombuffer(self._packed, np.uint8))]
+        if question == "weights":
+            held, narrow = self.weights()
+            readable = [each for each in held if each is not None]
+            for number, arrays in enumerate(readable):
+                for name, array in zip(("numbers", "step"), arrays):  # noqa: B905 - Python 3.8
+                    spill.add(Item("{}/{}".format(number, name), np.ascontiguousarray(array)))
+            return {"readable": len(readable), "unreadable": len(held) - len(readable), "narrow": narrow}, []
         for item in self.seen(feed, tuple(arguments["wanted"])):
             spill.add(item)
         return {}, []
@@ -39,6 +46,14 @@ class DeclaredSession:
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
         """Run once and return those of some inner values that can be seen: none."""
         return ()
+
+    def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
+        """Return the weights that the file keeps as integers, and the places of those that are met by integers.
+
+        Each is what its integers stand for, in float64, and the distance between neighbours, which broadcasts to it;
+        None for one that cannot be read. The places are None where everything may be computed in integers.
+        """
+        return [], None
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
         """Say that it is not known."""

@@ -49,11 +49,12 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
 )
 from tensortriage.diagnose.rungs.quantization.run_time import activations_quantized
 from tensortriage.diagnose.rungs.quantization.stands_for import stands_for_network
+from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 
-BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound, arranged_file)
+BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound, arranged_file, stored_weights)
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (

@@ -210,7 +210,10 @@ class ArrangesFiles(DeclaredCapability):
 
     Its sessions answer the question ``ways`` of `AnswersQuestions` on a feed: ``ways``, a list of ``options`` that say
     one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``; and
-    ``weights``, the number format that the file keeps its weights in, empty for that of the model.
+    ``weights``, the number format that the file keeps its weights in, empty for that of the model. They answer the
+    question ``weights`` on a feed: how many that are integers are ``readable``, and how many ``unreadable``; which of
+    the former are met by integers (``narrow``), None where all results may be integers; and of each, by ``N/numbers``
+    and ``N/step``, what the integers stand for and how far apart they lie.
     """
 
     @abstractmethod

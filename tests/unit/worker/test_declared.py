@@ -43,6 +43,21 @@ def test_outputs_get_the_names_and_types_that_the_model_declares():
     assert found == [("mask", "bool", [True, False]), ("y", "float32", [1.0, 1.0])]
 
 
+def test_weights_that_can_be_read_are_handed_over_and_the_others_counted():
+    class Integers(Compiled):
+        def weights(self):
+            return [(np.ones((2, 2)).T, np.ones((1, 1))), None], [0]
+
+    class Spill(list):
+        add = list.append
+
+    spill = Spill()
+    told, _ = Integers([], []).answer("weights", {}, {}, spill)
+    assert told == {"readable": 1, "unreadable": 1, "narrow": [0]}
+    assert [(item.name, item.array.shape) for item in spill] == [("0/numbers", (2, 2)), ("0/step", (1, 1))]
+    assert Compiled([], []).answer("weights", {}, {}, Spill())[0] == {"readable": 0, "unreadable": 0, "narrow": None}
+
+
 @pytest.mark.parametrize("results", [[], [np.zeros(1), np.zeros(1)]])
 def test_another_number_of_results_is_a_failed_run(results):
     with pytest.raises(AdapterError) as found:

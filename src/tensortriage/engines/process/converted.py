@@ -195,10 +195,12 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Tell in which ``ways`` a given file may hold inputs and outputs, and how ``weights``; see `ArrangesFiles`."""
-        assert question == "ways", "there is no other question"
+        """Tell in which ``ways`` a given file may hold a model, and its ``weights``; see `ArrangesFiles`."""
         assert feed is not None, "it is asked on a feed"
         built = self.built_for(checked_feed(feed, self.inputs))
+        if question == "weights":
+            return built.answer(question)
+        assert question == "ways", "there is no other question"
         ways = [{"options": way.options, "words": way.words, "evident": way.evident} for way in built.ways]
         return {"ways": ways, "weights": built.info.get("weights", "")}, {}
 

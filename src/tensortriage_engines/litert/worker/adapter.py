@@ -19,6 +19,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from tensortriage_engines.litert.worker.weights import numbers_of, scale_of, weights_of
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.converters import Library, content_of, convert, imported, missing, one_line, telling
 from tensortriage_worker.declared import DeclaredSession, as_declared
@@ -84,7 +85,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtFile":
             packed, info = content_of(options, lambda: _converted(model, options, declared["inputs"] if kept else []))
             content, told = _unpacked(packed)
             report = _of_file(told, interpreter, _loaded(module, content, options))
-    return LiteRtFile(interpreter, held, dict(info, weights=_weights(interpreter)), report, packed, given=True)
+    return LiteRtFile(interpreter, held, dict(info, weights=weights_of(interpreter)), report, packed, given=True)
 
 
 class LiteRtFile(DeclaredSession):
@@ -140,6 +141,10 @@ class LiteRtFile(DeclaredSession):
                 }
             )
         return rows
+
+    def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
+        """Return the weights that are integers; see `numbers_of`."""
+        return numbers_of(self._interpreter)
 
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
@@ -263,31 +268,15 @@ def _results(interpreter: Any) -> List[Dict[str, Any]]:
     raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted file: " + reason)
 
 
-def _weights(interpreter: Any) -> str:
-    """Return the narrowest format in which a file keeps a weight, in this package's word; empty for float32."""
-    tell = getattr(interpreter, "_get_ops_details", list)  # type: Any
-    made = {index for op in tell() for index in op["outputs"]} | {r["index"] for r in interpreter.get_input_details()}
-    weights = [r for r in interpreter.get_tensor_details() if r["index"] not in made and len(r["shape"]) > 1]
-    if any(np.dtype(r["dtype"]).kind in "iu" and len(r["quantization_parameters"]["scales"]) for r in weights):
-        return "int8"  # with one scale, or one a channel
-    return "fp16" if any(np.dtype(r["dtype"]) == np.float16 for r in weights) else ""
-
-
-def _scale(row: Mapping[str, Any]) -> Optional[Tuple[float, int]]:
-    """Return scale and zero point of a tensor of integers that stand for real numbers; None for any other."""
-    scale, zero_point = row["quantization"]
-    return (float(scale), int(zero_point)) if scale and np.dtype(row["dtype"]).kind in "iu" else None
-
-
 def _told(row: Mapping[str, Any]) -> Dict[str, Any]:
     """Return name, type and shape of a file's input or output; quantized ones take and give real numbers."""
-    dtype = "float32" if _scale(row) else np.dtype(row["dtype"]).name
+    dtype = "float32" if scale_of(row) else np.dtype(row["dtype"]).name
     return {"name": row["name"], "dtype": dtype, "shape": [int(size) for size in row["shape"]]}
 
 
 def _stored(array: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
     """Return numbers as a tensor of the file holds them."""
-    scale, dtype = _scale(row), np.dtype(row["dtype"])
+    scale, dtype = scale_of(row), np.dtype(row["dtype"])
     if scale is None or array.dtype.kind != "f":
         return array.astype(dtype)
     bounds = np.iinfo(dtype)
@@ -297,7 +286,7 @@ def _stored(array: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
 
 def _real(array: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
     """Return the numbers that a tensor of the file holds."""
-    scale = _scale(row)
+    scale = scale_of(row)
     if scale is None:
         return array
     return np.asarray((array.astype(np.float32) - scale[1]) * np.float32(scale[0]))

@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_engines.mnn.worker.apis import APIS, said
-from tensortriage_engines.mnn.worker.weights import weights_of
+from tensortriage_engines.mnn.worker.weights import numbers_of, weights_of
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, refusals
 from tensortriage_worker.converters import Library, content_of, convert, imported
 from tensortriage_worker.declared import DeclaredSession, as_declared
@@ -51,6 +51,7 @@ class MnnSession(DeclaredSession):
         self, libraries: Tuple[Any, ...], content: bytes, info: Dict[str, Any], options: Mapping[str, str]
     ) -> None:
         super().__init__(json.loads(options["declared"]), info, content)
+        self._content = content if options.get("file") else b""
         self._folder = tempfile.TemporaryDirectory(prefix="triage-mnn-")
         path = str(Path(self._folder.name) / "model.mnn")
         Path(path).write_bytes(content)
@@ -84,6 +85,10 @@ class MnnSession(DeclaredSession):
         """Run once."""
         for spec, array in zip(self.outputs or (), self._results(self._module, feed)):  # noqa: B905 - Python 3.8
             yield as_declared(array, spec, _WHOLE | _REAL)
+
+    def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
+        """Return the weights of a given file, which are made floating-point numbers when it is loaded."""
+        return list(numbers_of(self._content)), []
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
         """Return the operators that the outputs need, in an order in which they can run."""

@@ -233,23 +233,6 @@ def test_quantized_inputs_and_outputs_take_and_give_real_numbers():
     assert adapter._told(row("b", [3], 0, np.int8))["dtype"] == "int8"
 
 
-@pytest.mark.parametrize(
-    ("kept", "told"),
-    [
-        ([(np.float32, [4, 4], 0), (np.int8, [2, 2], 4)], "int8"),  # a few weights, with a scale a channel
-        ([(np.float32, [4, 4], 0), (np.int8, [16], 1), (np.int32, [2, 2], 0)], ""),
-        ([(np.float32, [4, 4], 0), (np.float16, [2, 2], 0)], "fp16"),
-    ],
-)
-def test_the_narrowest_format_of_weights_is_told(kept, told):
-    inner = [
-        row(f"w{number}", shape, number + 5, dtype, quantization_parameters={"scales": np.ones(scales, np.float32)})
-        for number, (dtype, shape, scales) in enumerate(kept)
-    ]
-    fed = row("x", [2, 2], 0, np.int8, quantization_parameters={"scales": np.ones(1, np.float32)})
-    assert adapter._weights(Interpreter([fed], [], inner=inner)) == told
-
-
 def test_a_file_that_does_not_run_is_refused_in_the_words_of_the_runtime():
     class Failing(Interpreter):
         def invoke(self):
