@@ -1,6 +1,6 @@
 """Seven networks of different kinds, small, with drawn weights, for `engines.py`: NAME.onnx and its inputs, NAME.npz.
 
-    python bench/engine_networks.py DIR
+    python bench/engine_networks.py DIR [--litert-torch FILES]
 
 Built for nothing else: no rule of the product was made on them. Needs PyTorch, whose older exporter writes them in
 opset 17, with one row, which every converter here reads. What is in the folder is left as it is.
@@ -162,21 +162,41 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Mapping[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--litert-torch", type=Path, metavar="FILES", help="write each as NAME.tflite, by litert-torch")
+    arguments = parser.parse_args()
+    folder, files = arguments.folder, arguments.litert_torch
+    for each in filter(None, (folder, files)):
+        each.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(NETWORKS):
         path = folder / f"{name}.onnx"
         if not path.with_suffix(".npz").is_file():
             np.savez(path.with_suffix(".npz"), **written(name, path, seed=number))
         print(path.name, f"{path.stat().st_size / 1e3:.0f} kB", flush=True)
+        if files is not None:
+            import litert_torch
+
+            module, feed = drawn(name, seed=number)
+            litert_torch.convert(module, tuple(feed.values())).export(str(files / f"{name}.tflite"))
 
 
 def written(name: str, path: Path, seed: int) -> dict[str, np.ndarray]:
-    """Export a network whose biases, scales and statistics are moved off 0 and 1; return its inputs."""
-    torch.manual_seed(seed)
-    make, draw, outputs = NETWORKS[name]
-    module, feed = make().eval(), draw()
+    """Export a network, and return its inputs."""
+    module, feed = drawn(name, seed)
     with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter, about itself
+        torch.onnx.export(
+            module, tuple(feed.values()), str(path), input_names=list(feed), dynamo=False, opset_version=OPSET,
+            output_names=[f"y{number}" for number in range(NETWORKS[name][2])], do_constant_folding=True,
+        )  # fmt: skip
+    return {key: value.numpy() for key, value in feed.items()}
+
+
+def drawn(name: str, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:
+    """Return a network whose biases, scales and statistics are moved off 0 and 1, and its inputs."""
+    torch.manual_seed(seed)
+    make, draw, _ = NETWORKS[name]
+    module, feed = make().eval(), draw()
+    with torch.no_grad():
         for part in module.modules():
             if isinstance(part, (nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.InstanceNorm2d)):
                 part.weight.uniform_(0.5, 1.5)
@@ -184,12 +204,7 @@ def written(name: str, path: Path, seed: int) -> dict[str, np.ndarray]:
             if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d)):
                 part.running_mean.normal_(0, 0.3)
                 part.running_var.uniform_(0.5, 1.5)
-        warnings.simplefilter("ignore")  # of the exporter, about itself
-        torch.onnx.export(
-            module, tuple(feed.values()), str(path), input_names=list(feed), dynamo=False, opset_version=OPSET,
-            output_names=[f"y{number}" for number in range(outputs)], do_constant_folding=True,
-        )  # fmt: skip
-    return {key: value.numpy() for key, value in feed.items()}
+    return module, feed
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="where files and cases are kept")
     parser.add_argument("--options", default="", help="further options of the targets, e.g. precision=int8")
     parser.add_argument("--healthy", action="store_true", help="leave the changed files out")
+    parser.add_argument("--files", type=Path, help="files that another tool made, NETWORK.tflite, in the place of such")
     parser.add_argument("--quantized", action="store_true", help="files of 8-bit weights, of MNN and LiteRT")
     parser.add_argument("--quantizer", help="a Python with ai-edge-quantizer, which quantizes LiteRT's instead")
     parser.add_argument("--recipe", default="dynamic_wi8_afp32", help="recipe of ai-edge-quantizer")
@@ -108,6 +109,8 @@ def cases(
     make = (QUANTIZERS if arguments.quantized else CONVERTERS).get(name.partition("==")[0])
     if arguments.quantizer and name.startswith("litert"):
         make = functools.partial(quantized_by, arguments.quantizer, arguments.recipe)
+    if arguments.files:
+        make = functools.partial(found, arguments.files)
     if make is None:
         yield asked(name, network, "healthy", "", model, target, folder)
         return
@@ -134,6 +137,12 @@ def cases(
         return
     for number, (node, changed) in enumerate(faults(model, file, folder)):
         yield asked(name, network, f"fault {number + 1}", node, model, f"{target},file={changed}", folder)
+
+
+def found(files: Path, python: str, model: Path, folder: Path) -> Path:
+    """Return the file of a network in a folder, whatever its ending."""
+    del python, folder
+    return next(files.glob(f"{model.stem}.*"))
 
 
 def asked(name: str, network: str, case: str, expected: str, model: Path, target: str, folder: Path) -> Row:

@@ -8,6 +8,7 @@ asks nothing when it is given again.
 
 import contextlib
 import copy
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -206,7 +207,8 @@ class Lab:
         return capture(
             experiment.engine, experiment.model, experiment.feed, wanted.names,
             workspace=self.workspace, specs=specs, limits=self.budget.within(self.limits), tally=self.tally,
-            batch_bytes=self._batch_bytes, unseen=unseen, untouched=lambda: self._sessions.open(experiment),
+            batch_bytes=self._batch_bytes, unseen=unseen,
+            opened=lambda spec: self._sessions.open(dataclasses.replace(experiment, engine=spec)),
         )  # fmt: skip
 
     # -- what is asked most, in short ----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
 
-An engine that can show inner values by itself is asked first, in the open session where its options are the same; what
-it does not show is marked. Marking changes what
+An engine that can show inner values by itself is asked first, in a session that stays open; what it does not show is
+marked. Marking changes what
 engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
 ones and says whether they moved. What an engine refuses to show is left out where the caller wants to be told. Values
 are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds at most one batch.
@@ -97,7 +97,7 @@ def capture(
     tally: Tally | None = None,
     batch_bytes: int | None = None,
     unseen: Callable[[Unseen], None] | None = None,
-    untouched: Callable[[], AbstractContextManager[Runner]] | None = None,
+    opened: Callable[[EngineSpec], AbstractContextManager[Runner]] | None = None,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order.
 
@@ -114,13 +114,14 @@ def capture(
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
         unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
-        untouched: Opens what runs the model as it is; without it, a session of its own.
+        opened: Opens what runs the model as it is on an engine; without it, a session of its own.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
     """
     tally = tally or Tally()
-    with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched) as watching:
+    as_it_is = opened or (lambda watched: Runner(watched, model, workspace=workspace, limits=limits, tally=tally))
+    with _Watching(spec, feed, limits=limits, tally=tally, opened=as_it_is) as watching:
         waiting, unknown, unknown_bytes = list(values), 0, 0
         while waiting:
             assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
@@ -129,7 +130,7 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
-                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally, untouched=untouched)
+                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally, opened=as_it_is)
                 try:
                     marked = _marked(ask, model, rest, specs, unseen)
                 except EngineError as error:
@@ -154,18 +155,18 @@ def _marking(
     workspace: Workspace,
     limits: Limits | None,
     tally: Tally,
-    untouched: Callable[[], AbstractContextManager[Runner]] | None,
+    opened: Callable[[EngineSpec], AbstractContextManager[Runner]],
 ) -> Ask:
     """Return what marks some values as outputs, runs once, and returns them."""
     declared = [output.name for output in model.outputs]
 
-    def opened(values: Sequence[str]) -> AbstractContextManager[Runner]:
-        if untouched is not None and list(values) == declared:
-            return untouched()
+    def marked(values: Sequence[str]) -> AbstractContextManager[Runner]:
+        if list(values) == declared:
+            return opened(spec)
         return Runner(spec, select_outputs(model, values), workspace=workspace, limits=limits, tally=tally)
 
     def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:
-        with opened(values) as runner:
+        with marked(values) as runner:
             found = runner.run(feed)
         if lacking := [value for value in values if value not in found]:
             raise RunFailed(
@@ -211,37 +212,28 @@ class _Watching:
 
     Args:
         spec: Engine to run on.
-        model: The model, untouched.
         feed: Its inputs.
-        workspace: For its file.
         limits: For isolated engines.
         tally: Where to count.
-        untouched: Opens what runs the model as it is, which is watched where that takes no other options.
+        opened: Opens what runs the model, untouched, with the options that let values be seen.
     """
 
     def __init__(
         self,
         spec: EngineSpec,
-        model: Model,
         feed: Feed,
         *,
-        workspace: Workspace,
         limits: Limits | None,
         tally: Tally,
-        untouched: Callable[[], AbstractContextManager[Runner]] | None,
+        opened: Callable[[EngineSpec], AbstractContextManager[Runner]],
     ) -> None:
         self._feed, self._tally = feed, tally
         self._opened = contextlib.ExitStack()
         self._runner = None
         engine = create(spec, limits=limits)
         options = engine.observing(spec.options) if isinstance(engine, Observes) else None
-        if options is None:
-            return
-        if untouched is not None and dict(options) == dict(spec.options):
-            self._runner = self._opened.enter_context(untouched())
-        else:
-            watched = Runner(spec.with_options(options), model, workspace=workspace, limits=limits, tally=tally)
-            self._runner = self._opened.enter_context(watched)
+        if options is not None:
+            self._runner = self._opened.enter_context(opened(spec.with_options(options)))
 
     def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
         """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""

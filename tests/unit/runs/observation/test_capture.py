@@ -134,7 +134,7 @@ def test_an_open_session_is_watched_if_it_shows_values_as_it_is(monkeypatch, tmp
     with Workspace(tmp_path) as workspace, Runner(EngineSpec("showing"), parse(MODEL), workspace=workspace) as deployed:
         deployed.run(feed)
         session = deployed.build()
-        options = {"workspace": workspace, "specs": {}, "untouched": lambda: contextlib.nullcontext(deployed)}
+        options = {"workspace": workspace, "specs": {}, "opened": lambda _: contextlib.nullcontext(deployed)}
         for _ in range(2):
             list(capture(EngineSpec("showing"), parse(MODEL), feed, ["a", "b"], **options))
         deployed.run(feed)
