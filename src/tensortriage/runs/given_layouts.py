@@ -92,6 +92,11 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     )
 
 
+def without_format(spec: EngineSpec) -> EngineSpec:
+    """Return an engine that is judged as if its file's weights were in float32."""
+    return spec.with_options({key: word for key, word in spec.options.items() if key != PRECISION})
+
+
 def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
     """Return an engine that is judged in the format of its file's weights."""
     judged = spec.with_options({**spec.options, PRECISION: weights})

@@ -5,6 +5,7 @@ error is below the rounding of a single fp32 result is within any floor. What th
 evaluated only where a tensor is beyond its floor.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,14 @@ import numpy as np
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.within import Limit, fp32_limit, is_lost, judged_by
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
-from tensortriage.values.store import MemoryStore
+from tensortriage.values.store import MemoryStore, TensorStore
 
 if TYPE_CHECKING:
     from tensortriage.diagnose.state.investigation import Investigation
@@ -76,14 +77,19 @@ class FloorJudge:
         # A comparison seldom comes here, and all of an investigation is imported with these.
         from tensortriage.diagnose.measurements.output_limits import output_limits
 
-        inv, golden = self._investigation(feed), MemoryStore({name: references[name] for name in names})
-        limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
-        judged = {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}
+        golden: TensorStore = MemoryStore({name: references[name] for name in names})
+        asked = self._investigation(feed)
+        words = asked.precision.value
+        inv, own, costs = _of_the_file(asked, feed, golden)
+        limits = _and(costs, output_limits(inv, feed, names, golden=own, figures=None if costs else metrics))
+        judged = {name: judged_by(limits[name], metrics[name], format_name=words) for name in names}
         if failing := [name for name in names if not judged[name].within]:
-            judged |= self._by_chance(inv, feed, {name: metrics[name] for name in failing})
+            judged |= self._by_chance(inv, feed, {name: metrics[name] for name in failing}, costs, words)
         return judged
 
-    def _by_chance(self, inv: "Investigation", feed: Feed, failing: Mapping[str, Metrics]) -> dict[str, Judgement]:
+    def _by_chance(
+        self, inv: "Investigation", feed: Feed, failing: Mapping[str, Metrics], costs: Mapping[str, float], words: str
+    ) -> dict[str, Judgement]:
         """Judge outputs that are beyond one draw of rounding by several, as `diagnose` does; empty where it would not.
 
         Values inside the model are not judged that way: who has them shown looks for the op.
@@ -95,13 +101,45 @@ class FloorJudge:
         if any(is_lost(error_of(figure)) for figure in failing.values()):  # whatever it may cost, it does not pass
             return {}
         try:
-            limits = limits_by_chance(inv, feed, failing)
+            limits = _and(costs, limits_by_chance(inv, feed, failing))
         except (EngineError, ModelError, UsageError):
             return {}
-        words = inv.precision.value
         return {name: judged_by(limit, failing[name], format_name=words) for name, limit in limits.items()}
 
     def _investigation(self, feed: Feed) -> "Investigation":
         from tensortriage.workflows.common.passing_investigation import passing_investigation
 
         return passing_investigation(self._lab, self._model, feed, reference=self._reference, target=self._target)
+
+
+def _of_the_file(
+    inv: "Investigation", feed: Feed, golden: TensorStore
+) -> tuple["Investigation", TensorStore, Mapping[str, float]]:
+    """Return by what a target is judged whose file keeps weights as integers, as `diagnose` judges it.
+
+    Returns:
+        An investigation of the model with the file's weights, its values, and what rounding these costs by name. Where
+        the weights are not the model's, one of fp32, whose limits a file in integers does not keep. As it was given,
+        without costs, for every other target.
+    """
+    from tensortriage.diagnose.measurements.evidence import Evidence
+    from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
+    from tensortriage.runs.given_layouts import without_format
+
+    found = stored_weights(inv, Evidence())
+    if found.verdict is not None:
+        return inv.about(dataclasses.replace(inv.question, target=without_format(inv.question.target))), golden, {}
+    if found.question is None:
+        return inv, golden, {}
+    model, names = found.question.model, list(golden.names())
+    own = inv.lab.values(inv.question.reference, model, feed, names)
+    costs = {name: error_of(measure(np.asarray(golden[name]), np.asarray(own[name]))) for name in names}
+    return inv.about(found.question), own, costs
+
+
+def _and(costs: Mapping[str, float], limits: Mapping[str, Limit]) -> dict[str, Limit]:
+    """Return limits of what departs from a file as limits of what departs from the model that the file rounds."""
+    return {
+        name: Limit(costs[name] + limit.error, Basis.FORMAT) if name in costs else limit
+        for name, limit in limits.items()
+    }

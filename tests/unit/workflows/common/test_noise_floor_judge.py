@@ -3,7 +3,10 @@
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
+from registered_engines import register
+from stored_file import stored, write_file
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
@@ -80,3 +83,35 @@ def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, la
     assert (judged.within, judged.basis) == (within, basis)
     tripled = measure(exact, np.float32(exact + 3 * (total - exact)))
     assert not judge.judge(feed, {"y": tripled}, {"y": exact})["y"].within
+
+
+@pytest.mark.parametrize(
+    ("weight", "computed", "narrow", "within", "basis"),
+    [
+        (1.0, 1.0, [], True, Basis.FORMAT),  # the model's weight, rounded to the scales of the file
+        (1.02, 1.02, [], False, Basis.FLOOR),  # another weight, by less than int8 might cost anywhere
+        (1.0, 1.005, [], False, Basis.FORMAT),  # the weight is right, and the engine is not
+        (1.005, 1.005, None, True, Basis.FORMAT),  # integers throughout: judged by the format
+    ],
+)
+def test_a_file_of_integers_may_lose_what_its_own_weights_cost(
+    tmp_path, monkeypatch, lab, weight, computed, narrow, within, basis
+):
+    register(monkeypatch, tmp_path, stored="stored_file:StoredFile")
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((4, 64), np.float32), rng.standard_normal((64, 16), np.float32)
+    message = onnx.parser.parse_model(PRODUCT.replace(", float[64,16] w)", ")").replace("{ y", "<float[64,16] w> { y"))
+    message.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    onnx.save(message, tmp_path / "m.onnx")
+    numbers, step = stored(w * np.float32(weight))
+    held = {"w": numbers * computed / weight}
+    file = write_file(tmp_path / "file.onnx", message, {"w": (numbers, step)}, narrow=narrow, computed=held)
+    judge = FloorJudge(
+        Model.load(tmp_path / "m.onnx"),
+        reference=EngineSpec("onnxruntime", {"optimization": "none"}),
+        target=EngineSpec("stored", {"file": str(file), "precision": "int8"}),
+        lab=lab,
+    )
+    exact, given = (np.float32(np.float64(x) @ np.float64(a)) for a in (w, held["w"]))
+    judged = judge.judge(Feed("feed", {"x": x}, Origin.REAL), {"y": measure(exact, given)}, {"y": exact})["y"]
+    assert (judged.within, judged.basis) == (within, basis)

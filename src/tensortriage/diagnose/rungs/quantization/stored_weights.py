@@ -34,7 +34,7 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.folded_norms import has_foldable_norms, with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.runs.given_layouts import PRECISION
+from tensortriage.runs.given_layouts import without_format
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude, percent
 
@@ -150,8 +150,7 @@ def _on_the_file(question: Question, narrow: Sequence[int], stored: Sequence[Fou
         stored: The weights.
     """
     if not narrow:
-        options = {key: word for key, word in question.target.options.items() if key != PRECISION}
-        return dataclasses.replace(question, target=question.target.with_options(options))
+        return dataclasses.replace(question, target=without_format(question.target))
     graph = question.model.graph
     rounding = {node.name for number in narrow for node in _readers(graph, stored[number].view.name)}
     return dataclasses.replace(question, kept=tuple(n.name for n in graph.nodes if n.name not in rounding))
