@@ -8,7 +8,6 @@ asks nothing when it is given again.
 
 import contextlib
 import copy
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -207,8 +206,7 @@ class Lab:
         return capture(
             experiment.engine, experiment.model, experiment.feed, wanted.names,
             workspace=self.workspace, specs=specs, limits=self.budget.within(self.limits), tally=self.tally,
-            batch_bytes=self._batch_bytes, unseen=unseen,
-            opened=lambda spec: self._sessions.open(dataclasses.replace(experiment, engine=spec)),
+            batch_bytes=self._batch_bytes, unseen=unseen, opened=lambda s: self._sessions.open(experiment.of(s)),
         )  # fmt: skip
 
     # -- what is asked most, in short ----------------------------------------------------------------------------------

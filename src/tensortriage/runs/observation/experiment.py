@@ -153,6 +153,10 @@ class Experiment:
     repetition: int | None = 0
     what: str = ""
 
+    def of(self, engine: EngineSpec) -> "Experiment":
+        """Return the same question to another engine."""
+        return dataclasses.replace(self, engine=engine)
+
     @property
     def words(self) -> tuple[object, ...]:
         """The part of the key that is not engine, model or feed."""
