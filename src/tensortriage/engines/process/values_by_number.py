@@ -31,6 +31,10 @@ AS_LIKE = 0.99
 """A pair whose correlation is this share of the best one's is as good, and the earlier of both is taken: what lies
 behind a value that is right but for a factor correlates as well as the value itself, up to rounding."""
 
+LIKE = 4.0
+"""Correlation that is more than chance, in standard errors (one over the root of the count, Fisher 1921): of `NEAR`
+unrelated tensors in the 24 orders of four axes the best is expected at 3.2."""
+
 NEAR = 64
 """Tensors of a file that are tried for a value, nearest first: converters make a few operators of one."""
 
@@ -166,7 +170,7 @@ def _border(tensor: str, right: Collection[str], makers: Mapping[str, Sequence[s
 def _most_alike(
     line: Iterator[str], values: Mapping[str, np.ndarray], near: Sequence[str], tensors: Mapping[str, np.ndarray]
 ) -> tuple[str, Holder] | None:
-    """Return the first value and tensor, of one size, that correlate as well as the best; None where none do."""
+    """Return the first value and tensor, of one size, that correlate as well as the best; None where it is chance."""
     pairs: list[tuple[float, str, Holder]] = []
     for value in line if near else ():
         array = values[value]
@@ -178,7 +182,9 @@ def _most_alike(
                 likeness, holder = max(ways, key=lambda way: way[0])
                 pairs.append((likeness, value, holder))
     best = max((likeness for likeness, *_ in pairs), default=0.0)
-    return next(((value, holder) for likeness, value, holder in pairs if likeness >= AS_LIKE * best > 0.0), None)
+    if not pairs or best * math.sqrt(values[pairs[0][1]].size) < LIKE:
+        return None
+    return next(((value, holder) for likeness, value, holder in pairs if likeness >= AS_LIKE * best), None)
 
 
 def _likeness(pair: tuple[float, Holder]) -> float:

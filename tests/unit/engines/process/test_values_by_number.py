@@ -113,3 +113,13 @@ def test_the_first_wrong_value_is_made_of_right_ones(weight, change, expected):
     assert "u" in held
     for value, holder in found.items():
         assert holder.read(tensors[holder.tensor]).shape == values[value].shape
+
+
+def test_a_tensor_that_is_like_a_value_by_chance_alone_does_not_hold_it():
+    values, _ = network(**WEIGHTS, x=X)
+    other = np.random.default_rng(5).standard_normal((8, 8))
+    _, tensors = network(**{**WEIGHTS, "w": other, "b": -WEIGHTS["b"]}, x=X)
+    inner = {name: array for name, array in values.items() if name != "y"}
+    held = same_values(tensors, {"x": X, **inner})
+    assert first_wrong(parse(MODEL).graph, held, inner, tensors, MAKERS) == {}
+    assert "u" in held
