@@ -78,7 +78,10 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
 
 
 def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] | None:
-    """Return the options nearest to the given ones with which the target runs, in words and whole; None for none."""
+    """Return the options nearest to the given ones with which the target runs, in words and whole; None for none.
+
+    Nor where it also runs with the given ones, and fails now and then: one run says nothing of other options.
+    """
     target = inv.question.target
     engine = resolve(target).engine
     rungs = engine.ladder(target.options)[:-1] if isinstance(engine, OffersLadder) else ()
@@ -92,7 +95,9 @@ def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] 
             return False
         return True
 
-    return next((rung for rung in reversed(rungs) if runs(rung[1])), None) if runs(rungs[0][1]) else None
+    if runs(target.options) or not runs(rungs[0][1]):
+        return None
+    return next((rung for rung in reversed(rungs) if runs(rung[1])), None)
 
 
 def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
