@@ -1,10 +1,10 @@
 """Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
 
 An engine that can show inner values by itself is asked first, in a session that stays open; what it does not show is
-marked. Marking changes what
-engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
-ones and says whether they moved. What an engine refuses to show is left out where the caller wants to be told. Values
-are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds at most one batch.
+marked. Marking changes what engines execute, so a capture is an *instrumented* run; its caller compares the model's own
+outputs with the deployed ones and says whether they moved. What an engine refuses to show is left out where the caller
+wants to be told. Values are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds
+at most one batch.
 """
 
 import contextlib
