@@ -90,10 +90,9 @@ def test_safer_options_with_which_the_target_runs_are_told(tmp_path, refused, wo
 
 def test_one_run_with_other_options_says_nothing_of_a_target_that_fails_now_and_then(tmp_path):
     (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(CHAIN.replace("Mod(c, c)", "Neg(c)")).SerializeToString())
-    flaky = PICKY.replace("REFUSED", "9").replace(
-        "    def run(self, feed):\n",
-        "    runs = 0\n    def run(self, feed):\n        self.runs += 1\n        assert self.runs < 3, 'the queue is full'\n",
-    )
+    third = "        self.runs += 1\n        assert self.runs < 3, 'the queue is full'\n"
+    begins = "    def run(self, feed):\n"
+    flaky = PICKY.replace("REFUSED", "9").replace(begins, f"    runs = 0\n{begins}{third}")
     (tmp_path / "picky.py").write_text(flaky)
     target = f"script:{tmp_path / 'picky.py'}"
     verdict = diagnose(DiagnoseRequest(model=tmp_path / "m.onnx", target=target, case=tmp_path / "case"))
