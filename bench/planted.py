@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.judgement.within import format_limit
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.envelope.limits import of_rounding
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
@@ -116,7 +116,7 @@ class Bench:
         """Return from which multiple of the healthy engine's error a fault shows in an output."""
         if not self.precision:
             return VISIBLE_FP32
-        return format_limit(1.0, self.right[name].size)
+        return of_rounding(1.0, self.right[name].size)
 
     def breaks(self, options: Mapping[str, str]) -> bool:
         """Say whether the faulty engine's outputs hold a NaN or Inf."""

@@ -5,6 +5,7 @@
     python bench/truth.py --golden --only 'golden/*'
     python bench/truth.py --cases 60 --golden --write
     python bench/truth.py --files --only 'files/mistake/bert4/*'
+    python bench/truth.py --sensitivity --cases 6
 
 Healthy: models of bench/models/truth on ONNX Runtime at every level, OpenVINO, emulated formats and simulated
 accelerators that take one freedom each. Faulty: faults of many sizes planted in such accelerators. One JSON line per
@@ -12,6 +13,7 @@ case goes to bench/models/truth/results/COMMIT.jsonl, and cases that are there a
 misses by size and kind of fault, right verdicts, right first culprits, stated confidence against observed correctness,
 and every wrong case with the command that reproduces it. `--write` replaces the section "Truth" of bench/RESULTS.md.
 `--files` asks about rewritten files instead (`truth_files`), and `--write` then replaces the section "Rewritten files".
+`--sensitivity` says what moving each threshold, or those named, by half and double does to the cases that are asked.
 """
 
 import argparse
@@ -25,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import truth_golden
@@ -35,6 +37,8 @@ from truth_report import Answer, GoldenAnswer, report
 
 from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, TriageError, diagnose
 
+Line = dict[str, object]
+Ask = Callable[[str], Line]
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEADING = "## Truth"
 LIMITS = Limits(build_seconds=120.0, run_seconds=120.0)
@@ -46,6 +50,7 @@ def main() -> None:
     parser.add_argument("--only", default="*", help="cases whose names match")
     parser.add_argument("--golden", action="store_true", help="golden values too; alone with --only 'golden/*'")
     parser.add_argument("--files", action="store_true", help="rewritten files, and nothing else")
+    parser.add_argument("--sensitivity", nargs="*", metavar="THRESHOLD", help="what moving these does (default: all)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--report", action="store_true", help="ask nothing: only count what was answered before")
@@ -61,9 +66,10 @@ def main() -> None:
         [name for name in group if fnmatch.fnmatch(name, arguments.only)][: arguments.cases or None] for group in groups
     )
     asked = [name for pair in itertools.zip_longest(healthy, faulty) for name in pair if name]
-    answered = {line["name"]: line for line in _lines(file)}
-    open_cases = [name for name in (*asked, *golden) if name not in answered and not arguments.report]
-    answered.update(asked_of(answer, open_cases, arguments.jobs, file))
+    answered = answers(answer, file, [*asked, *golden], arguments)
+    if arguments.sensitivity is not None:
+        sensitivity(arguments, answered, answer, file)
+        return
     kept = [answered[name] for name in asked if name in answered and not answered[name].get("skipped")]
     values = [GoldenAnswer(**answered[name]) for name in golden if name in answered]
     text = report([Answer(**line) for line in kept], values, commit())
@@ -80,10 +86,11 @@ def of_files(arguments: argparse.Namespace, file: Path) -> None:
     chosen = [name for name in names(arguments.seed) if fnmatch.fnmatch(name, arguments.only)][
         : arguments.cases or None
     ]
-    answered = {line["name"]: line for line in _lines(file)}
-    open_cases = [name for name in chosen if name not in answered and not arguments.report]
-    answered.update(asked_of(truth_files.answer, open_cases, arguments.jobs, file))
-    lines = [answered[name] for name in chosen if name in answered]
+    answered = answers(truth_files.answer, file, chosen, arguments)
+    if arguments.sensitivity is not None:
+        sensitivity(arguments, answered, truth_files.answer, file)
+        return
+    lines = list(answered.values())
     left_out = {line["name"]: line["skipped"] for line in lines if "skipped" in line}
     found = [truth_files.FileAnswer(**line) for line in lines if "skipped" not in line]
     text = truth_files.report(found, left_out)
@@ -92,9 +99,29 @@ def of_files(arguments: argparse.Namespace, file: Path) -> None:
         write(f"`python bench/truth.py --files --write` on {commit()}.\n\n{text}", "## Rewritten files")
 
 
-def asked_of(
-    ask: Callable[[str], dict[str, object]], names: Sequence[str], jobs: int, file: Path
-) -> dict[str, dict[str, object]]:
+def sensitivity(arguments: argparse.Namespace, answered: Mapping[str, Line], ask: Ask, file: Path) -> None:
+    """Print what moving thresholds does to cases that were answered with all of them as they are."""
+    import truth_sensitivity
+
+    known = {name: line for name, line in answered.items() if not line.get("skipped")}
+    wanted = truth_sensitivity.names_of(arguments.sensitivity)
+
+    def asked(moved: Ask, of_moved: Path, names: Sequence[str]) -> Mapping[str, Line]:
+        return answers(moved, of_moved, names, arguments)
+
+    rows = list(truth_sensitivity.table(wanted, known, asked, ask, file.with_suffix("")))
+    print("\n".join(rows))
+
+
+def answers(ask: Ask, file: Path, names: Sequence[str], arguments: argparse.Namespace) -> dict[str, Line]:
+    """Return the lines of cases in their order: those of a file, and those that are asked now."""
+    answered = {str(line["name"]): line for line in _lines(file)}
+    open_cases = [name for name in names if name not in answered and not arguments.report]
+    answered.update(asked_of(ask, open_cases, arguments.jobs, file))
+    return {name: answered[name] for name in names if name in answered}
+
+
+def asked_of(ask: Ask, names: Sequence[str], jobs: int, file: Path) -> dict[str, Line]:
     """Ask about cases in processes, and keep and show each line at once."""
     found = {}
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:

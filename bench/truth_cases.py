@@ -200,7 +200,7 @@ def _faulty(name: str, found: Subject, engine: str, options: Mapping[str, str], 
     for index in rng.permutation(len(nodes))[:6]:
         node = nodes[index].name
         wrong = outputs(found, _joined(FREEDOMS[engine], always, node))
-        size = np.inf if wrong is None else _size(plain, right, wrong)
+        size = np.inf if wrong is None else size_of(plain, right, wrong)
         if (wrong is None and options["kind"] != "shape") or size < 0.3 * HIDDEN:
             continue
         known = VERDICTS.get(word, VERDICTS[options["kind"]])
@@ -230,7 +230,7 @@ def outputs(found: Subject, options: str) -> Mapping[str, np.ndarray] | None:
     return _run(found.model, found.feed, options)
 
 
-def _size(plain: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], wrong: Mapping[str, np.ndarray]) -> float:
+def size_of(plain: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], wrong: Mapping[str, np.ndarray]) -> float:
     """Return the largest distance of wrong outputs from right ones over that of right ones from plain ones."""
     found = []
     for name, exact in plain.items():

@@ -1,6 +1,7 @@
 """The truth corpus knows the truth: what it counts, how it measures faults, and that its cases exist."""
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import onnx
 import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
-MODULES = ("healthy", "truth_models", "truth_cases", "truth_report", "truth_golden", "truth")
+MODULES = ("healthy", "truth_models", "truth_cases", "truth_report", "truth_golden", "truth_sensitivity", "truth")
 
 
 @pytest.fixture
@@ -60,6 +61,54 @@ def test_alarms_misses_culprits_and_confidence_are_counted(bench):
     wrong = text.split("Wrong:")[1]
     assert wrong.count("\n- ") == 5
     assert "`triage diagnose healthy/m/tf32`" in wrong
+
+
+ASKS = """from tensortriage.compare.judgement import within
+print(within.MATCH_FACTOR, within.fp32_limit(1.0), within.FEWEST_CUT)"""
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "said"), [("MATCH_FACTOR", 0.5, "5.0 5.0 16"), ("FEWEST_CUT", 2.0, "10.0 10.0 32")]
+)
+def test_a_threshold_is_moved_in_every_process_that_starts_meanwhile(bench, name, factor, said):
+    """MATCH_FACTOR is 10 and FEWEST_CUT 16, a count; a module that imported them by name has the new ones."""
+    moves, command = bench["truth_sensitivity"], [sys.executable, "-c", ASKS]
+    with moves.moved(name, moves.moved_value(name, factor)):
+        assert subprocess.check_output(command, text=True).strip() == said
+    assert subprocess.check_output(command, text=True).strip() == "10.0 10.0 16"
+
+
+def test_a_process_that_has_the_old_threshold_gives_no_answer(bench):
+    answer_with = bench["truth_sensitivity"].answer_with
+    assert answer_with(lambda case: {"name": case}, "MATCH_FACTOR", 10.0, "a") == {"name": "a"}
+    with pytest.raises(RuntimeError, match="MATCH_FACTOR was not moved in tensortriage"):
+        answer_with(lambda case: {"name": case}, "MATCH_FACTOR", 20.0, "a")
+
+
+def test_what_moving_a_threshold_does_is_a_row(bench, tmp_path):
+    sensitivity = bench["truth_sensitivity"]
+    said = {  # verdicts with the threshold halved, as it is, doubled
+        "healthy/m/fp16": ("local-fault", "rounding", "rounding"),
+        "faulty/m/fp16/a": ("local-fault", "local-fault", "rounding"),
+        "faulty/m/fp16/b": ("layout", "layout", "layout"),
+        "faulty/m/fp16/c": ("local-fault", "local-fault", None),
+    }
+
+    def lines(place):
+        right = {"healthy": ("match", "rounding"), "faulty": ("local-fault",)}
+        made = {name: answered(bench, name, each[place], right=right[name.split("/")[0]])
+                for name, each in said.items() if each[place]}  # fmt: skip
+        skipped = {name: {"name": name, "skipped": "gone"} for name, each in said.items() if not each[place]}
+        return {name: bench["truth"].dataclasses.asdict(one) for name, one in made.items()} | skipped
+
+    def asked(_ask, file, names):
+        assert list(names) == list(said)
+        return lines({"MATCH_FACTOR=5.jsonl": 0, "MATCH_FACTOR=20.jsonl": 2}[file.name])
+
+    *_, row = sensitivity.table(["MATCH_FACTOR"], lines(1), asked, None, tmp_path / "c")
+    assert row == "| MATCH_FACTOR | 10 | 5 | 0 / 1 / 1 of 4 | 0 / 0 / 1 of 4 | 20 | 1 / 0 / 1 of 3 |"
+    with pytest.raises(SystemExit, match="NO_SUCH: no threshold"):
+        sensitivity.names_of(["NO_SUCH"])
 
 
 def test_the_section_is_replaced_and_the_rest_stays(bench, monkeypatch, tmp_path):

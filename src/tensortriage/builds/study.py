@@ -16,12 +16,14 @@ from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.guilty_choice import blame, closest
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
-from tensortriage.compare.judgement.thresholds import LEAST_BUILDS
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.search.statistics.association import Trial, rank
 from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, runs_needed, wilson
+
+_LEAST_BUILDS = 2
+"""Builds before it is asked whether their kinds are known well enough: one cannot differ."""
 
 MOST_SUSPECTS = 50
 
@@ -33,7 +35,7 @@ def enough(goal: BuildGoal, trials: Sequence[BuildTrial], *, pins: bool) -> bool
         return len(trials) >= goal.until
     if goal.until is not Until.SURE:
         return (good if goal.until is Until.GOOD else bad) > 0
-    if good + bad < LEAST_BUILDS:
+    if good + bad < _LEAST_BUILDS:
         return False
     if not good or not bad:
         return good + bad >= runs_needed(goal.rate, 1.0 - CONFIDENCE)

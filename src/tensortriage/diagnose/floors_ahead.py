@@ -11,10 +11,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from tensortriage.diagnose.measurements.floors import evaluated_floors
 from tensortriage.diagnose.measurements.outputs import judged_outputs, measured_with, seeing
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import evaluated_floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import BudgetSpent
@@ -62,7 +62,7 @@ def _measured(inv: Investigation, golden: TensorStore) -> Floors:
     fed = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
     values, what = measured_with(inv, value_specs(inv.model, fed))
     with seeing(inv, feed, values, what) as seen:
-        return evaluated_floors(inv, inv.model, feed, values, golden=golden, judged=outputs, seen=seen, what=what)
+        return evaluated_floors(inv.setting(feed), values, golden=golden, judged=outputs, seen=seen, what=what)
 
 
 class _Awaited:

@@ -64,6 +64,10 @@ LIMIT_REACHED = "memory-limit-reached"
 """Slug of the error of an engine that needed more than the user's own limit, which says nothing against it."""
 
 
+LARGEST_GROUP = 0.25
+"""Share of all nodes above which a region is no group: an engine that makes one kernel of everything says nothing."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Region:
     """One unit of execution of an engine's plan: a kernel, with the ONNX nodes fused into it.

@@ -191,3 +191,12 @@ def _finite(centre: np.ndarray, other: np.ndarray) -> Distance | None:
         mismatches=differing,
         exact=False,
     )
+
+
+def by_value(found: Mapping[str, Mapping[str, Distance]]) -> dict[str, dict[str, Distance]]:
+    """Return distances by value and evaluation, from those by evaluation and value."""
+    turned: dict[str, dict[str, Distance]] = {}
+    for name, figures in found.items():
+        for value, figure in figures.items():
+            turned.setdefault(value, {})[name] = figure
+    return turned

@@ -77,3 +77,24 @@ class Draws:
             return array
         rng = np.random.default_rng([draw, zlib.crc32(name.encode())])
         return (array * (1.0 + self._step / 2.0 * rng.uniform(-1.0, 1.0, array.shape))).astype(array.dtype)
+
+
+def jitter(tensors: Arrays, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return a copy of a feed with every float32 and float64 element moved by -1, 0 or +1 ulp, reproducibly.
+
+    Args:
+        tensors: Arrays by name; those of other types are handed on.
+        seed: Of the random directions.
+    """
+    rng = np.random.default_rng(seed)
+    moved: dict[str, np.ndarray] = {}
+    for name, array in tensors.items():
+        if array.dtype not in (np.float32, np.float64):
+            moved[name] = array
+            continue
+        direction = rng.integers(-1, 2, array.shape)
+        towards = np.where(direction > 0, np.inf, -np.inf).astype(array.dtype)
+        with np.errstate(over="ignore"):
+            nearest = np.nextafter(array, towards)
+        moved[name] = np.where((direction == 0) | np.isinf(nearest), array, nearest).astype(array.dtype)
+    return moved

@@ -1,4 +1,4 @@
-"""The healthy evaluations of a model under a set of explanations, and the limit of a value that their figures give.
+"""The healthy evaluations of a model under a set of explanations, and what their figures say of a value.
 
 The limit of fp32 is measured by evaluations whose every operator is ten times as wrong as a healthy kernel's result.
 What ten times the usual noise does at a tensor is what an engine may do there. Where noise grows smoothly that is ten
@@ -18,11 +18,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
 from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
-from tensortriage.compare.judgement.within import Limit, amplified_limit, fp32_floor_of, healthy_limit
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.explanations import ROUNDED, Explanation, ExplanationKind, evaluation, explanations_of
-from tensortriage.envelope.model_traits import cuts_to_integers
+from tensortriage.envelope.explanations import ROUNDED, Explanation, evaluation
+from tensortriage.envelope.limits import floor_of_amplified
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.whole_numbers import cuts_to_integers
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import Precision
 
@@ -53,6 +53,7 @@ class Healthy:
         precision: Precision,
         freedoms: Sequence[Explanation] = (),
         *,
+        orders: Sequence[Explanation] = (),
         kept: Collection[str] = (),
     ) -> Self:
         """Return the healthy evaluations of a model.
@@ -61,9 +62,10 @@ class Healthy:
             model: The model (whole, or exploded).
             precision: The target's format.
             freedoms: What engines choose besides, all of it.
+            orders: By what healthy fp32 evaluations of it differ; none where no fp32 floor is asked for.
             kept: Nodes of the model that compute in fp32 whatever the format.
         """
-        order = {each.name: each.evaluation() for each in explanations_of(ExplanationKind.ORDER) if each.applies(model)}
+        order = {each.name: each.evaluation() for each in orders}
         base, emulated = format_options(precision), emulation(precision, kept)
         narrow = {"format": emulated} if emulated else either_side(model, "format", base) if base else {}
         groups = [[each.options for each in freedoms if each.additive is apart] for apart in (False, True)]
@@ -98,7 +100,7 @@ class Healthy:
 
     def fp32_floor(self, figures: Figures) -> float:
         """Return the floor of a value in fp32: that of the evaluation that is farthest off."""
-        return max((fp32_floor(figures[name]) for name in self.order if name in figures), default=0.0)
+        return max((floor_of_amplified(figures[name]) for name in self.order if name in figures), default=0.0)
 
     def floor(self, figures: Figures) -> float:
         """Return the floor of a value in the target's format, which is what rounding to it is predicted to cost."""
@@ -120,20 +122,6 @@ class Healthy:
         if not all(map(math.isfinite, (alone, *errors))):
             return math.inf
         return math.hypot(alone, *(math.sqrt(max(error**2 - alone**2, 0.0)) for error in errors))
-
-    def limit(self, figures: Figures, count: int) -> Limit:
-        """Return the largest error of a healthy engine at a value of so many elements, or a part of one."""
-        predicted = self.floor(figures) if self.format else None
-        return healthy_limit(count, self.fp32_floor(figures), predicted, self.cost_of_freedoms(figures))
-
-
-def fp32_floor(amplified: ErrorFigures) -> float:
-    """Return the floor of which an amplified evaluation shows `MATCH_FACTOR` times as much, chance allowed for."""
-    error = error_of(amplified)
-    if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
-        return math.inf
-    allowed = fp32_floor_of(amplified_limit(amplified))
-    return allowed if amplified.exact else max(allowed, least_floor(Precision.FP32))
 
 
 def format_options(precision: Precision) -> Mapping[str, str]:

@@ -1,57 +1,107 @@
-"""Noise floors: the relative error that a healthy engine must be allowed at every tensor, by fp32 and by its format."""
+"""Noise floors: the relative error that a healthy engine must be allowed at every tensor, by fp32 and by its format.
 
+They are what the first rows of the registry cost, measured together. Where the evaluator lacks an operator, or is
+itself in doubt, *input jitter* takes over: every float input moved by at most one ulp on an engine of its own, and the
+format emulated by ONNX Runtime.
+"""
+
+import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.within import Limit, healthy_limit
-from tensortriage.envelope.distances import EXTERNAL, Distance, distances
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
+from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.registry import orders_of
+from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
-ENVELOPE, JITTER = "envelope", "input jitter"
-"""How floors were found."""
 
+def floors_of(
+    setting: Setting,
+    values: Sequence[str],
+    *,
+    golden: TensorStore | None = None,
+    specs: Mapping[str, ValueSpec] | None = None,
+    judged: Sequence[str] = (),
+    seen: Callable[[str, np.ndarray], None] | None = None,
+    what: str,
+) -> Floors:
+    """Measure the floors of values of a model on one feed in the target's format.
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Floors:
-    """Relative noise floors by value name.
-
-    Attributes:
-        fp32: Floor of a healthy fp32 engine; it may be `MATCH_FACTOR` times as far off.
-        target: Floor of a healthy engine in the target's format; equals ``fp32`` for fp32.
-        emulated: Figures of the emulated format, where one was emulated; with their NaN and Inf counts they tell what
-            the format cannot hold.
-        source: How the fp32 floor was found: ``envelope`` or ``input jitter``.
-        reference: Figures of the reference's own values against the centre of the envelope, as far as it was judged.
-        taken: Freedoms that the target took, by value; its floor allows for what they cost.
+    Args:
+        setting: The model, the feed, and the target.
+        values: Values whose floors are wanted, in topological order.
+        golden: What the reference computed, which is judged; it enters no floor.
+        specs: Dtypes and shapes of the model's values as far as they are known; None for what the setting says.
+        judged: Values at which the reference is judged by the envelope.
+        seen: Told every value of the envelope's centre while it is evaluated.
+        what: Said while it takes place, e.g. ``every layer``.
     """
+    if setting.trusts_float64:
+        with contextlib.suppress(EngineError, UsageError):
+            return evaluated_floors(setting, values, golden=golden, judged=judged, seen=seen, what=what)
+    fp32 = _jittered(setting, values, what=what)
+    if setting.precision not in ROUNDED:
+        return Floors(fp32, fp32, {}, JITTER)
+    if specs is None or any(name not in specs for name in values):
+        specs = setting.specs()
+    emulated = emulate(setting, values, golden=_own(setting, values), specs=specs, what=what)
+    return in_format(setting, Floors(fp32, fp32, {}, JITTER), emulated)
 
-    fp32: Mapping[str, float]
-    target: Mapping[str, float]
-    emulated: Mapping[str, Distance]
-    source: str
-    reference: Mapping[str, Distance] = dataclasses.field(default_factory=dict)
-    taken: Mapping[str, Explanation] = dataclasses.field(default_factory=dict)
 
-    def limit(self, value: str, count: int, chosen: float | None = None) -> Limit:
-        """Return the largest error of a healthy engine at a value of so many elements.
+def evaluated_floors(
+    setting: Setting,
+    values: Sequence[str],
+    *,
+    golden: TensorStore | None = None,
+    judged: Sequence[str] = (),
+    seen: Callable[[str, np.ndarray], None] | None = None,
+    what: str,
+) -> Floors:
+    """Measure the floors of the envelope; see `floors_of`.
 
-        Args:
-            value: Its name.
-            count: Its elements.
-            chosen: What the freedoms of the target's hardware cost there; None where that is not known.
-        """
-        predicted = self.target.get(value) if self.emulated else None
-        limit = healthy_limit(count, self.fp32.get(value, 0.0), predicted, chosen)
-        return limit if self.source == ENVELOPE else dataclasses.replace(limit, basis=Basis.SENSITIVITY)
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        UsageError: Likewise.
+    """
+    return envelope_floors(
+        setting.lab,
+        setting.model,
+        setting.feed,
+        values,
+        precision=setting.precision,
+        kept=setting.kept_here,
+        reference=golden if judged else None,
+        reference_name=str(setting.reference),
+        judged=judged,
+        seen=seen,
+        what=what,
+    )
+
+
+def fp32_floors(setting: Setting, values: Sequence[str]) -> Mapping[str, float]:
+    """Return the fp32 floors of values, whatever the target's format."""
+    what = "tensors in fp32"
+    if setting.trusts_float64:
+        with contextlib.suppress(EngineError, UsageError):
+            where = setting.lab, setting.model, setting.feed
+            return envelope_floors(*where, values, precision=Precision.FP32, what=what).fp32
+    return _jittered(setting, values, what=what)
 
 
 def envelope_floors(
@@ -87,7 +137,7 @@ def envelope_floors(
         EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
         UsageError: Likewise.
     """
-    healthy = Healthy.of(model, precision, kept=kept)
+    healthy = Healthy.of(model, precision, orders=orders_of(model), kept=kept)
     found = distances(
         lab,
         model,
@@ -106,64 +156,65 @@ def envelope_floors(
     return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))
 
 
-def cost_of_freedoms(
-    lab: Lab,
-    model: Model,
-    feed: Feed,
+def emulate(
+    setting: Setting,
     values: Sequence[str],
     *,
-    freedoms: Sequence[Explanation],
-    precision: Precision,
-    what: str = "the model with the freedoms taken",
-) -> dict[str, float]:
-    """Return the relative error that an engine makes at values of a whole model when it takes several freedoms at once.
+    golden: TensorStore,
+    specs: Mapping[str, ValueSpec],
+    what: str,
+    kept: Collection[str] = (),
+) -> Mapping[str, Metrics]:
+    """Return the figures of a model whose results are rounded to the target's format.
 
     Args:
-        lab: Where engines are asked.
-        model: The whole model.
-        feed: Its inputs.
-        values: Values to measure, in topological order.
-        freedoms: Freedoms, all of which are taken.
-        precision: The target's format.
+        setting: The model, the feed, and the target.
+        values: Values that are compared.
+        golden: What they are compared with.
+        specs: Dtypes and shapes of the model's values.
         what: Said while it takes place.
-
-    Returns:
-        By value name; inf where an evaluation is not finite, and nothing where a shape depends on the arithmetic.
-
-    Raises:
-        EngineError: When the model cannot be evaluated.
+        kept: Nodes that stay in fp32, beside those of the setting.
     """
-    healthy = Healthy.of(model, precision, freedoms)
-    figures = by_value(distances(lab, model, feed, values, healthy.with_freedoms, what=what))
-    costs = {value: healthy.cost_of_freedoms(each) for value, each in figures.items()}
-    return {value: cost for value, cost in costs.items() if cost is not None}
+    rounded = round_results(setting.model, setting.precision, specs=specs, kept=tuple({*setting.kept_here, *kept}))
+    label = f"{what} with results rounded to {setting.precision.value}"
+    return _figures(setting, rounded, setting.feed, values, golden, label)
 
 
-def by_value(found: Mapping[str, Mapping[str, Distance]]) -> dict[str, dict[str, Distance]]:
-    """Return distances by value and evaluation, from those by evaluation and value."""
-    turned: dict[str, dict[str, Distance]] = {}
-    for name, figures in found.items():
-        for value, figure in figures.items():
-            turned.setdefault(value, {})[name] = figure
-    return turned
+def in_format(setting: Setting, floors: Floors, emulated: Mapping[str, Metrics]) -> Floors:
+    """Return floors with what an emulated format costs."""
+    least = least_floor(setting.precision)
+    target = dict(floors.fp32)
+    for name, figure in emulated.items():
+        target[name] = max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
+    figures = {name: Distance.of(figure) for name, figure in emulated.items()}
+    return dataclasses.replace(floors, target=target, emulated=figures)
 
 
-def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return a copy of a feed with every float32 and float64 element moved by -1, 0 or +1 ulp, reproducibly.
+def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
+    return setting.lab.values(PLAIN, setting.model, setting.feed, values)
 
-    Args:
-        tensors: Arrays by name; those of other types are handed on.
-        seed: Of the random directions.
+
+def _figures(
+    setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
+) -> Mapping[str, Metrics]:
+    source = str(setting.reference)
+    return setting.lab.figures(PLAIN, model, feed, values, against=golden, source=source, what=what).figures.metrics
+
+
+def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:
+    """Return how far values of a model on an engine of its own move when every float input does by at most one ulp.
+
+    Neither reference nor target has a part in it. Jitter does not see the rounding inside the graph: that is let grow
+    like a random walk along it.
     """
-    rng = np.random.default_rng(seed)
-    moved: dict[str, np.ndarray] = {}
-    for name, array in tensors.items():
-        if array.dtype not in (np.float32, np.float64):
-            moved[name] = array
-            continue
-        direction = rng.integers(-1, 2, array.shape)
-        towards = np.where(direction > 0, np.inf, -np.inf).astype(array.dtype)
-        with np.errstate(over="ignore"):
-            nearest = np.nextafter(array, towards)
-        moved[name] = np.where((direction == 0) | np.isinf(nearest), array, nearest).astype(array.dtype)
-    return moved
+    feed = setting.feed
+    moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)
+    what = f"{what} with jittered inputs"
+    metrics = _figures(setting, setting.model, moved, values, _own(setting, values), what)
+    least = least_floor(Precision.FP32)
+    depth = {value: index for index, value in enumerate(values)}
+    floors: dict[str, float] = {}
+    for name, figure in metrics.items():
+        allowance, error = least * math.sqrt(depth[name] + 1.0), error_of(figure)
+        floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
+    return floors

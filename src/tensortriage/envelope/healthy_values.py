@@ -11,13 +11,17 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tensortriage.compare.judgement.within import Limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual, freedoms_of_target
-from tensortriage.envelope.score_radii import format_radius, fp32_radius
+from tensortriage.envelope import limits
+from tensortriage.envelope.elements import format_radius, fp32_radius
+from tensortriage.envelope.evaluations import Figures, Healthy
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual
+from tensortriage.envelope.limits import Limit
+from tensortriage.envelope.registry import freedoms_of_target, orders_of
+from tensortriage.envelope.setting import Setting
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -63,7 +67,7 @@ class HealthyValues(Generic[Tensors]):
             for name, array in arrays.items()
             if array.shape == whole.shape
         }
-        return self.healthy.limit(figures, right.size)
+        return limit_of(self.healthy, figures, right.size)
 
     def kept(
         self, given: Mapping[str, np.ndarray], value: str, place: tuple[Any, ...], source: tuple[Any, ...]
@@ -81,7 +85,7 @@ class HealthyValues(Generic[Tensors]):
             for name, tensors in self.values.items()
             if name != CENTRE and tensors[value].shape == self.centre[value].shape
         }
-        return self.healthy.limit(figures, self.centre[value][place].size)
+        return limit_of(self.healthy, figures, self.centre[value][place].size)
 
     def radius(self, value: str, scores: np.ndarray) -> np.ndarray:
         """Return how far each score of an output may be off in a healthy engine, absolute, of the output's shape.
@@ -98,11 +102,48 @@ class HealthyValues(Generic[Tensors]):
         return radius
 
 
+def limit_of(healthy: Healthy, figures: Figures, count: int) -> Limit:
+    """Return the largest error of a healthy engine at a value of so many elements, or a part of one."""
+    predicted = healthy.floor(figures) if healthy.format else None
+    return limits.healthy(count, healthy.fp32_floor(figures), predicted, healthy.cost_of_freedoms(figures))
+
+
+def typed_limits(setting: Setting, typed: Model, golden: Arrays) -> dict[str, Limit]:
+    """Return the limits of the outputs of a model typed in a narrow format, on hardware whose choices are known.
+
+    Sums whose results are stored in float32 stay in float32; engines of the target's class choose how others are kept.
+
+    Args:
+        setting: The model, its feed, and the target.
+        typed: The model whose types say what is computed in which format.
+        golden: The right values of its outputs.
+
+    Returns:
+        The limits by output; empty where the hardware is not known or the model cannot be evaluated.
+    """
+    freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
+    if not freedoms or not setting.trusts_float64:
+        return {}
+    healthy = Healthy.of_types(typed, freedoms)
+    try:
+        stores = {n: setting.lab.values(each, typed, setting.feed, list(golden)) for n, each in healthy.all.items()}
+    except (EngineError, UsageError):
+        return {}
+    found = {}
+    for name, right in golden.items():
+        arrays = {each: np.asarray(store[name]) for each, store in stores.items()}
+        figures = {
+            n: measure(right, array.astype(right.dtype)) for n, array in arrays.items() if array.shape == right.shape
+        }
+        found[name] = limit_of(healthy, figures, right.size)
+    return found
+
+
 def healthy_of(model: Model, target: EngineSpec) -> Healthy:
     """Return the healthy evaluations of a model in the format of a target, with what is expected of its hardware."""
     op_types = {node.op_type for node in model.graph.nodes}
     freedoms = freedoms_of_target(target, Usual.EXPECTED, op_types=op_types)
-    return Healthy.of(model, resolve(target).precision, freedoms)
+    return Healthy.of(model, resolve(target).precision, freedoms, orders=orders_of(model))
 
 
 def healthy_values(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import fp32_limit, within_fp32
 from tensortriage.envelope.distances import EXTERNAL, distances
-from tensortriage.envelope.floors import Floors, envelope_floors
+from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
 from tensortriage.runs.check_cache import digest
@@ -39,9 +39,9 @@ def outside_envelope(floors: Floors, names: Sequence[str]) -> dict[str, Dispute]
     found: dict[str, Dispute] = {}
     for name in names:
         if name in floors.reference:
-            error, floor = error_of(floors.reference[name]), floors.fp32.get(name, 0.0)
-            if not within_fp32(error, floor):
-                found[name] = Dispute(name, error, fp32_limit(floor))
+            error, limit = error_of(floors.reference[name]), floors.in_fp32(name).error
+            if error > limit:
+                found[name] = Dispute(name, error, limit)
     return found
 
 
@@ -83,7 +83,7 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
             what="float64 throughout",
         )  # fmt: skip
         for name, figure in exact[EXTERNAL].items():
-            if within_fp32(error_of(figure), floors.fp32.get(name, 0.0)):
+            if error_of(figure) <= floors.in_fp32(name).error:
                 found.pop(name)
     return tuple(found[name] for name in values if name in found)
 

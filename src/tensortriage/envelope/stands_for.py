@@ -18,19 +18,25 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.judgement.thresholds import DRAWS_OF_STORED, ENOUGH_ELEMENTS
-from tensortriage.compare.judgement.within import format_limit, fp32_limit, near_limit, within_limit
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import DRAWS_OF_STORED
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope import limits
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.limits import Limit
+from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantized
 from tensortriage.model.transforms.widen import narrow_nodes
 from tensortriage.runs.lab import Lab
-from tensortriage.values.dtype import Precision
+
+_ENOUGH_ELEMENTS = 1000
+"""Elements of an output from which on more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed
+for chance."""
 
 MOST_FEEDS = 4
 """Feeds on which a file is held against a network at most, all together."""
@@ -56,7 +62,7 @@ def enough(network: Sequence[Arrays]) -> bool:
     if len(network) >= MOST_FEEDS:
         return True
     counts = (sum(int(np.size(each[name])) for each in network) for name in (network[0] if network else ()))
-    return min(counts, default=0) >= ENOUGH_ELEMENTS
+    return min(counts, default=0) >= _ENOUGH_ELEMENTS
 
 
 def is_rounded(file: Model) -> bool:
@@ -95,9 +101,9 @@ class Standing:
         return self.error < self.own_error
 
     @property
-    def explained(self) -> float:
+    def allowed(self) -> Limit:
         """The largest error of a healthy engine that runs the file, against the network."""
-        return near_limit(math.hypot(self.cost, self.noise)) + self.limit
+        return limits.of_engine_on_file(self.cost, self.noise, self.limit)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,10 +175,10 @@ class StandsFor:
         rounded = evaluated(CORRECTLY_ROUNDED)
         costs, own = _errors(names, centre, rounded, right), _errors(names, right, rounded)
         cutting = _errors(names, centre, forms[0], right)
-        outputs, least = {}, least_floor(Precision.FP32)
+        outputs = {}
         for name in names:
             noise = max(draw[name] for draw in moved)
-            limit = format_limit(noise, right[name].size) + fp32_limit(max(floors.get(name, 0.0), least))
+            limit = limits.of_file(noise, floors.get(name, 0.0), right[name].size)
             outputs[name] = Standing(errors[name], noise, limit, costs[name], cutting[name], own[name])
         return cls(outputs, unrounded, tuple(sorted(lacking)))
 
@@ -218,3 +224,49 @@ def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays |
             error = figure.rms_error / whole if whole else (math.inf if figure.rms_error else 0.0)
         errors[name] = error
     return errors
+
+
+class FileStanding:
+    """Holds a file against results of the network that it is said to stand for, feed after feed.
+
+    What a quantized or narrow file may be off by is what its own rounding costs, provided that it stands for the
+    network at all. Neither enters the limit what a target made of it.
+
+    Args:
+        file: The file.
+        lab: Where it is evaluated.
+    """
+
+    def __init__(self, file: Model, *, lab: Lab) -> None:
+        self._file, self._lab = file, lab
+        self._seen: dict[str, tuple[Feed, Arrays]] = {}
+        self._known: tuple[int, StandsFor | None] = 0, None
+
+    def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
+        """Return the largest error of each output; none where the file is another network's, or rounds nothing.
+
+        All feeds that were seen are held against the network together, so that chance says less and less.
+
+        Args:
+            feed: A feed.
+            network: The network's outputs on it.
+            could_be_own: Whether they may be the file's own: then only those nearer to the network's have limits.
+        """
+        if not is_rounded(self._file):
+            return {}
+        if feed.name not in self._seen and not enough([outputs for _, outputs in self._seen.values()]):
+            own = {spec.name for spec in self._file.outputs}
+            self._seen[feed.name] = feed, {name: array for name, array in network.items() if name in own}
+        standing = self._standing()
+        if standing is None or not standing.is_same:
+            return {}
+        return {name: each.allowed for name, each in standing.outputs.items() if each.is_of_network or not could_be_own}
+
+    def _standing(self) -> StandsFor | None:
+        if self._known[0] != len(self._seen):
+            try:
+                found = StandsFor.of(self._lab.remembering, self._file, list(self._seen.values()), {})
+            except (EngineError, UsageError, DataError):
+                found = None
+            self._known = len(self._seen), found
+        return self._known[1]

@@ -10,11 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import CANCELS, LOST_ANGLE, UNDERFLOW_SHARE
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import merged_integers
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude, percent
+
+_CANCELS = 100.0
+"""Operands this many times the result are named as a cancellation: two decimal digits are gone."""
+
+_UNDERFLOW_SHARE = 0.01
+"""Share of nonzero elements below the smallest normal number from which underflow is named."""
+
+_LOST_ANGLE = 0.1
+"""Error of an angle, in radians, from which it is named: a sine of it has no second digit."""
 
 _WIDE = (np.float32, np.float64)
 PERIODIC = frozenset({"Sin", "Cos", "Tan"})
@@ -41,13 +49,13 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
         if (reach := _reach([array])) > largest:
             kind = "constant" if name in graph.constants else "operand"
             return f"{kind} '{name}' reaches {magnitude(reach)} > {magnitude(largest, 6)}"
-    if (share := _underflow(made, smallest)) > UNDERFLOW_SHARE:
+    if (share := _underflow(made, smallest)) > _UNDERFLOW_SHARE:
         return f"{percent(share)} of its result is below {magnitude(smallest, 2)}"
     if words := _integers(made, precision) or _angles(node, made, read, graph, precision):
         return words
     if node.op_type in ("Add", "Sub", "Sum", "MatMul", "Gemm", "ReduceMean", "ReduceSum") and made:
         before, after = _rms(read.values()), _rms(made)
-        if after > 0.0 and before / after > CANCELS:
+        if after > 0.0 and before / after > _CANCELS:
             return f"cancellation: operands of {magnitude(before, 2)} leave {magnitude(after, 2)}"
     return ""
 
@@ -103,7 +111,7 @@ def _angles(
     off = float(precision.dtype.finfo.eps) / 2.0 * 2.0 ** math.floor(math.log2(reach))
     return (
         f"angles up to {magnitude(reach, 4)} rad, off by up to {magnitude(off, 2)} rad in {precision.value}"
-        if off > LOST_ANGLE
+        if off > _LOST_ANGLE
         else ""
     )
 

@@ -12,11 +12,14 @@ import math
 import re
 from collections.abc import Mapping
 
-from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
 from tensortriage.values.text import error_size
+
+SAME_FAILURE = 0.1
+"""Share of the whole's error that a piece must account for. Needed nodes far apart each add to the error, and cutting
+changes it a little; a failure of another origin is rarely within a factor of ten."""
 
 
 class FailureKind(enum.Enum):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict, VerdictKind
+from tensortriage.diagnose.state.layer_rows import PLAINLY, LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.errors import StoreError
 from tensortriage.report.verdict_words import KIND_WORDS, KindWords, headline
 from tensortriage.runs.case import CaseFacts
@@ -134,9 +134,9 @@ class Report:
 
     def judgement(self, row: OutputRow) -> str:
         """Return how an output stands: ``within`` its floor, ``as predicted`` by rounding alone, or ``outside``."""
-        if row.within:
-            return "within"
-        return "as predicted" if self.verdict.kind is VerdictKind.ROUNDING else "outside"
+        if not row.within:
+            return "outside"
+        return "within" if row.allowed_by in ("", *PLAINLY) else "as predicted"
 
     @property
     def output_sentences(self) -> Sequence[str]:

@@ -7,10 +7,8 @@ pairs), and the emulation of the format says which to try first.
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 
 from tensortriage.cluster.ray_cluster import open_cluster
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
@@ -18,6 +16,7 @@ from tensortriage.diagnose.state.record import Silent
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -166,9 +165,14 @@ def _by_engine(
 
     with contextlib.closing(inv):
         search = EngineSearch(
-            request, inv, listener, precision, floors_of=partial(fp32_floors, inv), stands_out=stands_out,
+            request,
+            inv,
+            listener,
+            precision,
+            floors_of=lambda feed, names: fp32_floors(inv.setting(feed), names),
+            stands_out=stands_out,
             earlier=earlier,
-        )  # fmt: skip
+        )
         with contextlib.closing(search):
             return search.plan()
 

@@ -36,7 +36,7 @@ from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.common.envelope_judge import judge_of
+from tensortriage.workflows.common.judged import output_judge
 
 SHRINK_SECONDS = 60.0
 """Time for making smaller what engines are asked about; a step takes milliseconds."""
@@ -198,7 +198,7 @@ def _premises(question: Question, case: Case, listener: Listener) -> EnginePremi
     return EnginePremises(
         source=inv,
         tolerance=question.tolerance,
-        judge=lambda: judge_of(inv, question.feeds[0]),
+        judge=lambda: output_judge(inv, question.feeds[0]),
         suspicions=lambda feed: suspicions(inv, feed),
         inside=lambda model, feeds: _premises(
             dataclasses.replace(question, model=model, feeds=feeds, tolerance=None), case, listener

@@ -10,11 +10,13 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 
-from tensortriage.compare.judgement.thresholds import LEAST_REPEATS
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, parse_until, wilson
 from tensortriage.values.options import option, request
+
+_LEAST_REPEATS = 5
+"""Repeats before the width of the interval may end them: of fewer it says little."""
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
 
@@ -44,7 +46,7 @@ class RepeatGoal:
         if self.until is not Until.SURE:
             return (passed if self.until is Until.GOOD else failed) > 0
         low, high = wilson(failed, passed + failed)
-        return passed + failed >= LEAST_REPEATS and high - low <= self.width
+        return passed + failed >= _LEAST_REPEATS and high - low <= self.width
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

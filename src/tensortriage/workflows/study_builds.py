@@ -34,7 +34,7 @@ from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.common.envelope_judge import judge_of
+from tensortriage.workflows.common.judged import output_judge
 from tensortriage.workflows.requests import BuildRequest
 
 
@@ -126,7 +126,7 @@ def _judging(
         require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
         inputs = [inv.lab.key(reference, model, feed) for feed in samples]
         identity = digest(inputs, repr(request.tolerance))
-        yield inv, NumbersJudge(inv, judge_of(inv, samples[0]), samples, identity)
+        yield inv, NumbersJudge(inv, output_judge(inv, samples[0]), samples, identity)
 
 
 def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:

@@ -57,7 +57,7 @@ def test_floors_that_cannot_be_evaluated_are_found_in_the_other_way(asked, monke
         raise EngineError("no", slug="no", cure="")
 
     inv = asked()
-    monkeypatch.setattr("tensortriage.diagnose.measurements.floors.envelope_floors", fails)
+    monkeypatch.setattr("tensortriage.envelope.floors.envelope_floors", fails)
     with floors_ahead(inv):
         assert output_floors(inv).source == "input jitter"
 

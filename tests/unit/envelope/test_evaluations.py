@@ -10,7 +10,9 @@ from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import Hardware
 from tensortriage.envelope.evaluations import Healthy
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual, freedoms_of
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual
+from tensortriage.envelope.healthy_values import limit_of
+from tensortriage.envelope.registry import freedoms_of, orders_of
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 
@@ -39,7 +41,8 @@ def model(tmp_path, body="y = MatMul(x, x)", kind="float"):
     ids=["plain", "rounds", "narrow"],
 )
 def test_what_fp32_may_make_of_a_model_depends_on_it(tmp_path, words, expected):
-    assert [*Healthy.of(model(tmp_path, **words), Precision.FP32).order] == expected
+    asked = model(tmp_path, **words)
+    assert [*Healthy.of(asked, Precision.FP32, orders=orders_of(asked)).order] == expected
 
 
 @pytest.mark.parametrize(
@@ -73,15 +76,18 @@ def test_what_is_additive_is_evaluated_apart_and_added_in_quadrature(tmp_path):
 
 
 def test_the_limit_is_what_allows_most(tmp_path):
-    found = Healthy.of(model(tmp_path), Precision.FP16, freedoms_of(Hardware.GPU, Precision.FP16, Usual.EXPECTED))
+    narrow = model(tmp_path)
+    freedoms = freedoms_of(Hardware.GPU, Precision.FP16, Usual.EXPECTED)
+    found = Healthy.of(narrow, Precision.FP16, freedoms, orders=orders_of(narrow))
     figures = {"order-of-sums": off_by(1e-6), "format": off_by(1e-3), "taken 0": off_by(2e-3)}
-    assert found.limit(figures, 4096).basis is Basis.HARDWARE
+    assert limit_of(found, figures, 4096).basis is Basis.HARDWARE
     without = {name: figure for name, figure in figures.items() if name != "taken 0"}  # of another shape, say
-    assert found.limit(without, 4096).basis is Basis.FORMAT
-    assert found.limit({**figures, "order-of-sums": off_by(1e-2)}, 4096).basis is Basis.FLOOR
+    assert limit_of(found, without, 4096).basis is Basis.FORMAT
+    assert limit_of(found, {**figures, "order-of-sums": off_by(1e-2)}, 4096).basis is Basis.FLOOR
 
 
 def test_nothing_is_below_one_rounding(tmp_path):
-    found = Healthy.of(model(tmp_path), Precision.FP16)
+    plain = model(tmp_path)
+    found = Healthy.of(plain, Precision.FP16, orders=orders_of(plain))
     assert found.floor({"order-of-sums": off_by(0.0), "format": off_by(0.0)}) > 1e-4
     assert CORRECTLY_ROUNDED not in found.all.values()

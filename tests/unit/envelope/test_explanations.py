@@ -1,5 +1,9 @@
 """The registry of explanations: whose each is, in which formats, and what several together are predicted to cost."""
 
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
@@ -8,12 +12,13 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.float64.function_accuracy import Functions
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.envelope import floors as floors_module
-from tensortriage.envelope.explanations import REGISTRY, freedoms_of, freedoms_of_target
-from tensortriage.envelope.floors import cost_of_freedoms
+from tensortriage.envelope import costs
+from tensortriage.envelope.costs import of_freedoms
+from tensortriage.envelope.registry import REGISTRY, freedoms_of, freedoms_of_target
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 
+ROOT = Path(__file__).resolve().parents[3]
 FP16_SUMS, WINOGRAD, LARGE_WINOGRAD, TF32, MNN_FUNCTIONS = (
     next(each for each in REGISTRY if each.name == name)
     for name in ("fp16-accumulator", "winograd", "winograd-6", "tf32-operands", "light-functions")
@@ -90,9 +95,10 @@ def test_a_value_whose_shape_depends_on_the_arithmetic_has_no_prediction(monkeyp
     onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'), tmp_path / "m.onnx")
     right, other = measure(np.ones(4), np.ones(4)), measure(np.ones(4), np.full(4, 1.5))
     answers = {"taken 0": {"f": right, "y": right}, "taken 0 fused": {"f": other}}
-    monkeypatch.setattr(floors_module, "distances", lambda *args, **words: {name: answers[name] for name in args[4]})
+    monkeypatch.setattr(costs, "distances", lambda *args, **words: {name: answers[name] for name in args[4]})
     model = Model.load(tmp_path / "m.onnx")
-    found = cost_of_freedoms(None, model, None, ["f", "y"], freedoms=[FP16_SUMS], precision=Precision.FP16)
+    setting = SimpleNamespace(lab=None, model=model, feed=None, precision=Precision.FP16)
+    found = of_freedoms(setting, None, [FP16_SUMS], ["f", "y"])
     assert found == {"f": pytest.approx(0.5)}
 
 
@@ -108,3 +114,19 @@ def test_a_value_whose_shape_depends_on_the_arithmetic_has_no_prediction(monkeyp
 def test_what_single_engines_were_seen_to_do_is_expected_of_no_class(name, precision, expected):
     (entry,) = [each for each in REGISTRY if each.name == name]
     assert entry.is_expected_of_some(precision) is expected
+
+
+def test_the_page_shows_the_registry_as_it_is():
+    make = runpy.run_path(str(ROOT / "docs/make_explanations.py"))
+    text = make["PAGE"].read_text(encoding="utf-8")
+    assert text == make["page"](), "run docs/make_explanations.py again"
+    ways = text.partition("| cost | how it is found |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert [way.split(" | ")[0].removeprefix("| ") for way in ways] == list(dict.fromkeys(map(make["kind"], REGISTRY)))
+
+
+def test_the_diff_that_shows_how_to_add_an_explanation_is_real():
+    page = (ROOT / "docs/development/architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## Adding an explanation")[2].partition("\n## ")[0]
+    added = [line.removeprefix("   +") for line in section.splitlines() if line.startswith("   +")]
+    assert f'name="{LARGE_WINOGRAD.name}"' in added[1]
+    assert "\n".join(added) in (ROOT / "src/tensortriage/envelope/registry.py").read_text(encoding="utf-8")

@@ -7,10 +7,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import format_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.floors import envelope_floors, jitter
+from tensortriage.envelope.draws import jitter
+from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.limits import of_rounding
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.mixed_precision.convert_precision import convert
@@ -205,7 +206,7 @@ def test_a_whole_number_on_the_edge_may_fall_to_either_side_in_a_narrow_format(l
     right, rounded = outputs(model, feed, lab)["y"], outputs(typed, feed, lab)["y"]
     found = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP16, what="the outputs")
     error = error_of(measure(right, rounded.astype(np.float32)))
-    assert 1e-2 < error <= format_limit(found.target["y"], right.size)
+    assert 1e-2 < error <= of_rounding(found.target["y"], right.size)
     assert error_of(found.emulated["y"]) < 0.1 * error  # rounding every result alone does not move it
 
 

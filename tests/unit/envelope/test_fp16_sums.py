@@ -7,10 +7,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from diagnosing import ask, step
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import format_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.float64.engine import Float64Engine
-from tensortriage.envelope.explanations import REGISTRY
+from tensortriage.envelope.limits import of_rounding
+from tensortriage.envelope.registry import REGISTRY
 from tensortriage.testing import conv_net, feed_for
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def test_the_freedom_has_the_size_that_was_measured(tmp_path, op_type, depth, me
     )
     figure = measure(plain, taken)
     expected = error_of(figure)
-    assert measured < format_limit(expected, figure.count)
+    assert measured < of_rounding(expected, figure.count)
     assert expected < 1.1 * SMALLEST_UNIT * measured
 
 
@@ -110,7 +110,7 @@ def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     model = conv_net(blocks=2, channels=12)
     verdict, _ = ask(tmp_path, model, feed_for(model), engine, repro=False)
     assert verdict.verdict == "rounding", verdict.summary
-    assert step(verdict, "is the target right on made-up").answer.startswith("yes: within")
+    assert step(verdict, "is the target right on made-up").answer.endswith("explains their error, 0.22 %")
 
 
 def test_a_scale_in_attention_is_more_than_a_softmax_to_one_side(tmp_path):

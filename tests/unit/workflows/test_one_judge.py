@@ -14,7 +14,7 @@ from tensortriage.compare.judgement.tolerance import ErrorStat, EveryTolerance, 
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.outputs import OutputFigures
 from tensortriage.diagnose.measurements.outputs import judge as judge_outputs
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import GoalSample, ToleranceGoal
 from tensortriage.values.store import MemoryStore

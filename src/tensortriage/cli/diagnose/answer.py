@@ -66,4 +66,4 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool, began: float |
         click.echo(f"report: {printable(str(request.case / 'report.html'))}")
     if request.emit_breakers is not None:
         click.echo(breakers_line(verdict, request.emit_breakers), err=as_json)
-    sys.exit(verdict.kind.exit_code)
+    sys.exit(verdict.exit_code)

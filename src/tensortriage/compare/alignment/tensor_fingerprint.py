@@ -15,10 +15,18 @@ import math
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import FEWEST_DISTINCT, FEWEST_RECOGNISED, NEARLY_CONSTANT
 from tensortriage.compare.metrics.random_projection import project_rows, project_symmetric
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
+
+FEWEST_RECOGNISED = 32
+"""Elements below which a tensor is too small to be recognised: as many as there are projections."""
+
+_FEWEST_DISTINCT = 8
+"""Elements other than the commonest value below which a tensor is as good as constant."""
+
+_NEARLY_CONSTANT = 1e-3
+"""Range as a share of the largest magnitude up to which a tensor is as good as constant too."""
 
 PROJECTIONS = 32
 """Projections of each kind; the relative standard deviation of a distance made from them is ``1 / sqrt(64)``."""
@@ -129,6 +137,6 @@ def _is_poor(values: np.ndarray) -> bool:
     """Say whether a tensor says too little to be told from others: constant, or but for few elements."""
     flat = values.reshape(-1)
     common = float(np.median(flat[:: -(-flat.size // 4096)]))
-    return int(np.count_nonzero(flat != common)) < FEWEST_DISTINCT or bool(
-        np.ptp(flat) <= NEARLY_CONSTANT * np.abs(flat).max()
+    return int(np.count_nonzero(flat != common)) < _FEWEST_DISTINCT or bool(
+        np.ptp(flat) <= _NEARLY_CONSTANT * np.abs(flat).max()
     )

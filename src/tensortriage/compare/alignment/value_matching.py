@@ -17,17 +17,29 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, Fingerprint
-from tensortriage.compare.judgement.thresholds import (
-    MATCH_ALIKE,
-    MATCH_ALIKE_DISTANCES,
-    MATCH_FARTHEST,
-    MATCH_FARTHEST_SORTED,
-    MATCH_SAME,
-    MATCH_SCALE,
-    MATCH_SCALE_DISTANCES,
-    MATCH_UNUSUAL,
-)
 from tensortriage.errors import UsageError
+
+_MATCH_FARTHEST = 0.2
+"""Relative difference beyond which nothing is a match, however far the others are."""
+
+_MATCH_FARTHEST_SORTED = 1e-3
+"""The same of sorted values, in which tensors that have nothing to do with each other differ by far less."""
+
+_MATCH_SAME = 3e-5
+"""Relative difference up to which tensors of the reference hold the same values: float32 rounding of projections."""
+
+_MATCH_ALIKE = 1e-3
+"""Most that tensors which the target's own error does not tell apart may differ to be called the same."""
+
+MATCH_SCALE = 0.02
+"""Relative difference of two RMS up to which there is no factor between tensors; rounding to bf16 makes 0.4 %."""
+
+_MATCH_SCALE_DISTANCES, _MATCH_ALIKE_DISTANCES = 2.0, 3.0
+"""The same as multiples of the distance between two tensors, where that is more; and how many of it apart tensors may
+be to be alike. An error moves the RMS, and the distance of a copy, by less than itself."""
+
+_MATCH_UNUSUAL = 6.0
+"""Matches farther than so many times the median one are not given: rounding leaves true pairs about as near."""
 
 
 class Relation(enum.Enum):
@@ -130,8 +142,8 @@ def _usual(found: Mapping[str, ValueMatch]) -> dict[str, ValueMatch]:
     """
     if not found:
         return {}
-    usual = max(MATCH_SAME, statistics.median(made.distance for made in found.values()))
-    return {name: made for name, made in found.items() if made.distance <= MATCH_UNUSUAL * usual}
+    usual = max(_MATCH_SAME, statistics.median(made.distance for made in found.values()))
+    return {name: made for name, made in found.items() if made.distance <= _MATCH_UNUSUAL * usual}
 
 
 def _by_count(prints: Mapping[str, Fingerprint]) -> Mapping[int, list[str]]:
@@ -230,17 +242,17 @@ class _Group:
         ours, theirs = list(reference.values()), list(target.values())
         self._between = between = _Distances.between(theirs, ours)
         among_ours, among_theirs = _Distances.between(ours, ours), _Distances.between(theirs, theirs)
-        self._reordered = among_theirs.sorted_values <= MATCH_SAME
+        self._reordered = among_theirs.sorted_values <= _MATCH_SAME
         z = statistics.NormalDist().inv_cdf(1.0 - odds)
         ratio = math.exp(-0.5 * z * math.sqrt(4.0 / PROJECTIONS))
-        near = _Level(between.nearest, between.signs, among_ours.nearest, among_theirs.nearest, ratio, MATCH_FARTHEST)
+        near = _Level(between.nearest, between.signs, among_ours.nearest, among_theirs.nearest, ratio, _MATCH_FARTHEST)
         by_values = _Level(
             between.sorted_values,
             between.sorted_signs,
             among_ours.sorted_values,
             among_theirs.sorted_values,
             ratio**2,  # Quantiles are far from independent.
-            MATCH_FARTHEST_SORTED,
+            _MATCH_FARTHEST_SORTED,
         )
         self._levels = (near, by_values)
 
@@ -258,7 +270,7 @@ class _Group:
     def _match(self, index: int, level: _Level) -> ValueMatch | None:
         nearest = int(level.between[index].argmin())
         distance = float(level.between[index, nearest])
-        family = _family(level.among_ours, nearest, max(MATCH_SAME, min(MATCH_ALIKE, 2.0 * distance)))
+        family = _family(level.among_ours, nearest, max(_MATCH_SAME, min(_MATCH_ALIKE, 2.0 * distance)))
         others = np.delete(level.between[index], family)
         if others.size and distance > level.ratio * float(others.min()):
             return None
@@ -270,10 +282,10 @@ class _Group:
     def _rivals(self, index: int, level: _Level, distance: float) -> np.ndarray:
         """Return the targets that claim the same reference: of the same size, and not only other copies."""
         sizes = np.array([print_.rms for _, print_ in self._theirs]) / self._theirs[index][1].rms
-        rivals = np.abs(sizes - 1.0) <= max(MATCH_SCALE, MATCH_SCALE_DISTANCES * distance)
+        rivals = np.abs(sizes - 1.0) <= max(MATCH_SCALE, _MATCH_SCALE_DISTANCES * distance)
         rivals &= ~self._reordered[index]
         rivals[
-            _family(level.among_theirs, index, max(MATCH_SAME, min(MATCH_ALIKE, MATCH_ALIKE_DISTANCES * distance)))
+            _family(level.among_theirs, index, max(_MATCH_SAME, min(_MATCH_ALIKE, _MATCH_ALIKE_DISTANCES * distance)))
         ] = False
         return rivals
 
@@ -281,10 +293,10 @@ class _Group:
         """Choose the member of a family that a tensor matches; None when their factors leave it open."""
         name, print_ = self._theirs[index]
         factors = signs * np.array([print_.rms / self._ours[member][1].rms for member in family])
-        unscaled = np.abs(factors - 1.0) <= max(MATCH_SCALE, MATCH_SCALE_DISTANCES * distance)
+        unscaled = np.abs(factors - 1.0) <= max(MATCH_SCALE, _MATCH_SCALE_DISTANCES * distance)
         if unscaled.any():
             family, factors = [int(member) for member in np.array(family)[unscaled]], factors[unscaled]
-        if float(np.ptp(factors)) > MATCH_ALIKE * float(np.abs(factors).max()):
+        if float(np.ptp(factors)) > _MATCH_ALIKE * float(np.abs(factors).max()):
             return None
         best = min(family, key=lambda member: self._rank(index, member, distance))
         scale = 1.0 if unscaled.any() else float(factors[family.index(best)])
@@ -292,7 +304,7 @@ class _Group:
         return ValueMatch(name, self._ours[best][0], aliases, self._relation(index, best, distance), scale, distance)
 
     def _relation(self, index: int, member: int, distance: float) -> Relation:
-        limit = 1.5 * distance + MATCH_SAME
+        limit = 1.5 * distance + _MATCH_SAME
         if self._between.in_order[index, member] <= limit:
             same = self._theirs[index][1].shape == self._ours[member][1].shape
             return Relation.EQUAL if same else Relation.RESHAPED

@@ -42,9 +42,11 @@ class Judgement:
         limit: What was asked, for people, e.g. ``abs <= 1e-05 or rel <= 1e-05 (elemwise)``.
         ratio: Error relative to the limit; above 1 is outside, infinite when no number says how far.
         basis: What the limit rests on.
+        allowed_by: Names of the explanations that allow the error, joined by a plus; empty where none has to.
     """
 
     within: bool
     limit: str
     ratio: float
     basis: Basis
+    allowed_by: str = ""

@@ -1,18 +1,16 @@
 """The only comparisons of an error with a limit, when the user gives no tolerance of his own.
 
-Each function is a question with one answer for every command. The limits come from `thresholds`, the errors are
-relative (see `relative_error`): of a whole output against the noise floor of its model and format, of one op against
-its local floor, of a measurement against its prediction.
+Each function is a question with one answer for every command. Limits are made in `tensortriage.envelope.limits`, by the
+numbers of `thresholds`; errors are relative (see `relative_error`): of a whole output against the noise floor of its
+model and format, of one op against its local floor, of a measurement against its prediction.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable
 
 import numpy as np
 
-from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import ErrorFigures, amplitude, decibels, error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import decibels, ratio_of
 from tensortriage.compare.judgement.thresholds import (
     CARRIED_ON,
     CERTAIN,
@@ -21,7 +19,6 @@ from tensortriage.compare.judgement.thresholds import (
     CUT_SLACK,
     DECISIVE,
     FAR_NEARER,
-    FEW_CARRY,
     FEWEST_CUT,
     FREEDOM_SHARE,
     FREEDOM_SHOWS,
@@ -33,24 +30,13 @@ from tensortriage.compare.judgement.thresholds import (
     TOO_COARSE,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.values.text import magnitude, percent
 
 # -- a floor -----------------------------------------------------------------------------------------------------------
 
 
-def fp32_limit(floor: float) -> float:
-    """Return the largest error of a healthy fp32 engine where the floor is this."""
-    return MATCH_FACTOR * floor
-
-
-def fp32_floor_of(limit: float) -> float:
-    """Return the floor whose limit this is; the inverse of `fp32_limit`."""
-    return limit / MATCH_FACTOR
-
-
 def within_fp32(error: float, floor: float) -> bool:
     """Whether a healthy fp32 engine may be as far off."""
-    return error <= fp32_limit(floor)
+    return error <= MATCH_FACTOR * floor
 
 
 def beyond_fp32(ratio: float | None) -> bool:
@@ -80,23 +66,6 @@ def gap_allowance_db(count: int) -> float:
     return PREDICTION_GAP_DB + 3.0 * decibels(math.e) / math.sqrt(max(count, 1))
 
 
-def format_limit(predicted: float, count: int) -> float:
-    """Return the largest error that a predicted one explains, for a tensor of so many elements."""
-    return predicted * amplitude(gap_allowance_db(count))
-
-
-def amplified_limit(amplified: ErrorFigures) -> float:
-    """Return the largest error that a healthy evaluation explains of which every operator errs `MATCH_FACTOR` times.
-
-    Noise of all elements varies by chance as `gap_allowance_db` says. Where some elements carry all of it (roundings to
-    int8, or comparisons, that fell on the other side), there are ten times as many of them as in a healthy engine, and
-    so chance is allowed for.
-    """
-    error = error_of(amplified)
-    few = not amplified.exact and amplified.median_abs_error <= FEW_CARRY * amplified.rms_error
-    return error * amplitude(PREDICTION_GAP_DB) if few else format_limit(error, amplified.count)
-
-
 def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
     """Return by how many dB an error exceeds its prediction.
 
@@ -116,11 +85,6 @@ def within_prediction(gap_db: float, count: int) -> bool:
 def near_prediction(gap_db: float) -> bool:
     """Whether an error is its prediction, for numbers of so many elements that chance moves neither."""
     return gap_db <= PREDICTION_GAP_DB
-
-
-def near_limit(predicted: float) -> float:
-    """Return the largest error of which `near_prediction` says that it is this prediction."""
-    return predicted * amplitude(PREDICTION_GAP_DB)
 
 
 def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
@@ -182,10 +146,12 @@ def is_suspect(error: float | None, floor: float | None) -> bool:
     return stands_out(ratio_of(error, floor))
 
 
-def is_innocent(error: float | None, floor: float | None) -> bool:
-    """Whether an op is within 3 dB of what its format costs it; between that and a suspect nothing is said of it."""
-    ratio = ratio_of(error, floor)
-    return ratio is None or ratio <= SUSPECT_RATIO / math.sqrt(2.0)
+def is_innocent(over: float) -> bool:
+    """Whether an op is within 3 dB of what its format costs it, by its error over its limit.
+
+    Between that and a suspect nothing is said of it.
+    """
+    return over <= 1.0 / math.sqrt(2.0)
 
 
 def stands_out(ratio: float | None) -> bool:
@@ -200,16 +166,6 @@ def beyond_inner_roundings(ratio: float | None) -> bool:
     fp32 (`beyond_fp32`) that is `MATCH_FACTOR` times at most: a dozen roundings inside, also where they add up.
     """
     return ratio is not None and ratio > MATCH_FACTOR
-
-
-def suspect_limit(floor: float) -> float:
-    """Return the largest local error that makes no suspect where the floor is this."""
-    return SUSPECT_RATIO * floor
-
-
-def suspect_floor_of(limit: float) -> float:
-    """Return the floor whose limit this is; the inverse of `suspect_limit`."""
-    return limit / SUSPECT_RATIO
 
 
 def within_limit(error: float, limit: float) -> bool:
@@ -250,70 +206,6 @@ def is_nearer(error: float, chosen: float, plain: float) -> bool:
 # -- a whole output ----------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limit:
-    """The largest error that is allowed at an output.
-
-    Attributes:
-        error: It, relative to the RMS of the reference; a share of unequal elements for exact types.
-        basis: What it rests on.
-    """
-
-    error: float
-    basis: Basis
-
-
-def healthy_limit(count: int, fp32_floor: float, predicted: float | None, chosen: float | None = None) -> Limit:
-    """Return what a healthy engine may be off by at an output when the user gives no tolerance.
-
-    It is half of the signal at most, also where a format overflows. A floor that is infinite stays so: then healthy
-    fp32 engines disagree about Inf, and no finite error is a fault.
-
-    Args:
-        count: Elements of the output.
-        fp32_floor: Its floor in fp32.
-        predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
-        chosen: What the target's hardware is predicted to cost there when it takes all of its freedoms; None where
-            that is not known.
-    """
-    limit = Limit(fp32_limit(fp32_floor), Basis.FLOOR)
-    for prediction, basis in ((predicted, Basis.FORMAT), (chosen, Basis.HARDWARE)):
-        if prediction is not None and (allowed := format_limit(prediction, count)) > limit.error:
-            limit = Limit(allowed, basis)
-    return half_at_most(limit)
-
-
-def half_at_most(limit: Limit) -> Limit:
-    """Return a limit that lets no more than half of the signal go; a floor that is infinite stays so."""
-    if limit.error > LOST and (limit.basis is not Basis.FLOOR or math.isfinite(limit.error)):
-        return Limit(LOST, Basis.LOST)
-    return limit
-
-
 def within_healthy(error: float, limit: float) -> bool:
     """Whether an error at an output is within its healthy limit; NaN and Inf never are."""
     return math.isfinite(error) and error <= limit
-
-
-def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgement:
-    """Judge an output by a limit; integers, booleans and strings must be equal.
-
-    Infinities that both sides share are no error; a NaN always is.
-
-    Args:
-        limit: It.
-        figure: The output's figures.
-        format_name: The number format, for the words.
-    """
-    if figure.exact:
-        equal = figure.mismatches == 0
-        return Judgement(equal, "equal", 0.0 if equal else math.inf, Basis.EQUALITY)
-    signal = figure.reference_rms if figure.compared else 0.0
-    words = f"rms <= 1 x floor {magnitude(limit.error * signal if math.isfinite(limit.error) else math.inf)}"
-    if limit.basis is Basis.LOST:
-        words = f"rms <= {percent(LOST)} of the signal, though rounding to {format_name} may cost more"
-    if figure.has_nan or figure.nonfinite_mismatch:
-        return Judgement(False, words, math.inf, limit.basis)
-    error = error_of(figure)
-    ratio = 0.0 if math.isinf(limit.error) else ratio_of(error, limit.error) or 0.0
-    return Judgement(error <= limit.error, words, ratio, limit.basis)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import AGREES, FEWEST_IN_PART, MINORITY, NO_PATTERN_BELOW, SETTLED
 from tensortriage.compare.patterns import misplaced, narrower_format, value_relations
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
@@ -22,6 +21,21 @@ from tensortriage.compare.patterns.finding import PatternFinding, energy
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
+
+_SETTLED = 0.97
+"""Strength of a finding about the whole tensor from which the more general ones are not asked for."""
+
+_AGREES = 1e-3
+"""Share of the energy that may differ where tensors agree in another order of axes: 3 % of their size."""
+
+_NO_PATTERN_BELOW = 1.5
+"""An error up to this many times the floor is nothing to be dissected: it is what healthy engines make."""
+
+MINORITY = 0.25
+"""Share of elements up to which scattered ones are called wrong and the others not; more are noise."""
+
+_FEWEST_IN_PART = 16
+"""Wrong elements from which on a relation to the reference is looked for among them alone."""
 
 SLUGS = (
     "shape", "nonfinite", "rounding", "constant", "stale", "sign", "scale", "offset", "saturation", "zeros", "shift",
@@ -135,7 +149,7 @@ def _agree(reference: np.ndarray, target: np.ndarray) -> bool:
     spots = np.random.default_rng(0).integers(0, reference.size, 4096)
     ours, theirs = misplaced.at(reference, spots), misplaced.at(target, spots)
     with np.errstate(all="ignore"):
-        return energy(np.nan_to_num(theirs - ours)) <= AGREES * energy(np.nan_to_num(ours - ours.mean()))
+        return energy(np.nan_to_num(theirs - ours)) <= _AGREES * energy(np.nan_to_num(ours - ours.mean()))
 
 
 def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[PatternFinding]:
@@ -145,7 +159,7 @@ def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Pa
         return
     values = int(np.count_nonzero(specimen.finite))
     relative = math.sqrt(total / values) / specimen.rms if specimen.rms > 0.0 else math.inf
-    if relative <= NO_PATTERN_BELOW * specimen.floor:
+    if relative <= _NO_PATTERN_BELOW * specimen.floor:
         return
     format_found = None if specimen.text else narrower_format.narrowed(specimen) or narrower_format.quantised(specimen)
     if format_found and format_found.slug == "rounding":
@@ -153,7 +167,7 @@ def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Pa
         return
     whole = list(_of_the_whole(specimen, others))
     yield from whole
-    if any(finding.strength >= SETTLED and finding.slug not in _LOCAL for finding in whole):
+    if any(finding.strength >= _SETTLED and finding.slug not in _LOCAL for finding in whole):
         return
     if format_found:
         yield format_found
@@ -174,7 +188,7 @@ def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Itera
         if finding is None:
             continue
         yield finding
-        if finding.strength >= SETTLED:
+        if finding.strength >= _SETTLED:
             return
 
 
@@ -218,7 +232,7 @@ def _of_a_part(specimen: Specimen, whole: list[PatternFinding]) -> Iterator[Patt
         return
     if not found and count <= MINORITY * wrong.size and (spread := spread_words(specimen, wrong, share)):
         yield spread
-    if count >= FEWEST_IN_PART and not specimen.text and (part := value_relations.linear(specimen, wrong)):
+    if count >= _FEWEST_IN_PART and not specimen.text and (part := value_relations.linear(specimen, wrong)):
         yield part
 
 

@@ -13,9 +13,15 @@ import math
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import TYPICAL_ERRORS, WRONG_OVER_FLOOR
 from tensortriage.compare.patterns.finding import energy, support
 from tensortriage.values.dtype import DType
+
+_TYPICAL_ERRORS = ((0.5, 16.0), (0.1, 64.0))
+"""(quantile of the error taken as typical, how many times that is wrong). For normal noise 11 and 8 standard
+deviations. The second, for faults that cover more than half of the elements, is asked when the first finds nothing."""
+
+_WRONG_OVER_FLOOR = 8.0
+"""How many floors, or double spacings of the format, an element may be off and not be wrong, whatever others are."""
 
 MOST_ELEMENTS = 1 << 20
 """Elements that are looked at. Of larger tensors a box: all of the inner axes, and of the outer ones half of the
@@ -134,8 +140,8 @@ class Specimen:
         known = known[:: -(-known.size // _QUANTILE_ELEMENTS)]
         with np.errstate(all="ignore"):
             ratios = [np.nan_to_num(sizes.flat[known] / law.flat[known], nan=0.0) for law in (reference, scale)]
-            least = WRONG_OVER_FLOOR * max(self.floor, 2.0 * self.epsilon)
-            for share, factor in TYPICAL_ERRORS:
+            least = _WRONG_OVER_FLOOR * max(self.floor, 2.0 * self.epsilon)
+            for share, factor in _TYPICAL_ERRORS:
                 own, product = (max(factor * _quantile(ratio, share), least) for ratio in ratios)
                 limit = np.maximum(
                     np.maximum(own * reference, product * scale), factor * _quantile(sizes.flat[known], share)

@@ -8,8 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import HALVED_BY_CHANCE, LOG10_LUCK, PATTERN_MAJORITY, PATTERN_SHARE
 from tensortriage.values.text import magnitude
+
+PATTERN_SHARE = 0.9
+"""Share of the squared error that a pattern (a transposition, a scale) must account for to be told: what is left is a
+tenth, within what rounding to a narrow format adds to it."""
+
+_PATTERN_MAJORITY = 0.7
+"""Share of the wrong elements whose error a pattern must halve: it holds for most, not for a few that dominate."""
+
+_HALVED_BY_CHANCE = 0.4
+"""Share of errors that an explanation halves by chance: an independent one of their size halves a sixth of normally
+distributed errors and a fifth of evenly distributed ones; where all have one sign, twice as many."""
+
+LOG10_LUCK = -6.0
+"""log10 of the chance below which a coincidence is none: once in a million tensors."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +129,7 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
         sizes = np.abs(error)
         better = np.count_nonzero((np.abs(rest) < 0.5 * sizes) & (sizes > 0.0))
         count = float(np.count_nonzero(sizes))
-        if better < PATTERN_MAJORITY * count:
+        if better < _PATTERN_MAJORITY * count:
             return 0.0
         equal = count if parameters == 0 else 1.0 / energy(np.square(error / math.sqrt(total)))
     by_sum = 0.5 * max(equal - parameters, 0.0) * math.log10(left)
@@ -125,9 +138,9 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
 
 
 def _divergence(share: float) -> float:
-    """Return the Kullback-Leibler divergence of a coin that falls with this share from one with `HALVED_BY_CHANCE`."""
-    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - HALVED_BY_CHANCE)) if share < 1.0 else 0.0
-    return share * math.log(share / HALVED_BY_CHANCE) + rest
+    """Return the Kullback-Leibler divergence of a coin that falls with this share from one with `_HALVED_BY_CHANCE`."""
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - _HALVED_BY_CHANCE)) if share < 1.0 else 0.0
+    return share * math.log(share / _HALVED_BY_CHANCE) + rest
 
 
 def energy(errors: np.ndarray) -> float:

@@ -12,12 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import LOG10_LUCK, SAME_NUMBERS, SURELY_MOVED
 from tensortriage.compare.metrics import ulp
 from tensortriage.compare.metrics.random_projection import project_rows
 from tensortriage.compare.patterns.error_view import Specimen, same_box
-from tensortriage.compare.patterns.finding import PatternFinding, counted, energy, listed, support
+from tensortriage.compare.patterns.finding import LOG10_LUCK, PatternFinding, counted, energy, listed, support
 from tensortriage.values.text import percent
+
+_SAME_NUMBERS = 0.999
+"""Share of sorted numbers that must be equal for rows to hold the same ones."""
+
+_SURELY_MOVED = 0.95
+"""Share of the squared error of a slice, and of the tensor, that is gone when moved slices are compared with those that
+they are copies of; projections of slices, not elements, are compared."""
 
 _PLACES = 16384
 _FIRST_PLACES = 1024
@@ -254,10 +260,10 @@ def _reordered_along(specimen: Specimen, axis: int) -> PatternFinding | None:
     square = np.maximum(square, 1e-14 * (energy(ours) + energy(theirs)) / size)
     own, sources = square.diagonal(), square.argmin(axis=1)
     total = float(own.sum())
-    moved = (sources != np.arange(size)) & (square[np.arange(size), sources] < (1.0 - SURELY_MOVED) * own)
+    moved = (sources != np.arange(size)) & (square[np.arange(size), sources] < (1.0 - _SURELY_MOVED) * own)
     sources = np.where(moved, sources, np.arange(size))
     share = 1.0 - float(square[np.arange(size), sources].sum()) / total if total > 0.0 else 0.0
-    if share < SURELY_MOVED or not math.isfinite(share) or np.count_nonzero(moved) < 1:
+    if share < _SURELY_MOVED or not math.isfinite(share) or np.count_nonzero(moved) < 1:
         return None
     facts = {"axis": axis, "explained": share, "sources": sources[:64].tolist()}
     repeated = [int(index) for index in np.flatnonzero(moved) if np.count_nonzero(sources == sources[index]) > 1]
@@ -325,7 +331,7 @@ def permuted(specimen: Specimen) -> PatternFinding | None:
             break
     moved = float(np.count_nonzero(ours != theirs)) / ours.size
     sentence = f"the target holds the right values in wrong places{within}: equal once sorted, {percent(moved)} moved"
-    return PatternFinding("permutation", sentence, SURELY_MOVED, {"moved": moved})
+    return PatternFinding("permutation", sentence, _SURELY_MOVED, {"moved": moved})
 
 
 def _comparable(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -351,4 +357,4 @@ def _surprising(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 def _same_sorted(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    return bool(np.mean(np.sort(ours, axis=1) == np.sort(theirs, axis=1)) > SAME_NUMBERS)
+    return bool(np.mean(np.sort(ours, axis=1) == np.sort(theirs, axis=1)) > _SAME_NUMBERS)

@@ -11,11 +11,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import EVEN_LEVELS, FEWEST_VALUES, HALF_A_LEVEL, HALF_A_SPACING
 from tensortriage.compare.patterns.error_view import Specimen
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude
+
+_EVEN_LEVELS = 0.02
+"""In steps: how far evenly spaced values may be off their places; float32 moves 256 of them by less."""
+
+_HALF_A_LEVEL = 0.505
+"""In steps: how far rounding to such values moves, and a hundredth of that for the rounding of the values."""
+
+_FEWEST_VALUES = 8
+"""Distinct values from which on it is told that all are numbers of a format: fewer are so by chance."""
+
+_HALF_A_SPACING = 0.5001
+"""In spacings: how far rounding to nearest moves, and the rounding of that quotient."""
 
 _TF32_BITS = 13
 """Bits of a float32 mantissa that TF32 has not."""
@@ -35,7 +46,7 @@ def narrowed(specimen: Specimen) -> PatternFinding | None:
     finite = specimen.target[specimen.finite]
     fitting = {}
     for label, made_of, spacing in _candidates():
-        if made_of(finite) and (spacings := np.abs(target - reference) / spacing(reference)).max() <= HALF_A_SPACING:
+        if made_of(finite) and (spacings := np.abs(target - reference) / spacing(reference)).max() <= _HALF_A_SPACING:
             fitting[label] = float(spacings.max())
     if fitting:
         # Within the range of float16, TF32 has the same numbers; any other format that fits as well is a finer one.
@@ -47,7 +58,7 @@ def narrowed(specimen: Specimen) -> PatternFinding | None:
         )
     if DType.from_numpy(specimen.whole_target.dtype) != DType.from_numpy(specimen.whole_reference.dtype):
         return None
-    if np.unique(finite[: 1 << 12]).size < FEWEST_VALUES:
+    if np.unique(finite[: 1 << 12]).size < _FEWEST_VALUES:
         return None
     for label, made_of, spacing in sorted(_candidates(), key=lambda item: _FEWEST_BITS_FIRST.index(item[0])):
         if made_of(finite) and not made_of(reference):
@@ -98,7 +109,7 @@ def quantised(specimen: Specimen) -> PatternFinding | None:
     """Does the target have at most 256 evenly spaced values, the reference many more?"""
     finite = specimen.finite
     reference, target = specimen.reference[finite], specimen.target[finite]
-    if not specimen.whole_floats or reference.size < FEWEST_VALUES:
+    if not specimen.whole_floats or reference.size < _FEWEST_VALUES:
         return None
     if np.unique(target[: 1 << 12]).size > _MOST_LEVELS:
         return None
@@ -107,12 +118,12 @@ def quantised(specimen: Specimen) -> PatternFinding | None:
         return None
     step = float(np.diff(levels).min())
     places = (levels - levels[0]) / step
-    if float(np.abs(places - np.rint(places)).max()) > EVEN_LEVELS or places[-1] > _MOST_LEVELS:
+    if float(np.abs(places - np.rint(places)).max()) > _EVEN_LEVELS or places[-1] > _MOST_LEVELS:
         return None
     largest = float(np.abs(target - reference).max()) / step
     facts = {"levels": int(levels.size), "step": step, "largest_error_in_steps": largest}
     words = f"{levels.size} evenly spaced values, {magnitude(step, 4)} apart"
-    if largest <= HALF_A_LEVEL:
+    if largest <= _HALF_A_LEVEL:
         sentence = f"the target is the reference rounded to {words}: 8-bit quantisation, and nothing else"
         return PatternFinding("rounding", sentence, 1.0, facts)
     sentence = f"the target has only {words}, with errors up to {magnitude(largest, 4)} of them: 8-bit quantisation"

@@ -10,22 +10,33 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import (
-    CHANGED_SLICE,
-    CLIPPED_FROM,
-    EQUAL_SUMS,
-    FEWEST_ALIKE,
-    NO_VARIATION,
-    PATTERN_SHARE,
-    SIGN_FLIPPED,
-    SIMPLER_BY,
-    SLICES_OVER_FLOOR,
-    VARIATION,
-)
+from tensortriage.compare.patterns.error_places import FEWEST_ALIKE
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import PatternFinding, energy
+from tensortriage.compare.patterns.finding import PATTERN_SHARE, PatternFinding, energy
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
+
+_SIMPLER_BY = 4.0
+"""A fit with fewer parameters is preferred while it leaves at most so many times as much."""
+
+_NO_VARIATION, _VARIATION = 1e-4, 1e-2
+"""Shares of the energy that are variation: below the first there is none but rounding, above the second there is."""
+
+_EQUAL_SUMS = 0.02
+"""Spread up to which sums along an axis are equal, as a Softmax's in bf16 are; five times as wide they are not."""
+
+_SIGN_FLIPPED = 0.01
+"""How far a factor may be from -1 for the sign alone to be flipped: rounding to bf16 makes 0.4 %."""
+
+_CHANGED_SLICE = 0.05
+"""Share of the largest change from which a slice counts as changed; when most are not, it is the place that matters."""
+
+_SLICES_OVER_FLOOR = 2.0
+"""Factors of slices are told from 1 where one is so many floors away from it."""
+
+_CLIPPED_FROM = 0.25
+"""Least excess over the bound, as a share of the largest: what is clipped lies beyond it by anything from nothing on, a
+rounded constant by one amount."""
 
 _LIMITS = {
     float(kind.finfo.max): f"the largest {kind.label} number"
@@ -52,7 +63,7 @@ def _lost_variation(reference: np.ndarray, target: np.ndarray, axis: int | None)
     """Say whether a target has no variation beyond rounding along an axis (None: at all), while the reference has."""
     with np.errstate(all="ignore"):
         ours, theirs = ((energy(x - x.mean(axis=axis, keepdims=True)), energy(x)) for x in (reference, target))
-    return theirs[0] < NO_VARIATION * theirs[1] and ours[0] > VARIATION * ours[1]
+    return theirs[0] < _NO_VARIATION * theirs[1] and ours[0] > _VARIATION * ours[1]
 
 
 def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
@@ -92,7 +103,7 @@ def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFindin
         share = specimen.support(factor * specimen.reference + offset, parameters=parameters, where=where)
         # What is small against an error may still be all there is of a small target.
         predicts = energy(target - factor * reference - offset) < (1.0 - PATTERN_SHARE) * energy(target)
-        if share and predicts and SIMPLER_BY * (1.0 - share) < left:
+        if share and predicts and _SIMPLER_BY * (1.0 - share) < left:
             best, left = (factor, offset, share), 1.0 - share
     if best is None:
         return None
@@ -124,7 +135,7 @@ def _fits(reference: np.ndarray, target: np.ndarray) -> Iterator[tuple[float, fl
 def _linear_finding(factor: float, offset: float, share: float, where: str) -> PatternFinding:
     facts = {"factor": factor, "offset": offset, "explained": share}
     times = f"{magnitude(factor, 4)} times" if abs(factor - 1.0) > 1e-3 else f"(1 {factor - 1.0:+.2g}) times"
-    if offset == 0.0 and abs(factor + 1.0) < SIGN_FLIPPED:
+    if offset == 0.0 and abs(factor + 1.0) < _SIGN_FLIPPED:
         return PatternFinding("sign", f"{where}the sign is flipped", share, facts)
     if offset == 0.0:
         power = math.log2(abs(factor)) if factor else 0.0
@@ -148,7 +159,7 @@ def scaled_slices(specimen: Specimen) -> PatternFinding | None:
         if not 2 <= count <= specimen.reference.size // 16:
             continue
         for finding in (_slice_factors(specimen, kept, words), _slice_offsets(specimen, kept, words)):
-            if finding and SIMPLER_BY * (1.0 - finding.strength) < left:
+            if finding and _SIMPLER_BY * (1.0 - finding.strength) < left:
                 best, left = finding, 1.0 - finding.strength
     return best
 
@@ -163,7 +174,7 @@ def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
         if not share or energy(target - factors * reference) > (1.0 - PATTERN_SHARE) * energy(target):
             return None
     low, high = float(factors.min()), float(factors.max())
-    if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= SLICES_OVER_FLOOR * specimen.floor:
+    if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= _SLICES_OVER_FLOOR * specimen.floor:
         return None
     sentence = f"every {words} has a factor of its own, from {magnitude(low, 4)} to {magnitude(high, 4)}"
     return PatternFinding("slice-scale", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
@@ -183,7 +194,7 @@ def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
 
 def _is_common(changes: np.ndarray) -> bool:
     """Say whether most slices are changed; when few are, it is the place that is peculiar (`places`)."""
-    return bool(np.mean(np.abs(changes) > CHANGED_SLICE * np.abs(changes).max()) > 0.5)
+    return bool(np.mean(np.abs(changes) > _CHANGED_SLICE * np.abs(changes).max()) > 0.5)
 
 
 def folded(specimen: Specimen) -> PatternFinding | None:
@@ -214,7 +225,7 @@ def saturated(specimen: Specimen) -> PatternFinding | None:
     if (
         share < PATTERN_SHARE
         or np.unique(cut).size < FEWEST_ALIKE
-        or float(excess.min()) > CLIPPED_FROM * float(excess.max())
+        or float(excess.min()) > _CLIPPED_FROM * float(excess.max())
     ):
         return None
     bounds = [(high, "above"), (low, "below")]
@@ -246,8 +257,8 @@ def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
             ours, theirs = change(specimen.reference), change(specimen.target)
             spreads = {axis: (_spread(ours, axis), _spread(theirs, axis)) for axis in axes}
         for right, taken in itertools.permutations(axes, 2):
-            lost = spreads[right][0] < EQUAL_SUMS and spreads[right][1] > 5 * EQUAL_SUMS
-            if lost and spreads[taken][1] < EQUAL_SUMS and spreads[taken][0] > 5 * EQUAL_SUMS:
+            lost = spreads[right][0] < _EQUAL_SUMS and spreads[right][1] > 5 * _EQUAL_SUMS
+            if lost and spreads[taken][1] < _EQUAL_SUMS and spreads[taken][0] > 5 * _EQUAL_SUMS:
                 sentence = (
                     f"the {words} along axis {right} are equal in the reference, those along axis {taken} in the "
                     "target: normalised along the wrong axis"

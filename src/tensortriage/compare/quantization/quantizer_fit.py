@@ -16,12 +16,24 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels
-from tensortriage.compare.judgement.thresholds import MISREADING_AGREES, MISREADING_EXACT, RELU6, WIDE_ENOUGH
 from tensortriage.compare.judgement.within import is_decisive, near_prediction
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude, percent
+
+_RELU6 = 6.0
+"""Where a Clip of mobile networks ends, which a quantizer's range takes over (Sandler et al. 2018, "MobileNetV2")."""
+
+_WIDE_ENOUGH = 0.9
+"""A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share
+of what was observed is the zero point what is missing; a narrower range is a matter of the scale."""
+
+_MISREADING_AGREES = 0.995
+"""Share of the elements that a misreading must give exactly: a border case may round the other way."""
+
+_MISREADING_EXACT = 1e-4
+"""Relative difference of floats that are given exactly: four digits, which fp16 does not hold and float32 does."""
 
 KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
 
@@ -149,9 +161,9 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
         if each.scale.size != 1 or not ((x < 0).any() and (x > 0).any()):
             continue
         step = float(each.scale.reshape(()))
-        top = RELU6 if abs(step * (high - low) - RELU6) <= step else math.inf
+        top = _RELU6 if abs(step * (high - low) - _RELU6) <= step else math.inf
         fit = calibrate(np.clip(x, 0.0, top), each.scale, each.zero_point, axis=0, dtype=each.dtype)
-        if fit.kind == "fits" or (top == RELU6 and fit.kind == "scale-too-large"):
+        if fit.kind == "fits" or (top == _RELU6 and fit.kind == "scale-too-large"):
             found[name] = top
         elif fit.kind == "scale-too-large":
             large[name] = top
@@ -254,7 +266,7 @@ def _mistake(
     )
     spans += f"{magnitude(fit.representable[1], 4)}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
-    wide = float(scales.max()) * (limits[1] - limits[0]) >= WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
+    wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
     for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
@@ -311,10 +323,10 @@ def _same(made: np.ndarray, target: np.ndarray) -> bool:
     wide = target.astype(np.float64)
     with np.errstate(all="ignore"):
         if DType.from_numpy(target.dtype).is_float:
-            close = np.abs(made - wide) <= MISREADING_EXACT * np.maximum(np.abs(made), np.abs(wide))
+            close = np.abs(made - wide) <= _MISREADING_EXACT * np.maximum(np.abs(made), np.abs(wide))
         else:
             close = made == wide
-    return float(close.mean()) >= MISREADING_AGREES and np.unique(wide.reshape(-1)[: 1 << 14]).size > 1
+    return float(close.mean()) >= _MISREADING_AGREES and np.unique(wide.reshape(-1)[: 1 << 14]).size > 1
 
 
 def _misreadings(

@@ -6,7 +6,12 @@ weight becomes another one. Such a weight fits its scale as it is, and not as th
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MATCH_SCALE, SMOOTHED_REST
+from tensortriage.compare.alignment.value_matching import MATCH_SCALE
+
+_SMOOTHED_REST = 0.03
+"""Relative error that quantizing leaves of a smoothed weight at most, beside its factors: 8 bits with a scale for the
+whole weight leave about 2 %, and another weight leaves all of it."""
+
 
 AXIS_OF_INPUTS = 0
 """Of the weight of a MatMul, which comes second."""
@@ -32,4 +37,4 @@ def smoothing(original: np.ndarray, stored: np.ndarray) -> np.ndarray | None:
     before = float(np.square(other - one).sum())
     if not (factors > 0.0).all() or np.ptp(factors) <= MATCH_SCALE * float(factors.mean()):
         return None
-    return factors if rest <= SMOOTHED_REST**2 * whole and before > rest + SMOOTHED_REST**2 * whole else None
+    return factors if rest <= _SMOOTHED_REST**2 * whole and before > rest + _SMOOTHED_REST**2 * whole else None

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import HALF_A_STEP
 from tensortriage.compare.judgement.within import is_lost
+from tensortriage.compare.quantization.weight_moves import HALF_A_STEP
 
 _SAMPLED = 512
 """Numbers that tell whether two weights are one: of others, half are off by more than the weight itself."""

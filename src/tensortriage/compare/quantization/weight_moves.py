@@ -11,8 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import FAR_IN_STEPS, FEWEST_IN_ROW, HALF_A_STEP, MOST_FAR
 from tensortriage.values.text import magnitude
+
+HALF_A_STEP = 0.5 + 1e-3
+"""In steps; a folded normalization is computed in float32, which moves an int8 by a 10^-5th of the step at most."""
+
+_FEWEST_IN_ROW = 9
+"""Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
+one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
+
+_FAR_IN_STEPS, _MOST_FAR = 8.0, 0.1
+"""Steps from its original beyond which one number of a quantized weight is another, where no more than this share of
+the weight is over a step away. Methods that make up for rounding move many numbers, each by a few steps."""
 
 _MOST_SOUGHT = 64
 """Rows that are looked for in other places: enough to tell what was done to a weight."""
@@ -71,8 +81,8 @@ def scattered(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> np.ndarray:
     away = np.abs(now - was) / step
     ends = [(now == now.max(axis=axis, keepdims=True)) & (was > now) for axis in range(was.ndim)]
     ends += [(now == now.min(axis=axis, keepdims=True)) & (was < now) for axis in range(was.ndim)]
-    far = (away > FAR_IN_STEPS) & ~np.any(ends, axis=0)
-    return far if float(np.mean(away > 1.0)) <= MOST_FAR else np.zeros_like(far)
+    far = (away > _FAR_IN_STEPS) & ~np.any(ends, axis=0)
+    return far if float(np.mean(away > 1.0)) <= _MOST_FAR else np.zeros_like(far)
 
 
 def moved(was: np.ndarray, now: np.ndarray, moves: Sequence[WeightMove]) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +110,7 @@ def _rows(array: np.ndarray, axis: int) -> np.ndarray:
 
 def _moves(was: np.ndarray, now: np.ndarray, steps: np.ndarray, axis: int) -> tuple[WeightMove, ...]:
     """Return the moves of rows, all three arrays [rows, numbers]."""
-    if was.shape[1] < FEWEST_IN_ROW:
+    if was.shape[1] < _FEWEST_IN_ROW:
         return ()
     found, sought = [], 0
     directions = was / np.maximum(np.linalg.norm(was, axis=1, keepdims=True), np.finfo(np.float64).tiny)

@@ -4,18 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import least_floor
-from tensortriage.compare.judgement.within import fp32_limit, within_limit
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.diagnose.consistency.evaluations import difference
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
 from tensortriage.engines.capabilities import FedOtherwise
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import run_beside
-from tensortriage.values.dtype import Precision
 
 Outputs = Mapping[str, np.ndarray]
 
@@ -157,9 +156,7 @@ class BuildsDiffer(Exception):
 
 def _alike(left: Outputs, right: Outputs) -> bool:
     """Whether two builds are as near as builds that order sums otherwise."""
-    return all(
-        within_limit(difference(left[name], right[name]), fp32_limit(least_floor(Precision.FP32))) for name in left
-    )
+    return all(within_limit(difference(left[name], right[name]), ROUNDED_ONCE) for name in left)
 
 
 def _copied(outputs: Outputs) -> Outputs:

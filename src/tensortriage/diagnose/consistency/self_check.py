@@ -14,14 +14,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import least_floor
-from tensortriage.compare.judgement.within import fp32_limit, within_limit
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.diagnose.consistency.claim_runs import BuildsDiffer, ClaimRuns
 from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
 from tensortriage.diagnose.consistency.views import views
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.errors import EngineError, RunFailed, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decided_values, decisions_behind
@@ -29,7 +29,6 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable, select_outputs
 from tensortriage.runs.lab import Lab
-from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore, TensorStore
 from tensortriage.values.text import error_size
 from tensortriage_worker.feeding import MISALIGNED
@@ -188,10 +187,9 @@ class SelfCheck:
             left, right = self._runs.of(relation.left), self._runs.right(relation)
         except (EngineError, BuildsDiffer):
             return False
-        equal = fp32_limit(least_floor(Precision.FP32))
         return all(
             any(
-                all(within_limit(difference(p.left(left[name]), p.right(right[name])), equal) for p in candidate)
+                all(within_limit(difference(p.left(left[name]), p.right(right[name])), ROUNDED_ONCE) for p in candidate)
                 for candidate in views(relation, left[name], right[name])
             )
             for name in self._outputs

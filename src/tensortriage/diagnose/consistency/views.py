@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import UNMOVED
 from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
+
+_UNMOVED = 1e-6
+"""Share of a value's RMS that an element may move by in the model's own evaluation and still count as unmoved: some
+roundings of a float32 result."""
 
 Part = Callable[[np.ndarray], np.ndarray]
 
@@ -74,4 +77,4 @@ def _unmoved(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     one, other = left.astype(np.float64), right.astype(np.float64)
     finite = one[np.isfinite(one)]
     scale = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
-    return np.isclose(one, other, rtol=UNMOVED, atol=UNMOVED * scale, equal_nan=True)
+    return np.isclose(one, other, rtol=_UNMOVED, atol=_UNMOVED * scale, equal_nan=True)

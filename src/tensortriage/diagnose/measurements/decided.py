@@ -21,13 +21,13 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare_suppressed
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.score_noise import Radii, radii_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.elements import Radii, score_radii
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import (
@@ -212,7 +212,8 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     asked = list(dict.fromkeys([*outputs, *made]))
     short = needed_for(model, asked)
     specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in asked}})
-    radii = radii_of(inv, short, feed, {name: values[name] for name in operands}, specs=specs)
+    setting = inv.setting(feed, short)
+    radii = score_radii(setting, {name: values[name] for name in operands}, specs=specs)
     behind = {n: tuple(each.value for each in picks.decisions if n in picks.reach[each.value]) for n in outputs}
     fp32, target, alike = _judged(picks, values, {value: run[name] for name, value in before.items()}, radii)
     same = [name for name in outputs if all(alike[value] for value in behind[name])]
@@ -220,7 +221,7 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     found = compare_all(outputs.items(), MemoryStore(expected))
     store = MemoryStore({name: run[name] for name in outputs})
     names, what = list(outputs), "the outputs once decided"
-    floors = floors_of(inv, short, feed, names, golden=store, specs=specs, judged=names, what=what)
+    floors = floors_of(setting, names, golden=store, specs=specs, judged=names, what=what)
     decided = {name: values for name, values in behind.items() if name in found.metrics}
     return Decided(fp32, target, decided, {name: found.metrics[name] for name in decided}, floors)
 

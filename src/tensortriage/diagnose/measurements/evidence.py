@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.injection import Influence
@@ -21,7 +21,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.diagnose.state.verdict import Culprit, ShapeRow, Verdict
 from tensortriage.envelope.explanations import Explanation
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.envelope.stands_for import StandsFor
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
@@ -231,7 +231,8 @@ class Evidence:
         rows = []
         looked_into = self.in_context is not None or self.local is not None
         specs, graph = inv.specs(self.feed) if looked_into else inv.foreseen_specs(self.feed), inv.model.graph
-        notes = {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
+        notes = {value: freedom.words for value, freedom in (self.local.chosen if self.local else {}).items()}
+        notes |= {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
         for order, value in enumerate(inv.values):
             node, spec = graph.producer(value), specs.get(value)
             if spec is None or node is None:
@@ -239,7 +240,6 @@ class Evidence:
             seen = (self.in_context or {}).get(value)
             origin = graph.origin(node.name)
             local = self.local.error(value) if self.local else None
-            local_floor = self.local.floors.target.get(value) if self.local else None
             rows.append(
                 LayerRow(
                     value=value,
@@ -253,8 +253,8 @@ class Evidence:
                     in_context_error=self.error(value),
                     floor=self.floors.target.get(value) if self.floors else None,
                     local_error=local,
-                    local_floor=local_floor,
-                    floor_ratio=ratio_of(local, local_floor),
+                    local_floor=self.local.floors.target.get(value) if self.local else None,
+                    floor_ratio=self.local.floor_ratio(value) if self.local else None,
                     influence=self.influence.alone.get(value) if self.influence else None,
                     max_abs_reference=finite(seen.reference_max_abs) if seen else None,
                     max_abs_target=finite(seen.target_max_abs) if seen else None,

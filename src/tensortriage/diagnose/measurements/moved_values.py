@@ -13,12 +13,11 @@ import numpy as np
 from tensortriage.compare.alignment.align import by_value
 from tensortriage.compare.alignment.value_matching import Relation
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.patterns import misplaced
 from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.compare.patterns.error_view import lay_out
-from tensortriage.compare.patterns.finding import PatternFinding
+from tensortriage.compare.patterns.finding import PATTERN_SHARE, PatternFinding
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
 """Findings that all values are there, in another order; a shift by some places is an index error instead."""

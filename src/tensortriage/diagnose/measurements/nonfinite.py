@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
+from tensortriage.compare.judgement.relative_error import ErrorFigures
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.distances import Distance
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import emulate, in_format
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
@@ -164,20 +163,6 @@ def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Colle
 
     The fall of the outputs' floors from ``floors`` to these is the proof that an overflow matters.
     """
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    figures = emulate(
-        inv,
-        inv.model,
-        feed,
-        inv.values,
-        golden=golden,
-        specs=specs,
-        what="every layer, overflowing ops kept in fp32,",
-        kept=nodes,
-    )
-    least = least_floor(inv.precision)
-    target = {
-        name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
-        for name, figure in figures.items()
-    }
-    return Floors(floors.fp32, target, {name: Distance.of(figure) for name, figure in figures.items()}, floors.source)
+    setting, what = inv.setting(feed), "every layer, overflowing ops kept in fp32,"
+    figures = emulate(setting, inv.values, golden=inv.golden(feed), specs=inv.specs(feed), what=what, kept=nodes)
+    return in_format(setting, floors, figures)

@@ -8,20 +8,21 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL, error_of, measure_of, ratio_of, sqnr_db
-from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
-from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.nonfinite import watched
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.layer_rows import OutputRow
+from tensortriage.diagnose.state.layer_rows import BY_FLOOR, BY_TOLERANCE, OutputRow
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.distances import Distance
 from tensortriage.envelope.explanations import PREDICTED, ROUNDED
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.observation.capture import size_of
@@ -140,9 +141,8 @@ def output_floors(inv: Investigation) -> Floors:
             continue
         values, what = measured_with(inv, specs)
         with seeing(inv, feed, values, what) as seen:
-            floors = floors_of(
-                inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what
-            )
+            setting = inv.setting(feed)
+            floors = floors_of(setting, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what)
         found.append(floors)
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
@@ -252,7 +252,7 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
         if inv.question.tolerance is not None:
             within[name] = measured.judged[name].within
         else:
-            within[name] = within_fp32(error, floors.fp32.get(name, 0.0))
+            within[name] = within_limit(error, floors.in_fp32(name).error)
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))
@@ -278,9 +278,16 @@ def worst_result(results: tuple[FeedResult, ...]) -> FeedResult:
     return max(results, key=lambda result: (not result.passes, result.worst_output()[2], result.worst_output()[1]))
 
 
-def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[OutputRow, ...]:
-    """Return one row per model output, from the feed on which that output is worst."""
+def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Verdict) -> tuple[OutputRow, ...]:
+    """Return one row per model output, from the feed on which that output is worst.
+
+    Args:
+        results: Outputs on every feed.
+        inv: The investigation.
+        verdict: What came of it, with the explanations that allow what fp32 engines would not be off by.
+    """
     rows: list[OutputRow] = []
+    plainly = BY_FLOOR if inv.question.tolerance is None else BY_TOLERANCE
     for name in results[0].metrics if results else ():
         result = max(results, key=lambda r: (not r.within[name], r.errors[name]))
         metrics, spec = result.metrics[name], inv.golden_outputs(result.feed).spec(name)
@@ -299,7 +306,8 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
                 words=result.in_words(name, noise_of(inv)),
                 needs_sentence=decided or not is_rms,
                 floor=result.floors.fp32.get(name) if is_rms else None,
-                within=result.within[name],
+                within=result.within[name] or (bool(verdict.allowed_by) and not verdict.lost),
+                allowed_by=plainly if result.within[name] else "+".join(verdict.allowed_by),
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,
                 predicted=result.floors.target.get(name) if is_rms else None,

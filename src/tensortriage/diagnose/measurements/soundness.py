@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
@@ -22,6 +21,9 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.capabilities.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.values.text import larger_limit
+
+BUILDS_WITH_THE_REST = 2.0
+"""What has to be left of the budget, in builds, for one build more: itself, and all that is asked after it."""
 
 FAILURES = {
     OutcomeKind.BUILD_FAILED: VerdictKind.BUILD_FAILED,

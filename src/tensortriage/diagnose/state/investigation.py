@@ -22,7 +22,7 @@ from tensortriage.diagnose.state.record import Listener, Record, Silent
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, EngineHung
 from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.model.model import Model
@@ -138,6 +138,28 @@ class Investigation:
         recorded = {name: golden.spec(name) for name in golden.names()}
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)
+
+    def setting(self, feed: Feed, model: Model | None = None) -> Setting:
+        """Return what is judged on a feed.
+
+        Args:
+            feed: The feed.
+            model: A model made of the investigation's, such as its ops alone, whose feed it is; None for that itself.
+        """
+        question, own = self.question, model is None
+        fed = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+        return Setting(
+            lab=self.lab,
+            model=model or self.model,
+            feed=feed,
+            target=question.target,
+            reference=question.reference,
+            golden=lambda: self.golden(feed),
+            golden_outputs=lambda: self.golden_outputs(feed),
+            specs=lambda: self.specs(feed) if own else value_specs(model or self.model, fed),
+            kept=question.kept,
+            trusts_float64=question.trusts_float64,
+        )
 
     # -- asking engines ------------------------------------------------------------------------------------------
 
@@ -272,6 +294,8 @@ class Investigation:
         *,
         culprits: Sequence[Culprit] = (),
         next: Sequence[str] = (),
+        allowed_by: tuple[str, ...] = (),
+        lost: bool = False,
     ) -> Verdict:
         """Return a verdict with the path and the cost so far."""
         sure = confidence.on(self.inputs_word) if isinstance(confidence, Confidence) else confidence
@@ -284,6 +308,8 @@ class Investigation:
             self._record.steps,
             tuple(next),
             self.cost,
+            allowed_by=allowed_by,
+            lost=lost,
         )
 
     def command(self, command: str, *options: str) -> str:

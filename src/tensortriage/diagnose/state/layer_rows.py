@@ -7,9 +7,14 @@ an axis; -20*log10 of it is the SQNR in dB.
 import dataclasses
 
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
+from tensortriage.envelope.limits import ORDERS
 
 LAYERS_FORMAT = "tensortriage.layers/1"
 OUTPUTS_FORMAT = "tensortriage.outputs/1"
+
+BY_FLOOR, BY_TOLERANCE = ORDERS, "tolerance"
+PLAINLY = (BY_FLOOR, BY_TOLERANCE)
+"""What allows an output that is as near to the reference as a healthy fp32 engine, or as the user asks."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class OutputRow:
             that are compared exactly.
         floor: Relative RMS error that the noise floor (or tolerance) allows; None when not known.
         within: Whether it passes.
+        allowed_by: What allows what it is off by: ``tolerance``, or names of rows of the judge's registry, joined by a
+            plus; empty where nothing does.
         nonfinite_target: NaN and Inf elements that the reference does not have.
         feed: Name of the worst feed.
         predicted: Relative RMS error that rounding to the target's format predicts; equals ``floor`` for fp32.
@@ -104,6 +111,7 @@ class OutputRow:
     figure: float | None = None
     words: str = ""
     needs_sentence: bool = False
+    allowed_by: str = ""
 
     @property
     def error(self) -> float:

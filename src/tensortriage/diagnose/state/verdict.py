@@ -214,6 +214,8 @@ class Verdict:
         sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, the user's metric, a
             mixed model; sentences.
         headline: Op, module and effect in a few words; empty where no op is to blame.
+        allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
+        lost: Whether half of the signal of an output or more is lost, whatever explains it.
         format: Version of this file format.
     """
 
@@ -232,9 +234,16 @@ class Verdict:
     repro: ReproFacts | None = None
     sufficiency: tuple[str, ...] = ()
     headline: str = ""
+    allowed_by: tuple[str, ...] = ()
+    lost: bool = False
     format: str = VERDICT_FORMAT
 
     @property
     def kind(self) -> VerdictKind:
         """The verdict as an enum member."""
         return VerdictKind(self.verdict)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of ``triage diagnose``: that of its kind, and 1 where an output is lost."""
+        return 1 if self.lost else self.kind.exit_code

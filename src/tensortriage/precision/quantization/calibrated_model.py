@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import CHEAP_SHARE
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -29,6 +28,11 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.low_precision_work import shares
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
+
+_CHEAP_SHARE = 0.01
+"""Share of a model's multiplications below which a product stays float where no integer kernel needs it: it takes
+hardly any time, and in 8 bits its rounding reaches the output like any other's. Left float, the classifier of a small
+ResNet and the last Conv of a U-Net (0.1 and 0.3 %) take 10 and 45 % off the output error, and no run is slower."""
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators whose operands are quantized unless told otherwise: those with enough arithmetic to gain from it."""
@@ -174,9 +178,9 @@ class OnnxRuntimeQuantizer:
         return insert_pairs(self._model, self._plan(kept), self.ranges, given)
 
     def _cheap(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return the nodes that gain nothing in 8 bits, and cost what every rounding costs: see `CHEAP_SHARE`."""
+        """Return the nodes that gain nothing in 8 bits, and cost what every rounding costs: see `_CHEAP_SHARE`."""
         graph = self._model.graph
-        found = {name for name, share in shares(graph, self._specs, nodes).items() if share < CHEAP_SHARE}
+        found = {name for name, share in shares(graph, self._specs, nodes).items() if share < _CHEAP_SHARE}
         kernels = {name for name in nodes if graph.node(name).op_type in self._style.closed}
         ends = kernels.difference(feeding(graph, kernels))
         return frozenset(found.difference(kernels - ends))

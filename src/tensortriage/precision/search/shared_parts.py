@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import require_numbers
+from tensortriage.envelope.limits import of_goal
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
@@ -88,9 +87,9 @@ def goal_of(
         return ErrorGoal(
             {name: factor * floor for name, floor in floors.items()}, f"error <= {factor:g} x the fp32 noise floor"
         )
-    least_error = fp32_limit(least_floor(precision))
+    least_error = of_goal(0.0, precision)
     return ErrorGoal(
-        {name: max(fp32_limit(floor), least_error) for name, floor in floors.items()},
+        {name: of_goal(floor, precision) for name, floor in floors.items()},
         f"error <= {magnitude(least_error, 2)}, {MATCH_FACTOR:g} roundings to {precision.value}",
     )
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from tensortriage.compare.judgement.relative_error import amplitude, decibels
-from tensortriage.compare.judgement.thresholds import EMULATED_CLOSE_DB, SAME_ROUNDING, STRICTER_DB
 from tensortriage.compare.judgement.within import near_prediction, within_prediction
 from tensortriage.errors import EngineError
 from tensortriage.precision.goal import GoalReading
@@ -21,6 +20,15 @@ from tensortriage.precision.selection.node_choice import KeptNodes
 from tensortriage.precision.selection.node_groups import Groups
 from tensortriage.search.passes.bisection import Halving
 from tensortriage.values.text import error_size
+
+_SAME_ROUNDING = 4.0
+"""Ratio (12 dB) up to which an engine's miss is taken for more of the same rounding."""
+
+_STRICTER_DB = 1.0
+"""How much stricter than the engine's miss the next limit is: a step that is seen, and small."""
+
+_EMULATED_CLOSE_DB = 6.0
+"""An emulated ratio this far above the limit is taken for the engine's answer too, when both agree elsewhere."""
 
 STRICTER = 2
 """Times that the emulation is asked for more before the engine is suspected."""
@@ -146,9 +154,9 @@ def _stricter(kept: Sequence[str], reading: GoalReading, ask: Questions) -> list
     """Return what the emulation chooses under a limit as much stricter as the engine misses it; None if not enough."""
     strict = 1.0
     for _ in range(STRICTER):
-        if math.isinf(reading.ratio) or reading.ratio > SAME_ROUNDING:
+        if math.isinf(reading.ratio) or reading.ratio > _SAME_ROUNDING:
             return None
-        strict *= reading.ratio * amplitude(STRICTER_DB)
+        strict *= reading.ratio * amplitude(_STRICTER_DB)
         choice = ask.stricter(strict)
         if choice is None or set(choice.kept) == set(kept):
             return None
@@ -208,7 +216,7 @@ def _thinned(kept: list[str], ask: Questions) -> Settled:
 
     def hopeless(node: str) -> bool:
         rest = ask.emulated(frozenset(kept).difference([node]))
-        clear = rest.ratio > amplitude(EMULATED_CLOSE_DB) if ask.limited else not rest.within
+        clear = rest.ratio > amplitude(_EMULATED_CLOSE_DB) if ask.limited else not rest.within
         return agrees and clear
 
     if ask.exact:

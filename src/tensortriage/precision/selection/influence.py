@@ -14,8 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import GROUP_IGNORED, GROUPS_SPARED
 from tensortriage.precision.goal import GoalReading
+
+_GROUP_IGNORED = 0.1
+"""Ratio (20 dB below the limit) up to which a group is not looked into: a hundred of them fill the limit."""
+
+_GROUPS_SPARED = 0.5
+"""Ratio (6 dB below the limit) that all groups not yet looked into may reach together for the search to end."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def influences(
     Args:
         items: Nodes, in topological order (neighbours are often sensitive together).
         only: Reading when only these nodes compute in the format.
-        relative: Whether `GROUP_IGNORED`, the ratio up to which a group is left whole, is a share of the largest
+        relative: Whether `_GROUP_IGNORED`, the ratio up to which a group is left whole, is a share of the largest
             finite ratio met instead of the limit.
         expired: Whether the time for it is over: then groups stay as they are.
         progress: Told the readings so far and a rough number of those to come.
@@ -99,8 +104,8 @@ def influences(
     add(tuple(items))
     while heap:
         negative, _, group, reading = heapq.heappop(heap)
-        threshold = GROUP_IGNORED * scale if relative else GROUP_IGNORED
-        done = expired() or (not relative and _together(reading, heap) <= GROUPS_SPARED)
+        threshold = _GROUP_IGNORED * scale if relative else _GROUP_IGNORED
+        done = expired() or (not relative and _together(reading, heap) <= _GROUPS_SPARED)
         if len(group) > 1 and -negative > threshold and not done:
             middle = len(group) // 2
             add(group[:middle])

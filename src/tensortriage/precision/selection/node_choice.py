@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable, Collection, Generator, Sequence
 from typing import TypeAlias, TypeVar, cast
 
-from tensortriage.compare.judgement.thresholds import NEEDED_BEYOND_DOUBT
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.search.dialogue import Ask, Reply
 from tensortriage.search.passes.bisection import Halving
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
+
+_NEEDED_BEYOND_DOUBT = 2.0
+"""A node whose rounding alone exceeds the limit by this (6 dB) is needed; no reading is spent on doubting it."""
 
 T = TypeVar("T")
 READ = Callable[[frozenset[str]], GoalReading]
@@ -105,7 +107,7 @@ def _endless(order: Sequence[str], influences: Influences) -> int:
 def _needed(influences: Influences, strict: float, limited: bool) -> Callable[[str], bool]:
     if not limited:
         return lambda node: False
-    return lambda node: node in influences.alone and influences.ratio(node) * strict > NEEDED_BEYOND_DOUBT
+    return lambda node: node in influences.alone and influences.ratio(node) * strict > _NEEDED_BEYOND_DOUBT
 
 
 def galloped(order: Sequence[str], *, start: int = 1) -> NodeSearch[int | None]:

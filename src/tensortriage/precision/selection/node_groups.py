@@ -10,8 +10,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from tensortriage.compare.judgement.thresholds import LARGEST_GROUP
-from tensortriage.engines.base import Plan
+from tensortriage.engines.base import LARGEST_GROUP, Plan
 from tensortriage.model.ir.graph import Graph, Node
 
 

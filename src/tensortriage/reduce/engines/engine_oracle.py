@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.output_judge import Compared, OutputJudge
-from tensortriage.compare.judgement.thresholds import SAME_FAILURE
 from tensortriage.compare.judgement.within import carries_nothing_on
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
@@ -21,7 +20,7 @@ from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.model.model import Model
 from tensortriage.reduce.engines.propagation import carry
 from tensortriage.reduce.engines.sample import GoldenSample
-from tensortriage.reduce.failure import Failure, FailureKind, verdict_on
+from tensortriage.reduce.failure import SAME_FAILURE, Failure, FailureKind, verdict_on
 from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.lab import Lab

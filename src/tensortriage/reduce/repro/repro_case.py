@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
-from tensortriage.reduce.failure import Failure, FailureKind, essence
+from tensortriage.reduce.failure import SAME_FAILURE, Failure, FailureKind, essence
 from tensortriage.runs.lab import Run
 from tensortriage.runs.outcome import Outcome
+
+VANISHED = 1e-3
+"""Share of the signal that was there when the case was cut out, below which errors are relative to this share."""
 
 MODEL_NAME = "model.onnx"
 

@@ -10,15 +10,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tensortriage.compare.judgement.thresholds import SAME_FAILURE, VANISHED
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
-from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.failure import SAME_FAILURE, Failure
 from tensortriage.reduce.repro.engine_half import ENGINE, engine_half
 from tensortriage.reduce.repro.packed_module import MODULE_FILES, PackedModule, write_module
-from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
+from tensortriage.reduce.repro.repro_case import MODEL_NAME, VANISHED, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
 from tensortriage.reduce.repro.trial import SCRIPT as MARK

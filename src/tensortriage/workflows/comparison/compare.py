@@ -17,10 +17,10 @@ import numpy as np
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
-from tensortriage.compare.judgement.within import judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.stands_for import is_rounded
+from tensortriage.envelope.limits import judged_by
+from tensortriage.envelope.stands_for import FileStanding, is_rounded
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
@@ -34,8 +34,8 @@ from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.common.memory_cuts import cuts_of
-from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
@@ -43,7 +43,6 @@ from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_b
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
 from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder, numbered
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
-from tensortriage.workflows.comparison.rewritten_judge import RewrittenJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
@@ -155,7 +154,7 @@ class _Comparing:
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
-        self.rewritten: dict[int, RewrittenJudge] = {}
+        self.rewritten: dict[int, FileStanding] = {}
 
     def go(self) -> CompareResult:
         """Run everything and gather the result."""
@@ -305,16 +304,17 @@ class _Comparing:
             judged = self._by_rounding(target, feed, reference, metrics)
             others = {n: figure for n, figure in metrics.items() if n not in judged}
             spec = self.reference.precision_spec if self.reference else None
-            judge = FloorJudge(self.model, reference=spec or PLAIN, target=target.precision_spec, lab=self.lab)
+            spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self.model
+            judge = HealthyJudge(self.model, reference=spec, target=own, lab=self.lab, asked=asked)
             judged |= judge.judge(feed, others, reference)
             failing = {n: metrics[n] for n in others if not judged[n].within}
             return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
-    def _rewritten(self, file: Model) -> RewrittenJudge:
+    def _rewritten(self, file: Model) -> FileStanding:
         """Return who holds a file against the network that it may stand for."""
-        return self.rewritten.setdefault(id(file), RewrittenJudge(file, lab=self.lab))
+        return self.rewritten.setdefault(id(file), FileStanding(file, lab=self.lab))
 
     def _by_rounding(
         self,

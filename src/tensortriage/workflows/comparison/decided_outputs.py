@@ -9,15 +9,17 @@ from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.ranked import RankedComparison
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, measure_of, ratio_of
-from tensortriage.compare.judgement.within import Limit, within_limit
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.limits import Limit
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import decisions_behind
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.text import magnitude
+from tensortriage.workflows.common.judged import investigation_of
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -69,11 +71,9 @@ def decided_outputs(
     names = [name for name in golden if name in outputs]
     if not decisions_behind(model.graph, names) or all(np.array_equal(golden[name], outputs[name]) for name in names):
         return {}
-    # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.measurements.decided import follow
-    from tensortriage.workflows.common.passing_investigation import passing_investigation
 
-    inv = passing_investigation(lab, model, feed, reference=reference, target=target or reference)
+    inv = investigation_of(lab, model, feed, reference=reference, target=target or reference)
     decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
     if decided is None:
         return {}

@@ -12,6 +12,7 @@ from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.reference import disputes
+from tensortriage.envelope.stands_for import FileStanding
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -20,7 +21,6 @@ from tensortriage.report.run_result import Disagreement
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
 from tensortriage.values.text import error_size
-from tensortriage.workflows.comparison.rewritten_judge import RewrittenJudge
 
 
 class ReferenceJudge:
@@ -45,7 +45,7 @@ class ReferenceJudge:
         self.unjudged = ""
         self.of_network: set[str] = set()
 
-    def judge(self, feed: Feed, values: Mapping[str, np.ndarray], rewritten: RewrittenJudge) -> None:
+    def judge(self, feed: Feed, values: Mapping[str, np.ndarray], rewritten: FileStanding) -> None:
         """Judge the reference's values of one feed; names that the model does not have are left alone.
 
         Args:

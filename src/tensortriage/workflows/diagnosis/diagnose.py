@@ -120,7 +120,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             verdict = with_closing_words(verdict, request.case)
             evidence = with_other_file(investigation, evidence)
             layers = Layers(evidence.layer_rows(investigation))
-            outputs = Outputs(output_rows(evidence.results, investigation))
+            outputs = Outputs(output_rows(evidence.results, investigation, verdict))
         finally:
             investigation.close()
         report = Report(verdict, asked_of, layers, outputs, evidence.ranges)

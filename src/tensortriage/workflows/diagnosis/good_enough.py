@@ -14,18 +14,26 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.thresholds import HALF_THE_ENERGY, KEPT_SHARE, WORTH_A_RUN
 from tensortriage.compare.next_token import TOP, compare_next
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.envelope.floors import emulate
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.scripts import Metric
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import count, error_size, magnitude, percent
+
+_KEPT_SHARE = 0.1
+"""Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
+
+_WORTH_A_RUN = 0.01
+"""Predicted error from which a mixed model is tried: below 1 %, a person asks for no better format."""
+
+_HALF_THE_ENERGY = 0.7
+"""A mixed model is worth it when less than this of the error is left: half of its energy, which is 3 dB."""
 
 QUESTION = "is that good enough?"
 
@@ -130,24 +138,22 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
     kept = grows_most(inv.model.graph, floors.target)
     outputs = [name for name in evidence.worst_feed.errors if name in floors.target]
     before = max((floors.target[name] for name in outputs), default=0.0)
-    if not kept or not WORTH_A_RUN <= before < math.inf:
+    if not kept or not _WORTH_A_RUN <= before < math.inf:
         return
     feed = evidence.feed
     with contextlib.suppress(TriageError):
-        figures = emulate(
-            inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), kept=kept,
-            what="the outputs with some ops in fp32",
-        )  # fmt: skip
+        setting, what = inv.setting(feed), "the outputs with some ops in fp32"
+        figures = emulate(setting, outputs, golden=inv.golden(feed), specs=inv.specs(feed), kept=kept, what=what)
         after = max(map(error_of, figures.values()))
         of = f"{count(len(kept), 'op')} of {len(inv.model.graph.nodes)} in fp32"
-        if after < HALF_THE_ENERGY * before:
+        if after < _HALF_THE_ENERGY * before:
             yield f"a mixed model with {of} would be off by {error_size(after)}, by prediction"
         else:
             yield f"keeping {of}, those at which the error grows most would not help: {error_size(after)} is predicted"
 
 
 def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the ops whose results are farthest beyond their operands, and what makes these, about `KEPT_SHARE` of all.
+    """Return the ops whose results are farthest beyond their operands, and what makes these: `_KEPT_SHARE` of all.
 
     Errors of independent roundings add in squares: what an op adds is what its result has beyond its worst operand. An
     op that amplifies the rounding of its operands is helped by these alone.
@@ -162,7 +168,7 @@ def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:
         before = max((errors.get(name, 0.0) for name in node.uses), default=0.0)
         if math.isfinite(here) and here > before:
             added[node.name] = here**2 - before**2
-    most, kept = max(2, round(KEPT_SHARE * len(graph.nodes))), dict[str, None]()
+    most, kept = max(2, round(_KEPT_SHARE * len(graph.nodes))), dict[str, None]()
     for name in sorted(added, key=lambda name: -added[name]):
         makers = [maker.name for used in graph.node(name).uses if (maker := graph.producer(used)) is not None]
         if len(kept) >= most:

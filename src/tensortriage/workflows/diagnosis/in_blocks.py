@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
-from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.relative_error import least_floor
-from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.record import Listener, Record
 from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.limits import AT_SIGHT, judged_by
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.files.data_file import Iteration
@@ -36,7 +34,6 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.runner import Tally
-from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 
@@ -193,7 +190,6 @@ class BlockDiagnosis:
     ) -> Verdict:
         """Return the verdict if the model's outputs show what is wrong in the block, else that this is not known."""
         started, checks = time.perf_counter(), tally.checks
-        sure = Limit(fp32_limit(least_floor(Precision.FP32)), Basis.FLOOR)
         try:
             ends = walk.carried(one.number, self.target)
         except EngineError as error:
@@ -201,7 +197,7 @@ class BlockDiagnosis:
         else:
             figures = {name: measure(golden, target) for name, (golden, target) in ends.items()}
             errors = {name: figure.relative_rms_error for name, figure in figures.items()}
-            shown = any(not judged_by(sure, figure).within for figure in figures.values())
+            shown = any(not judged_by(AT_SIGHT, figure).within for figure in figures.values())
             words = (
                 ", ".join(f"'{name}' is off by {error_size(error)}" for name, error in errors.items())
                 or "no output is behind it"

@@ -16,7 +16,6 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import within_healthy
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.output_limits import typed_limits
 from tensortriage.diagnose.measurements.outputs import FeedResult, output_floors
 from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -25,6 +24,7 @@ from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.healthy_values import typed_limits
 from tensortriage.errors import EngineError, EngineMissing, TriageError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
@@ -232,7 +232,9 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
     if proposal.file is None:
         return False
     store = inv.golden_outputs(after.feed)
-    limits = typed_limits(inv, after.feed, proposal.file, {name: np.asarray(store[name]) for name in after.errors})
+    limits = typed_limits(
+        inv.setting(after.feed), proposal.file, {name: np.asarray(store[name]) for name in after.errors}
+    )
     return all(
         after.within[name] or (name in limits and within_healthy(error, limits[name].error))
         for name, error in after.errors.items()

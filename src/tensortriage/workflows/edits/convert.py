@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of
-from tensortriage.compare.judgement.thresholds import CONVERSION_EXACT, CONVERSION_FEW
-from tensortriage.compare.judgement.within import format_limit, is_lost, within_limit
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import is_lost, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.onnxruntime.told_types import known_specs
 from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.envelope.limits import of_conversion, of_one_rounding
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
@@ -36,8 +36,6 @@ from tensortriage.workflows.edits.verify_edit import Arrays
 
 FLOAT64 = EngineSpec("float64")
 MOST_NAMED = 3
-MANY = 1 << 20
-"""Elements of an output that is judged without room for the scatter of few."""
 
 
 def convert(request: ConvertRequest) -> SurgeryResult:
@@ -215,17 +213,13 @@ class FormatJudge:
 
     def _judge(self, figure: Metrics, cost: float, scale: float) -> Judgement:
         """Judge one output by its error in the emulated format."""
-        error = _error(figure, scale)
-        if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
-            allowed = CONVERSION_EXACT * cost + (CONVERSION_FEW / figure.count if cost else 0.0)
-            words = f"{error_size(allowed)} of the elements"
-        else:
-            allowed = format_limit(max(cost, least_floor(self._precision)), figure.count)
-            words = f"{error_size(allowed)}, what {self._precision.value} costs"
-        return Judgement(within_limit(error, allowed), words, ratio_of(error, allowed) or 0.0, Basis.FORMAT)
+        error, limit = _error(figure, scale), of_conversion(figure, cost, self._precision)
+        what = "of the elements" if figure.exact else f", what {self._precision.value} costs"
+        words = f"{error_size(limit.error)}{' ' * figure.exact}{what}"
+        return Judgement(within_limit(error, limit.error), words, ratio_of(error, limit.error) or 0.0, limit.basis)
 
     def _check_clamped(self, name: str, feed: Feed, moved: float) -> None:
-        if within_limit(moved, format_limit(least_floor(self._precision), MANY)):
+        if within_limit(moved, of_one_rounding(self._precision)):
             return
         names = ", ".join(f"'{constant}'" for constant in self._clamped[:MOST_NAMED])
         raise ModelError(

@@ -22,7 +22,7 @@ from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
-from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
 from tensortriage.workflows.edits.requests import ExtractRequest, Verify
@@ -165,7 +165,7 @@ class _Extracting:
     def _compare(self, boundary: Boundary, result: Model) -> Proof:
         moves, golden = Moves(), self._golden_values(boundary)
         with Lab(in_place=not self.request.keep_data) as lab, lab.sequence(PLAIN, result) as run:
-            judge = FloorJudge(result, reference=PLAIN, target=PLAIN, lab=lab)
+            judge = HealthyJudge(result, reference=PLAIN, target=PLAIN, lab=lab)
             for feed, arrays in golden:
                 inside = Feed(feed.name, {name: arrays[name] for name in boundary.inputs}, feed.origin)
                 try:

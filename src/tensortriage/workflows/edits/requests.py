@@ -169,7 +169,7 @@ class EditJudge(Protocol):
     def judge(
         self, feed: "Feed", metrics: "Mapping[str, Metrics]", references: "Mapping[str, np.ndarray]"
     ) -> "Mapping[str, Judgement]":
-        """Judge outputs of one feed; see `tensortriage.workflows.common.noise_floor_judge.FloorJudge`."""
+        """Judge outputs of one feed; see `tensortriage.workflows.common.judged.HealthyJudge`."""
         ...
 
 

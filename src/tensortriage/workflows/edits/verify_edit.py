@@ -27,7 +27,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import error_size
-from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.edits.requests import ProofRequest, Verify
 
 MOST_FEEDS = 8
@@ -195,7 +195,7 @@ class _Proving:
         self._outputs = tuple(o.name for o in last.outputs) if request.outputs is None else tuple(request.outputs)
         self._before = _with_outputs(stages[0].model, self._outputs)
         self._feeds = self._take_feeds(last if _input_types(last) == _input_types(self._before) else self._before)
-        floors = FloorJudge(self._before, reference=PLAIN, target=PLAIN, lab=lab)
+        floors = HealthyJudge(self._before, reference=PLAIN, target=PLAIN, lab=lab)
         self._judge = request.judge(self._before) if request.judge else floors
 
     def go(self) -> Proof:

@@ -8,17 +8,16 @@ as any of them is above the median anywhere, and 3 dB: what it begins with and h
 
 import dataclasses
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import Limit, half_at_most, is_minor, near_limit, within_healthy
+from tensortriage.compare.judgement.within import is_minor, within_healthy
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.draws import Draws
+from tensortriage.envelope.limits import of_draws
 from tensortriage.inputs.steps.next_feed import Arrays
 from tensortriage.inputs.steps.state_parts import StatePart
 from tensortriage.workflows.steps.step_feeds import StepFeeds
@@ -76,12 +75,12 @@ def with_drawn_limits(
     taught = any(not value.within for row in rows for value in row.values)
     alone = any(not value.within for row in rows for value in row.drifted)
     fed, own = _errors(draws, count, walk, feeds, taught=taught, alone=alone)
-    allowed, drifting = _limits(fed), _limits(own)
+    allowed, drifting = of_draws(fed, half_at_most=True), of_draws(own, half_at_most=False)
     return tuple(
         dataclasses.replace(
             row,
-            values=tuple(_judged(value, allowed, row.step, half=True) for value in row.values),
-            drifted=tuple(_judged(value, drifting, row.step, half=False) for value in row.drifted),
+            values=tuple(_judged(value, allowed, row.step) for value in row.values),
+            drifted=tuple(_judged(value, drifting, row.step) for value in row.drifted),
         )
         for row in rows
     )
@@ -123,31 +122,9 @@ def _error(right: np.ndarray, given: np.ndarray, part: StatePart) -> float:
     return math.inf if figure.has_nan or figure.nonfinite_mismatch else error_of(figure)
 
 
-def _limits(drawn: Drawn) -> dict[Key, list[float | None]]:
-    """Return the limits of each part by step; None where a draw is not finite."""
-    medians = {key: [statistics.median(errors) for errors in steps] for key, steps in drawn.items()}
-    above = [
-        error / median
-        for key, steps in drawn.items()
-        for errors, median in zip(steps, medians[key], strict=True)
-        for error in errors
-        if median > 0.0 and math.isfinite(error)
-    ]
-    farthest = max(above, default=1.0)
-    return {
-        key: [
-            near_limit(farthest * median) if all(map(math.isfinite, errors)) else None
-            for errors, median in zip(steps, medians[key], strict=True)
-        ]
-        for key, steps in drawn.items()
-    }
-
-
-def _judged(value: StepValue, limits: Mapping[Key, Sequence[float | None]], step: int, *, half: bool) -> StepValue:
+def _judged(value: StepValue, limits: Mapping[Key, Sequence[float | None]], step: int) -> StepValue:
     by_step = limits.get((value.value, value.part), ())
     allowed = by_step[step] if step < len(by_step) else None
-    if allowed is not None and half:
-        allowed = half_at_most(Limit(allowed, Basis.FORMAT)).error
     if value.allowed is None or allowed is None or allowed <= value.allowed:
         return value
     ratio = ratio_of(value.error, allowed) or 0.0

@@ -13,23 +13,23 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import Limit, judged_by, within_healthy
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
 from tensortriage.compare.next_token import NextToken, compare_next
 from tensortriage.compare.reference_checks import mismatched, require_numbers
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.costs import of_draws
 from tensortriage.envelope.draws import Draws
-from tensortriage.envelope.explanations import ExplanationKind, explanations_of
 from tensortriage.envelope.healthy_values import HealthyRuns, HealthyValues
+from tensortriage.envelope.limits import Limit, judged_by
+from tensortriage.envelope.registry import costing
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.steps.next_feed import Arrays, last_scores
 from tensortriage.inputs.steps.state_parts import StatePart
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab, Run
-from tensortriage.values.text import percent
-from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.steps.drawn_limits import Walked, in_doubt, with_drawn_limits
 from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
 from tensortriage.workflows.steps.steps_request import HANDED_ON, StepRow, StepValue
@@ -106,8 +106,8 @@ class MeasuredSteps:
 
     def by_chance(self, rows: tuple[StepRow, ...]) -> tuple[StepRow, ...]:
         """Return rows that are beyond limits judged by what rounding costs by chance, where that may explain them."""
-        (chance,) = explanations_of(ExplanationKind.CHANCE)
-        if self._precision not in chance.formats or self._feeds.scripted or not in_doubt(rows):
+        chance = next((each for each in costing(of_draws) if self._precision in each.formats), None)
+        if chance is None or self._feeds.scripted or not in_doubt(rows):
             return rows
         try:
             with Draws(self._lab, self._model, self._precision, feed=self._feeds.first) as draws:
@@ -181,7 +181,7 @@ class MeasuredSteps:
             values = [self._part(name, part, reference[name], outputs[name], found) for name, part in each]
             return tuple(sorted(values, key=lambda value: (self._places[value.value], -value.ratio)))
         figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
-        judge = FloorJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
+        judge = HealthyJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
         named = Feed("step", feed, self._feeds.origin)
         judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
         return tuple(_value(name, figures[name], judged[name]) for name in self._order if name in reference)
@@ -216,7 +216,7 @@ class MeasuredSteps:
 
     def _judged(self, name: str, word: str, right: np.ndarray, given: np.ndarray, limit: Limit) -> StepValue:
         figure = measure(np.ascontiguousarray(right), np.ascontiguousarray(given))
-        judged = _judged(limit, figure, self._precision.value)
+        judged = judged_by(limit, figure, format_name=self._precision.value)
         return StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, word)
 
     def parts(self, feed: Arrays, reference: Arrays) -> Parts:
@@ -298,15 +298,6 @@ def _at_step(step: int) -> Iterator[None]:
             raise
         cure = f"if a cache of a fixed size is full: --steps {step}; else {error.cure}"
         raise type(error)(f"at step {step}: {error.message}", slug=error.slug, cure=cure) from error
-
-
-def _judged(limit: Limit, figure: Metrics, format_name: str) -> Judgement:
-    """Judge an output; whole numbers may differ where they differ among healthy evaluations."""
-    if figure.exact and limit.error > 0.0:
-        error = error_of(figure)
-        words = f"at most {percent(limit.error)} unequal"
-        return Judgement(within_healthy(error, limit.error), words, error / limit.error, limit.basis)
-    return judged_by(limit, figure, format_name=format_name)
 
 
 def _value(name: str, figure: Metrics, judgement: Judgement) -> StepValue:

@@ -7,9 +7,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.compare.alignment.tensor_fingerprint import PROJECTIONS, QUANTILES, Fingerprint, fingerprint
+from tensortriage.compare.alignment.tensor_fingerprint import (
+    FEWEST_RECOGNISED,
+    PROJECTIONS,
+    QUANTILES,
+    Fingerprint,
+    fingerprint,
+)
 from tensortriage.compare.alignment.value_matching import Relation, match
-from tensortriage.compare.judgement.thresholds import FEWEST_RECOGNISED
 from tensortriage.compare.metrics.random_projection import project_rows, project_symmetric, signs
 from tensortriage.errors import DataError, UsageError
 from tensortriage.values import serial

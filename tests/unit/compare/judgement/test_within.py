@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from tensortriage.compare.judgement import thresholds, within
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import (
-    Limit,
-    amplified_limit,
-    format_limit,
-    gap_allowance_db,
-    healthy_limit,
-    judged_by,
-)
+from tensortriage.compare.judgement.within import gap_allowance_db
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.envelope import limits
+from tensortriage.envelope.limits import Limit, floor_of_amplified, judged_by
 
 SOURCES = Path(within.__file__).parents[2]
 errors = st.floats(0.0, 1e6)
@@ -34,23 +29,23 @@ def test_few_elements_are_allowed_a_larger_gap():
 
 def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_largest():
     many = 10**12  # so many elements that chance adds nothing to the 3 dB
-    assert healthy_limit(many, 1e-6, None) == Limit(pytest.approx(1e-5), Basis.FLOOR)
-    assert healthy_limit(many, 1e-6, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.FORMAT)
-    assert healthy_limit(many, 1e-3, 1e-3) == Limit(pytest.approx(1e-2), Basis.FLOOR)
-    assert healthy_limit(many, 1e-6, 0.4) == Limit(0.5, Basis.LOST)
-    assert healthy_limit(many, 1e-6, math.inf) == Limit(0.5, Basis.LOST)  # the format overflows
-    assert healthy_limit(many, math.inf, None).error == math.inf  # no finite error is a fault there
-    assert healthy_limit(many, 1e-6, 1e-4, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.HARDWARE)
-    assert healthy_limit(many, 1e-6, 1e-3, 1e-4).basis is Basis.FORMAT
-    assert healthy_limit(many, 1e-6, None, math.inf) == Limit(0.5, Basis.LOST)
+    assert limits.healthy(many, 1e-6, None) == Limit(pytest.approx(1e-5), Basis.FLOOR, (limits.ORDERS,))
+    assert limits.healthy(many, 1e-6, 1e-3) == Limit(
+        pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.FORMAT, (limits.FORMAT,)
+    )
+    assert limits.healthy(many, 1e-3, 1e-3) == Limit(pytest.approx(1e-2), Basis.FLOOR, (limits.ORDERS,))
+    assert limits.healthy(many, 1e-6, 0.4) == Limit(0.5, Basis.LOST, (limits.FORMAT,))
+    assert limits.healthy(many, 1e-6, math.inf) == Limit(0.5, Basis.LOST, (limits.FORMAT,))  # the format overflows
+    assert limits.healthy(many, math.inf, None).error == math.inf  # no finite error is a fault there
+    assert limits.healthy(many, 1e-6, 1e-4, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.HARDWARE)
+    assert limits.healthy(many, 1e-6, 1e-3, 1e-4).basis is Basis.FORMAT
+    assert limits.healthy(many, 1e-6, None, math.inf) == Limit(0.5, Basis.LOST)
     assert not within.within_healthy(math.inf, math.inf)
 
 
 @given(errors, errors)
-def test_a_limit_and_its_floor_are_inverse(error, floor):
-    assert within.within_fp32(error, floor) == within.within_limit(error, within.fp32_limit(floor))
-    assert within.fp32_floor_of(within.fp32_limit(floor)) == pytest.approx(floor)
-    assert within.suspect_floor_of(within.suspect_limit(floor)) == pytest.approx(floor)
+def test_a_limit_is_that_of_its_floor(error, floor):
+    assert within.within_fp32(error, floor) == within.within_limit(error, limits.of_floor(floor))
 
 
 def by(limit, reference, target):
@@ -65,11 +60,12 @@ def test_a_judgement_is_the_comparison_of_relative_errors(numbers, limit):
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, object])
-def test_exact_types_must_be_equal_whatever_the_limit(dtype):
+def test_exact_types_must_be_equal_where_healthy_evaluations_agree(dtype):
     reference, target = np.array([0, 1]).astype(dtype), np.array([0, 0]).astype(dtype)
-    assert by(1e9, reference, reference).within
-    judged = by(1e9, reference, target)
+    assert by(0.0, reference, reference).within
+    judged = by(0.0, reference, target)
     assert (judged.within, judged.basis) == (False, Basis.EQUALITY)
+    assert (by(0.6, reference, target).within, by(0.4, reference, target).within) == (True, False)
 
 
 def test_equal_infinities_are_no_error_and_nan_always_is():
@@ -88,7 +84,7 @@ def test_a_limit_of_zero_allows_only_equality():
 
 
 def test_the_basis_says_when_the_format_may_cost_more():
-    lost = judged_by(healthy_limit(4, 0.0, 0.9), measure(np.ones(4), np.full(4, 2.0)), format_name="fp16")
+    lost = judged_by(limits.healthy(4, 0.0, 0.9), measure(np.ones(4), np.full(4, 2.0)), format_name="fp16")
     assert (lost.within, lost.basis) == (False, Basis.LOST)
     assert "fp16" in lost.limit
 
@@ -103,11 +99,36 @@ def computed(tree):
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in shown} & taken
 
 
+MAKERS = frozenset({"of_floor", "of_prediction", "of_rounding", "of_equal", "of_op", "half_at_most"})
+"""What makes limits of floors and predictions; who is named beside them may."""
+
+ALLOWED_TO = {
+    "compare/judgement/within.py": "what is asked of an error and a threshold",
+    "envelope/limits.py": "where limits are made",
+    "envelope/judge.py": "the walk that gives them",
+    "envelope/ops.py": "the limits of ops",
+    "envelope/registry.py": "which of them a row gives",
+    "envelope/setting.py": "floors give limits",
+    "envelope/elements.py": "the same by another norm",
+}
+
+
+def test_limits_are_made_in_one_place():
+    for path in sorted(SOURCES.rglob("*.py")):
+        place = path.relative_to(SOURCES).as_posix()
+        made = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {*MAKERS, "Limit"}
+        }
+        assert not made or place in ALLOWED_TO, (place, made)
+
+
 def test_no_other_module_compares_an_error_with_a_threshold():
     for path in sorted(SOURCES.rglob("*.py")):
-        if path != Path(within.__file__):
+        if path.relative_to(SOURCES).as_posix() not in ALLOWED_TO:
             text = path.read_text()
-            assert computed(ast.parse(text)) & set(vars(within)) == set(), path
+            assert computed(ast.parse(text)) & (set(vars(within)) | set(vars(limits))) == set(), path
             assert "gap_allowance_db" not in text, path
 
 
@@ -126,7 +147,7 @@ def test_chance_is_allowed_for_once_where_few_elements_carry_the_noise():
     exact = np.ones(20)
     flipped = exact + np.where(np.arange(20) < 2, 0.03, 0.0)
     error = 0.03 * math.sqrt(2 / 20)
-    assert amplified_limit(measure(exact, flipped)) == pytest.approx(error * 10 ** (3 / 20))
+    assert 10 * floor_of_amplified(measure(exact, flipped)) == pytest.approx(error * 10 ** (3 / 20))
     noisy = exact + 0.01 * np.random.default_rng(0).standard_normal(20)
     figure = measure(exact, noisy)
-    assert amplified_limit(figure) == pytest.approx(format_limit(figure.relative_rms_error, 20))
+    assert 10 * floor_of_amplified(figure) == pytest.approx(limits.of_rounding(figure.relative_rms_error, 20))

@@ -6,7 +6,7 @@ import pytest
 from tensortriage.compare.judgement.ranked import RankedComparison
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.decided import Decided, follow, judge_decision, picks_of
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.model.inspect.decisions import Decision, DecisionKind
 
 SHOWN = """g (float[2, 3] x) => (int64[2] label) {

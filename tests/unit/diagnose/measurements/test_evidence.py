@@ -11,7 +11,7 @@ from tensortriage.diagnose.measurements.local_errors.injection import Influence
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin
 
 MODEL = """g (float[2] x) => (float[2] y) {

@@ -1,5 +1,7 @@
 """Outputs against the reference's: what cannot be compared, what is judged by which limit, and what is worst."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,8 @@ from tensortriage.diagnose.measurements.outputs import (
     with_decided,
     worst_result,
 )
-from tensortriage.envelope.floors import Floors
+from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin
 
 MODEL = """g (float[2, 3] x) => (float[2, 3] y, int64[2] n) {
@@ -166,7 +169,8 @@ def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
     inv = investigate(MODEL, {"x": X}, {"x": -X}, target="faulty:kind=scale,node=work,amount=1.01,length=3")
     floors = output_floors(inv)
     results = tuple(judge(inv, feed, deployed(inv, feed), floors) for feed in inv.question.feeds)
-    rows = {row.name: row for row in output_rows(results, inv)}
+    verdict = inv.verdict(VerdictKind.LOCAL_FAULT, 1.0, "")
+    rows = {row.name: row for row in output_rows(results, inv, verdict)}
     assert (rows["y"].dtype, rows["y"].shape, rows["y"].within) == ("float32", (2, 3), False)
     assert rows["y"].sqnr_db == pytest.approx(40.0, abs=0.01)  # -20 log10(0.01)
     assert rows["y"].floor == floors.fp32["y"]
@@ -174,4 +178,10 @@ def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
     assert not rows["y"].needs_sentence
     assert (rows["n"].sqnr_db, rows["n"].relative_rms_error, rows["n"].floor) == (None, None, None)
     assert (rows["n"].max_abs_error, rows["n"].needs_sentence, rows["n"].within) == (0.0, True, True)
-    assert output_rows((), inv) == ()
+    assert (rows["y"].allowed_by, rows["n"].allowed_by) == ("", "order-of-sums")
+    explained = inv.verdict(VerdictKind.ROUNDING, 1.0, "", allowed_by=("fp16-accumulator", "winograd"))
+    row = next(row for row in output_rows(results, inv, explained) if row.name == "y")
+    assert (row.within, row.allowed_by) == (True, "fp16-accumulator+winograd")
+    lost = dataclasses.replace(explained, lost=True)
+    assert not next(row for row in output_rows(results, inv, lost) if row.name == "y").within
+    assert output_rows((), inv, verdict) == ()

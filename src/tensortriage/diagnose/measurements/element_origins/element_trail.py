@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.float64.kernels import ELEMENTWISE, Call, kernel_for
-from tensortriage.envelope.elements import spacing
+from tensortriage.envelope.elements import own_rounding
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType, Precision
@@ -96,7 +95,7 @@ def differing(reference: np.ndarray, target: np.ndarray, precision: Precision) -
     if reference.shape != target.shape or not DType.from_numpy(reference.dtype).is_float:
         return np.zeros(reference.shape, np.bool_)
     right, found = reference.astype(np.float64), target.astype(np.float64)
-    limit = fp32_limit(spacing(DType.from_numpy(reference.dtype), precision))
+    limit = own_rounding(DType.from_numpy(reference.dtype), precision)
     with np.errstate(invalid="ignore"):
         near = np.abs(found - right) <= limit * np.abs(right)
     return np.asarray(~near & (right != found) & ~(np.isnan(right) & np.isnan(found)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.local_errors.local import Local
@@ -175,7 +175,7 @@ def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence
         return known
     golden = inv.golden(feed)
     ratios = {
-        name: ratio_of(local.error(name), local.floors.target.get(name)) or 0.0
+        name: local.floor_ratio(name) or 0.0
         for name in local.arrays.names()
         if name not in known.alone and golden.spec(name).dtype in (DType.FLOAT, DType.DOUBLE, DType.FLOAT16)
     }

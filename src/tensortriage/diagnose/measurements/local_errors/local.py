@@ -13,13 +13,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import stands_out
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.freedoms import maker, with_choices
 from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.ops import OpLimits, makers, op_limits
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.observation.capture import batches, size_of
 from tensortriage.runs.observation.refusals import Unseen
@@ -33,13 +33,14 @@ KEPT_BYTES = 64 << 20
 """Up to this much of tensors the local results of all ops are kept, not only of the suspects."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Local:
     """Local figures of every op.
 
     Attributes:
         metrics: Target on golden inputs against golden outputs, by value name.
         floors: Their floors.
+        allowed: What they may be off by.
         misshapen: Values whose shape or kind of type differs on the target, and how.
         arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
         unseen: Values that the target did not show.
@@ -47,6 +48,7 @@ class Local:
 
     metrics: Mapping[str, Metrics]
     floors: Floors
+    allowed: OpLimits
     misshapen: Mapping[str, str]
     arrays: TensorStore
     unseen: Unseen = dataclasses.field(default_factory=Unseen)
@@ -54,6 +56,22 @@ class Local:
     def error(self, value: str) -> float | None:
         """Return the local error of a value; None when not measured."""
         return error_of(self.metrics[value]) if value in self.metrics else None
+
+    @property
+    def chosen(self) -> Mapping[str, Explanation]:
+        """Freedoms that the target's ops take, by value."""
+        return self.allowed.chosen
+
+    @functools.cached_property
+    def over(self) -> Mapping[str, float]:
+        """Error over its limit of every value that was measured; inf for those of another shape."""
+        known = {name: self.allowed.over(name, self.error(name)) for name in self.metrics}
+        found = {name: over for name, over in known.items() if over is not None}
+        return {**dict.fromkeys(self.misshapen, math.inf), **found, **dict.fromkeys(self.misshapen, math.inf)}
+
+    def floor_ratio(self, value: str) -> float | None:
+        """Return the local error of a value over its floor; None where either is not known, as of another shape."""
+        return ratio_of(self.error(value), self.floors.target.get(value))
 
 
 def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None = None, build: int = 0) -> Local:
@@ -89,7 +107,7 @@ def one_part(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
-    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=where)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=where)
     answer = inv.figures(
         target,
         ops.model,
@@ -103,8 +121,9 @@ def one_part(
     )
     metrics = answer.figures.metrics
     errors = {name: error_of(figure) for name, figure in metrics.items()}
-    floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=maker(inv), what=where)
-    return Local(metrics, floors, answer.figures.misshapen, answer.tensors, answer.unseen)
+    setting, op_types = inv.setting(ops.feed, ops.model), makers(inv.model.graph)
+    allowed = op_limits(setting, floors, errors, op_types=op_types, what=where)
+    return Local(metrics, floors, allowed, answer.figures.misshapen, answer.tensors, answer.unseen)
 
 
 def joined(parts: Sequence[Local]) -> Local:
@@ -115,11 +134,12 @@ def joined(parts: Sequence[Local]) -> Local:
     emulated = {name: figure for part in parts for name, figure in part.floors.emulated.items()}
     arrays = {name: part.arrays[name] for part in parts for name in part.arrays.names()}  # mapped, not read
     source = parts[-1].floors.source if parts else ""
-    taken = {name: freedom for part in parts for name, freedom in part.floors.taken.items()}
+    limits = {name: limit for part in parts for name, limit in part.allowed.limits.items()}
+    chosen = {name: freedom for part in parts for name, freedom in part.chosen.items()}
     misshapen = {name: words for part in parts for name, words in part.misshapen.items()}
     unseen = functools.reduce(Unseen.joined, (part.unseen for part in parts), Unseen())
-    floors = Floors(fp32, target, emulated, source, taken=taken)
-    return Local(metrics, floors, misshapen, MemoryStore(arrays), unseen)
+    floors = Floors(fp32, target, emulated, source)
+    return Local(metrics, floors, OpLimits(limits, chosen), misshapen, MemoryStore(arrays), unseen)
 
 
 def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] | None = None) -> list[tuple[str, ...]]:
@@ -144,11 +164,11 @@ def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] |
 
 
 def suspects(local: Local) -> list[tuple[str, float]]:
-    """Return values whose local error exceeds its floor, with the ratio, worst first."""
-    found: list[tuple[str, float]] = [(name, math.inf) for name in local.misshapen]
-    for name in local.metrics:
-        error = local.error(name)
-        ratio = ratio_of(error, local.floors.target.get(name))
-        if ratio is not None and stands_out(ratio):
-            found.append((name, ratio))
+    """Return values whose local error exceeds its limit, with its ratio to the floor, worst first."""
+    found = [(name, local.floor_ratio(name) or math.inf) for name in suspicious(local)]
     return sorted(found, key=lambda item: -item[1])[:MOST_SUSPECTS]
+
+
+def suspicious(local: Local) -> list[str]:
+    """Return every value whose local error exceeds its limit, in the order in which they were measured."""
+    return [name for name, over in local.over.items() if over > 1.0]

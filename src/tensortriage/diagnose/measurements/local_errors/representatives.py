@@ -6,8 +6,7 @@ block; then the other instances of those that turn out wrong. If that does not e
 a fault in a single instance is found too, only later.
 """
 
-from tensortriage.compare.judgement.within import is_suspect
-from tensortriage.diagnose.measurements.local_errors.local import Local, joined, local_errors, parts_of
+from tensortriage.diagnose.measurements.local_errors.local import Local, joined, local_errors, parts_of, suspicious
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.instances import Instances
@@ -37,12 +36,3 @@ def by_representatives(inv: Investigation, feed: Feed) -> Local | None:
         return None
     others = {name for node in wrong for name in repeated.alike.get(node, ())} - set(first)
     return joined([local, local_errors(inv, feed, only=others)]) if others else local
-
-
-def suspicious(local: Local) -> list[str]:
-    """Return every value whose local error exceeds its floor."""
-    found = list(local.misshapen)
-    for name in local.metrics:
-        if is_suspect(local.error(name), local.floors.target.get(name)):
-            found.append(name)
-    return found

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import stands_out
-from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.ops import op_limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.observation.capture import size_of
@@ -32,8 +31,8 @@ class Wired:
 
     Attributes:
         nodes: Names, in topological order.
-        errors: Relative error of every end that stands out of its floor, by value name.
-        ratio: Largest error over floor of any end; 0 when nothing could be compared.
+        errors: Relative error of every end that is beyond its limit, by value name.
+        ratio: Largest error over floor of any end that no freedom accounts for; 0 when nothing could be compared.
         taken: Freedoms that account for what its ends would be wrong by otherwise, with that error.
     """
 
@@ -44,8 +43,8 @@ class Wired:
 
     @property
     def wrong(self) -> bool:
-        """Whether any end is beyond its floor."""
-        return stands_out(self.ratio)
+        """Whether any end is beyond its limit."""
+        return bool(self.errors)
 
 
 def runnable(inv: Investigation, feed: Feed) -> tuple[str, ...]:
@@ -79,18 +78,24 @@ def _measure_group(
 ) -> list[Wired]:
     target, golden = inv.question.target, operands.golden
     ops = operands.apart(sets, ends_only=True)
-    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=what)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
     answer = inv.figures(target, ops.model, ops.feed, ops.values, golden=golden, what=f"{what} on {target}").figures
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=pieces(inv, sets), what=what)
+    setting = inv.setting(ops.feed, ops.model)
+    allowed = op_limits(setting, floors, errors, op_types=pieces(inv, sets), what=what)
     errors |= dict.fromkeys(answer.misshapen, math.inf)
+    over = {
+        name: math.inf if name in answer.misshapen else allowed.over(name, error) or 0.0
+        for name, error in errors.items()
+    }
     ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
     graph, found = inv.model.graph, []
     for nodes in sets:
         own = [value for name in nodes for value in graph.node(name).outputs if value in ratios]
-        wrong = {value: errors[value] for value in own if stands_out(ratios[value])}
-        taken = {value: (floors.taken[value], errors[value]) for value in own if value in floors.taken}
-        found.append(Wired(tuple(nodes), wrong, max((ratios[value] for value in own), default=0.0), taken))
+        wrong = {value: errors[value] for value in own if over[value] > 1.0}
+        taken = {value: (allowed.chosen[value], errors[value]) for value in own if value in allowed.chosen}
+        ratio = max((ratios[value] for value in own if value not in taken), default=0.0)
+        found.append(Wired(tuple(nodes), wrong, ratio, taken))
     return found
 
 

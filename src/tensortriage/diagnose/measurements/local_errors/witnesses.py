@@ -14,14 +14,14 @@ from itertools import combinations
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import fp32_limit, within_limit
+from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED, evaluation
+from tensortriage.envelope.floors import floors_of
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 
@@ -49,12 +49,14 @@ class Opinion:
         bound: Relative error that healthy engines may make there.
         results: Name of an implementation to its result; `REFERENCE` is the reference's.
         families: Whose kernels each of them runs; one that is not listed is a family of its own.
+        floor: Noise floor of healthy engines there.
     """
 
     value: str
     bound: float
     results: Mapping[str, np.ndarray]
     families: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    floor: float = 0.0
 
     def error(self, one: str, other: str) -> float:
         """Return the relative error of one result against another; inf when one is missing."""
@@ -114,7 +116,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     operands = golden_operands(inv, feed)
     golden, ops = operands.golden, operands.apart([[name] for name in names])
     what = f"{len(names)} disputed ops"
-    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=what)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
     inv.progress(f"asking other engines at {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
@@ -125,12 +127,13 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     return [
         Opinion(
             value,
-            fp32_limit(floors.fp32.get(value, 0.0)),
+            floors.in_fp32(value).error,
             {
                 REFERENCE: np.asarray(golden[value]),
                 **{word: found[value] for word, found in answers.items() if value in found},
             },
             families,
+            floors.fp32.get(value, 0.0),
         )
         for value in values
         if value in golden

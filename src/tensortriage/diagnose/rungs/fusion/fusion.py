@@ -8,8 +8,6 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
@@ -189,10 +187,10 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     node = graph.node(name)
     value = next((value for value in node.outputs if value), "")
     alone = evidence.local.error(value) if evidence.local else None
-    ratio = ratio_of(alone, evidence.local.floors.target.get(value)) if evidence.local else None
+    ratio = evidence.local.floor_ratio(value) if evidence.local else None
     others = ", ".join(repr(other) for other in item.nodes if other != name)
     within = "not measured alone" if ratio is None else f"alone {error_size(alone)}, {over_floor(ratio)}"
-    if stands_out(ratio):
+    if evidence.local is not None and evidence.local.over.get(value, 0.0) > 1.0:
         within += " (not what makes the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
     return Culprit(

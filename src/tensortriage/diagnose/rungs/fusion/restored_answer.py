@@ -10,7 +10,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 

@@ -8,8 +8,8 @@ it. What works is verified on every feed, and is the first command to run next.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.rung import Answer, rung

@@ -7,17 +7,15 @@ over twelve feeds that bf16 cannot tell apart. So the model is evaluated, rounde
 the format can tell, and the largest error of these draws is what rounding may cost.
 """
 
-from tensortriage.compare.judgement.within import near_prediction, prediction_gap_db
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
-from tensortriage.diagnose.measurements.moved_inputs import errors_by_chance
-from tensortriage.diagnose.measurements.suggested_commands import precision_command
-from tensortriage.diagnose.rungs.number_format.explaining import held, rounding_verdict
+from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.measurements.suggested_commands import layers_command, precision_command
+from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding_verdict
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.explanations import ExplanationKind, explanations_of
+from tensortriage.envelope.costs import drawn, of_draws
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.values.text import error_size
 
@@ -26,40 +24,43 @@ QUESTION = "may rounding cost as much by chance?"
 
 @rung(
     QUESTION,
-    reads=("results", "local", "wrong_together"),
+    reads=("results", "floors", "local", "wrong_together"),
     cost="24 runs of the reference",
     ends=(VerdictKind.ROUNDING,),
 )
 def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is the error what rounding costs on inputs that the format cannot tell from these, every op being right alone?"""
-    local, worst, (chance,) = evidence.local, evidence.worst_feed, explanations_of(ExplanationKind.CHANCE)
-    if inv.precision not in chance.formats or local is None or suspicious(local):
+    worst = evidence.worst_feed
+    judge = judge_of(inv, worst, floors=evidence.floors, local=evidence.local)
+    if evidence.local is None or evidence.wrong_together or worst.decided is not None or inv.question.tolerance:
         return None
-    if evidence.wrong_together or worst.decided is not None or inv.question.tolerance is not None:
+    names = judge.standing_out
+    if not names or any(worst.metrics[name].nonfinite_mismatch or worst.metrics[name].exact for name in names):
         return None
-    failing = [name for name, within in worst.within.items() if not within]
-    if any(figure.nonfinite_mismatch or figure.exact for figure in map(worst.metrics.__getitem__, failing)):
-        return None
-    try:
-        drawn = errors_by_chance(inv, evidence.feed, failing, chance.draws)
-    except (EngineError, ModelError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
-        return None
-    largest = {name: max(errors, default=0.0) for name, errors in drawn.items()}
-    found = held(worst, largest, (chance,), allows=lambda *each: near_prediction(prediction_gap_db(*each)))
-    name = found.worst
-    words = (
-        f"rounding to {inv.precision.value} costs output '{name}' {error_size(min(drawn[name], default=0.0))} to "
-        f"{error_size(largest[name])} on inputs that it cannot tell apart"
-    )
-    answer = f"{'yes' if found.explains else 'no'}: {words}"
-    inv.answered(QUESTION, answer, drawn=drawn, draws=chance.draws, **found.facts(worst))
-    if not found.explains:
-        return None
-    return rounding_verdict(
-        inv,
-        FREEDOMS_EXPLAIN,
-        f"{words}; the target is off by {error_size(worst.errors[name])} ({found.gap} against the largest), and every "
-        "op is right alone; no op is to blame",
-        *precision_command(inv),
-    )
+    for chance in judge.of_the_model(of_draws):
+        try:
+            errors = drawn(judge.setting, names, chance.draws)
+        except (EngineError, ModelError, UsageError) as problem:
+            inv.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
+            return None
+        found = judge.against((chance,), {name: max(each, default=0.0) for name, each in errors.items()}, names)
+        if not judge.right_alone(found):
+            return None
+        name = found.worst
+        words = (
+            f"rounding to {inv.precision.value} costs output '{name}' {error_size(min(errors[name], default=0.0))} to "
+            f"{error_size(found.predicted[name])} on inputs that it cannot tell apart"
+        )
+        answer = f"{'yes' if found.explains else 'no'}: {words}"
+        inv.answered(QUESTION, answer, drawn=errors, draws=chance.draws, **facts(found, worst))
+        if found.explains:
+            return rounding_verdict(
+                inv,
+                evidence,
+                found.explanations,
+                FREEDOMS_EXPLAIN,
+                f"{words}; the target is off by {error_size(worst.errors[name])} ({found.gap} against the largest), "
+                "and every op is right alone; no op is to blame",
+                [layers_command(inv), *precision_command(inv)],
+            )
+    return None

@@ -10,18 +10,12 @@ what was seen inside is another program then. There the functions of the model a
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.output_limits import freedoms_here
-from tensortriage.diagnose.rungs.number_format.explaining import (
-    first_explaining,
-    freedoms_explain,
-    in_words,
-    seen_inside,
-)
+from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.rungs.number_format.explaining import facts, first_explaining, freedoms_explain, in_words
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import function_pieces, wrong_when_fused
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.explanations import Usual
 
 QUESTION = "is the error what this class of hardware is expected to make?"
 
@@ -35,20 +29,16 @@ QUESTION = "is the error what this class of hardware is expected to make?"
 )
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Does what engines of the target's class choose explain the outputs and every value that was seen inside?"""
-    freedoms = freedoms_here(inv)
-    if not freedoms or not evidence.in_context or evidence.floors is None or evidence.wrong_together:
+    if not evidence.in_context or evidence.floors is None or evidence.wrong_together:
         return None
-    if not inv.question.trusts_float64 or inv.question.kept:
-        return None
-    seldom = freedoms_here(inv, Usual.SELDOM)
-    tried = dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
-    found = first_explaining(inv, evidence, QUESTION, tried, inside=True)
+    judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, inside=evidence.in_context)
+    found = first_explaining(inv, judge, QUESTION, judge.expected())
     if found is None:
         return None
-    told, seen = in_words(inv, found.explanations), len(seen_inside(evidence))
+    told, seen = in_words(inv, found.explanations), len(judge.inside())
     predicts = f"{told}; output '{found.worst}' is {found.gap} against what that predicts"
     answer = f"yes: {predicts}" if found.explains else f"no: {found.why_not}"
-    inv.answered(QUESTION, answer, **found.facts(evidence.worst_feed), values=seen)
+    inv.answered(QUESTION, answer, **facts(found, evidence.worst_feed), values=seen)
     if not found.explains:
         return None
     fuses = evidence.in_context_moved and inv.hardware.hides_fusions

@@ -11,11 +11,11 @@ from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
-from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
+from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.measurements.local_errors.local import Local, suspects, suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
 from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
-from tensortriage.diagnose.rungs.number_format.explaining import counted, first_explaining, freedoms_explain
+from tensortriage.diagnose.rungs.number_format.explaining import counted, facts, first_explaining, freedoms_explain
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -35,7 +35,7 @@ MOST_NAMED = 8
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "in_context", "local", "wrong_together"),
+    reads=("results", "floors", "local", "wrong_together"),
     gives=("wrong_together",),
     cost="one evaluation; a build and a run of pieces",
     ends=(VerdictKind.ROUNDING,),
@@ -47,7 +47,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
     may be approximated though each of its ops, alone, is not.
     """
     local = evidence.local
-    if local is None or not local.floors.taken or evidence.wrong_together:
+    if local is None or not local.chosen or evidence.wrong_together:
         return None
     found = function_pieces(inv, evidence)
     if wrong := [piece for piece in found if piece.wrong]:
@@ -55,7 +55,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
         inv.answered(QUESTION, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
-    freedoms = [*local.floors.taken.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
+    freedoms = [*local.chosen.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
     chosen = [words_of_ops(inv, local), *([words_of_pieces(inv, pieces)] if pieces else [])]
     return explained(inv, evidence, freedoms, "; ".join(chosen))
 
@@ -66,7 +66,7 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
     pieces = only_together(inv, local, pieces) if local else pieces
     if not pieces:
         return None
-    alone = local.floors.taken.values() if local else ()
+    alone = local.chosen.values() if local else ()
     freedoms = [*(freedom for piece in pieces for freedom, _ in piece.taken.values()), *alone]
     return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
 
@@ -124,12 +124,13 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
 
 def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explanation], chosen: str) -> Verdict | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
-    found = first_explaining(inv, evidence, QUESTION, [tuple(dict.fromkeys(freedoms))], inside=False)
+    judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors)  # each was seen to be taken
+    found = first_explaining(inv, judge, QUESTION, [tuple(dict.fromkeys(freedoms))])
     if found is None:
         return None
     left = suspects(evidence.local) if evidence.local else []
     answer = f"yes: {chosen}" if found.explains else f"partly: {chosen}; {found.why_not}"
-    inv.answered(QUESTION, answer, **found.facts(evidence.worst_feed), ops_left=[value for value, _ in left][:12])
+    inv.answered(QUESTION, answer, **facts(found, evidence.worst_feed), ops_left=[value for value, _ in left][:12])
     if not found.explains:
         return None
     others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
@@ -139,8 +140,8 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explana
 def words_of_ops(inv: Investigation, local: Local) -> str:
     """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     clauses = []
-    for freedom in dict.fromkeys(local.floors.taken.values()):
-        values = [value for value, taken in local.floors.taken.items() if taken is freedom]
+    for freedom in dict.fromkeys(local.chosen.values()):
+        values = [value for value, taken in local.chosen.items() if taken is freedom]
         ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
         clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{error_size(worst)})")

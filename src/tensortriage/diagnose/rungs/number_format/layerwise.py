@@ -8,24 +8,20 @@ takes longer than the deployed build and shows another program. Of those, values
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.thresholds import LARGEST_GROUP, MATCH_FACTOR
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.marked_values import asked_values
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.measurements.soundness import WORDS, builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outputs
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.base import Plan
-from tensortriage.engines.capabilities import PinsTactics, VariesBuilds
-from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
-from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.outcome import Outcome
-from tensortriage.values.store import TensorStore
 
 QUESTION = "what do the layers look like?"
 
@@ -99,42 +95,3 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
         seen=dict(inv.lab.tally.seen),
     )
     return Findings(in_context=marked.metrics, in_context_judged=marked.judged, in_context_moved=tuple(moved))
-
-
-def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
-    """Return the values of the model to look at on the target: all, or of engines that time kernels those at seams."""
-    if not times_kernels(resolve(inv.question.target).engine):
-        return inv.values
-    plan = inv.lab.plan(inv.question.target, inv.model)
-    if plan is None or not any(region.nodes for region in plan.regions):
-        return inv.values
-    outputs, inputs = {spec.name for spec in inv.model.outputs}, [spec.name for spec in inv.model.inputs]
-    floats = {name for name in golden.names() if (dtype := golden.spec(name).dtype) is not None and dtype.is_float}
-    wanted = outputs | (floats - hidden_values(plan, inv.model.graph, inputs))
-    return [value for value in inv.values if value in wanted]
-
-
-def times_kernels(engine: object) -> bool:
-    """Whether an engine times kernels: it tells which it chose, and that another build may choose others."""
-    return isinstance(engine, PinsTactics) and isinstance(engine, VariesBuilds)
-
-
-def hidden_values(plan: Plan, graph: Graph, inputs: Sequence[str]) -> set[str]:
-    """Return the values that no run of a plan makes: inside of what runs as one, and constants and shapes.
-
-    A region of most nodes is no single kernel: what a compiler made of it has layers that its plan does not tell.
-
-    Args:
-        plan: What the engine runs.
-        graph: Index of the model.
-        inputs: Names of the model's inputs: what does not depend on them is constant.
-    """
-    region_of = {word: number for number, region in enumerate(plan.regions) for word in region.nodes}
-    most, computed = LARGEST_GROUP * len(graph.nodes), {node.name for node in graph.descendants(tuple(inputs))}
-    hidden = {value for node in graph.nodes if node.name not in computed for value in node.outputs} | graph.shape_like
-    for node in graph.nodes:
-        region = region_of.get(node.name)
-        if region is not None and len(plan.regions[region].nodes) <= most:
-            within = (v for v in node.outputs if {region_of.get(u.name) for u in graph.consumers(v)} == {region})
-            hidden.update(within)
-    return hidden

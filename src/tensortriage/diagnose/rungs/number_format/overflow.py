@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, scanned, wide_nodes
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
 from tensortriage.diagnose.rungs.number_format.format_range import excesses
@@ -17,7 +16,8 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -39,7 +39,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     feed = evidence.feed
     golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
     excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
-    floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
+    floors = floors_of(inv.setting(feed), inv.values, golden=golden, specs=specs, what="every layer")
     findings = Findings(floors=floors, excess=excess)
     question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:

@@ -1,20 +1,16 @@
 """Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
 
-import math
+import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
-from tensortriage.compare.judgement.within import (
-    Limit,
-    is_too_coarse,
-    near_prediction,
-    prediction_gap_db,
-    within_prediction,
-)
+from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.judging import judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.measurements.suggested_commands import layers_command, precision_command
-from tensortriage.diagnose.rungs.number_format.explaining import Held, first_inside
+from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding_verdict
 from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
     FUSED,
@@ -28,7 +24,9 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.envelope.explanations import PREDICTED, ExplanationKind, explanations_of
+from tensortriage.envelope.explanations import PREDICTED
+from tensortriage.envelope.judge import Held, Judge
+from tensortriage.envelope.limits import Limit
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.text import error_size
 
@@ -44,23 +42,18 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
-    question = f"does rounding to {inv.precision.value} explain the error?"
-    result = evidence.worst_feed
-    predictions = {name: predicted_of(evidence, name) for name in result.errors}
-    gaps = {name: gap_of(result, name, predicted) for name, predicted in predictions.items()}
-    unexplained = [name for name in gaps if not within_prediction(gaps[name], result.metrics[name].count)]
-    found = Held(
-        explanations_of(ExplanationKind.FORMAT), predictions, gaps, unexplained, inside_beyond(inv, evidence, gaps)
-    )
-    inside = found.inside if not unexplained else None
+    question, result = f"does rounding to {inv.precision.value} explain the error?", evidence.worst_feed
+    judge = judge_of(inv, result, floors=evidence.floors, inside=evidence.in_context)
+    found = judge.in_format()
+    inside = inside_beyond(evidence, judge, found)
     inv.answered(
         question,
-        f"{'no' if unexplained else 'yes'}: output '{found.worst}' is {found.gap} against the prediction"
-        + (f", but {found.why_not}" if inside else ""),
-        unexplained=unexplained,
-        **found.facts(result),
+        f"{'no' if found.beyond else 'yes'}: output '{found.worst}' is {found.gap} against the prediction"
+        + (f", but {dataclasses.replace(found, inside=inside).why_not}" if inside and not found.beyond else ""),
+        unexplained=found.beyond,
+        **facts(found, result),
     )
-    if unexplained:
+    if found.beyond:
         return Answer()
     told = ""
     if inside is None and inv.hardware.hides_fusions:
@@ -76,16 +69,17 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
         told += f"; {words_of_wrong(inv, rough)}, as a kernel that also rounds inside may be" if rough else ""
     name, _, _ = result.worst_output()
-    against = f", predicted {error_size(predictions[name])} ({say_gap(gaps[name])})"
-    look = [layers_command(inv)]
-    coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
-    verdict = inv.verdict(
-        VerdictKind.ROUNDING,
+    against = f", predicted {error_size(found.predicted.get(name))} ({say_gap(found.gaps[name])})"
+    look, coarse = [layers_command(inv)], any(is_too_coarse(error_of(result.metrics[n])) for n in result.errors)
+    verdict = rounding_verdict(
+        inv,
+        evidence,
+        found.explanations,
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against if result.measure(name) == RELATIVE_RMS else ''}; "
         f"no op is to blame{told}" + (too_coarse(inv, evidence) if coarse else ""),
-        next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
+        [*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
     return Answer(verdict) if inside is None else Answer(findings=Findings(rounded=verdict))
 
@@ -99,42 +93,22 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     if inv.precision not in PREDICTED or evidence.floors is None or inv.hardware.hides_fusions:
         return False
     result = evidence.worst_feed
-    return all(
-        near_prediction(gap_of(result, name, predicted_of(evidence, name)))
-        and not is_too_coarse(error_of(result.metrics[name]))
-        for name in result.errors
-    )
+    found = judge_of(inv, result, floors=evidence.floors).in_format()
+    coarse = any(is_too_coarse(error_of(figure)) for figure in result.metrics.values())
+    return not coarse and all(map(near_prediction, found.gaps.values()))
 
 
-def inside_beyond(inv: Investigation, evidence: Evidence, gaps: Mapping[str, float]) -> tuple[str, float, Limit] | None:
+def inside_beyond(evidence: Evidence, judge: Judge, found: Held) -> tuple[str, float, Limit] | None:
     """Return the first value inside that rounding does not explain, with its error and its limit.
 
     Asked where an output is beyond its prediction and excused by having few elements only: ten numbers may be 11 dB off
     by chance. Inside, tensors are large. Nothing is said where marking values changed the outputs, or where one is
     decided.
     """
-    excused = not all(map(near_prediction, gaps.values()))
+    excused = not all(map(near_prediction, found.gaps.values()))
     if not excused or evidence.in_context_moved or evidence.worst_feed.decided is not None:
         return None
-    return first_inside(inv, evidence, {})
-
-
-def predicted_of(evidence: Evidence, name: str) -> float:
-    """Return the error that rounding predicts for an output; once its decisions are given, where it has any."""
-    decided, floors = evidence.worst_feed.decided, evidence.floors
-    if floors is None or (decided is not None and name in decided.behind):
-        floors = evidence.worst_feed.floors
-    return floors.target.get(name, 0.0)
-
-
-def gap_of(result: FeedResult, name: str, predicted: float) -> float:
-    """Return by how many dB an output exceeds its prediction; inf after a decision that rounding does not explain."""
-    decided, figure = result.decided, result.metrics[name]
-    if decided is not None and name in decided.behind:
-        if not decided.valid(name, rounded=True):
-            return math.inf
-        return prediction_gap_db(figure, error_of(figure), predicted)
-    return prediction_gap_db(figure, result.errors[name], predicted)
+    return judge.first_inside({})
 
 
 def too_coarse(inv: Investigation, evidence: Evidence) -> str:
@@ -147,14 +121,21 @@ def too_coarse(inv: Investigation, evidence: Evidence) -> str:
     return words
 
 
-def beyond_format(inv: Investigation, result: FeedResult) -> bool:
-    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
-    for name, within in result.within.items():
-        metrics, error = result.metrics[name], result.errors[name]
-        if within:
-            continue
-        rounded = inv.precision in PREDICTED and inv.question.tolerance is None and math.isfinite(error)
-        gap = gap_of(result, name, result.floors.target.get(name, 0.0))
-        if not rounded or not within_prediction(gap, metrics.count):
-            return True
-    return False
+def beyond_format(
+    inv: Investigation, result: FeedResult, *, chosen: Mapping[str, float] = MappingProxyType({})
+) -> bool:
+    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always.
+
+    Args:
+        inv: The investigation.
+        result: The outputs.
+        chosen: What else the target's hardware may cost them, by name.
+    """
+    failing = [name for name, within in result.within.items() if not within]
+    if not failing or inv.question.tolerance is not None or inv.precision not in PREDICTED:
+        return bool(failing)
+    judge = judge_of(inv, result)
+    found = judge.in_format()
+    return any(
+        name in judge.against(found.explanations, {**found.predicted, **chosen}, [name]).beyond for name in found.beyond
+    )

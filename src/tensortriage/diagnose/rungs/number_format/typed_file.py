@@ -15,7 +15,6 @@ from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, TypedNetwork
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.outputs import FLOOR_FEEDS, OutputFigures, judge, output_floors, worst_result
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
@@ -25,6 +24,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import FOLDED, ROUNDED
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
@@ -100,7 +100,7 @@ def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[st
     if problem := mismatched({name: golden[name] for name in names}, outputs):
         raise ModelError(problem, slug="outputs-differ", cure="compare models with the same outputs")
     figures = compare_all(((name, outputs[name]) for name in names), golden).metrics
-    floors = fp32_floors(inv, feed, names)
+    floors = fp32_floors(inv.setting(feed), names)
     return {name: error_of(figure) / max(floors.get(name, 0.0), 1e-30) for name, figure in figures.items()}
 
 

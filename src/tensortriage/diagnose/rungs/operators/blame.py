@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, is_suspect, stands_out
+from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
-from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects
+from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects, suspicious
 from tensortriage.diagnose.measurements.local_errors.replay import replay
-from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives, suspicious
+from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
@@ -157,7 +157,7 @@ def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None
 def _culprits(inv: Investigation, local: Local, weights: Influence, values: Sequence[str]) -> tuple[Culprit, ...]:
     """Return suspects as culprits."""
     graph, alike = inv.model.graph, Instances.of(inv.model).alike
-    ratios = {value: ratio_of(local.error(value), local.floors.target.get(value)) or 0.0 for value in values}
+    ratios = {value: local.floor_ratio(value) or 0.0 for value in values}
     return tuple(
         with_instances(graph, local, alike, culprit_of(inv, local.error(value), weights, value, ratios[value]))
         for value in values
@@ -173,11 +173,11 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
     wrong = []
     for name in place:
         value = graph.node(name).outputs[number]
-        if value in local.misshapen or is_suspect(local.error(value), local.floors.target.get(value)):
+        if local.over.get(value, 0.0) > 1.0:
             wrong.append(name)
     right = [name for name in place if name not in wrong]
     values = {name: graph.node(name).outputs[number] for name in right}
-    near = [name for name, v in values.items() if not is_innocent(local.error(v), local.floors.target.get(v))]
+    near = [name for name, v in values.items() if not is_innocent(local.over.get(v, 0.0))]
     words = f"the same op is wrong in {len(wrong)} of {len(place)} layers"
     if near:  # as in a fusion that all of them are in, and that shows in one: none is called innocent
         words += f", and beyond its own rounding in {len(near)} more"

@@ -2,7 +2,6 @@
 
 import math
 
-from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32, is_habit
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
@@ -101,7 +100,7 @@ def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
     if local is None:
         return False
     values = [culprit.value for culprit in fault.culprits]
-    if any(beyond_fp32(ratio_of(local.error(value), local.floors.target.get(value))) for value in values):
+    if any(beyond_fp32(local.floor_ratio(value)) for value in values):
         return False
     beyond = {value for value, _ in suspects(local)}
     for kind in {culprit.op_type for culprit in fault.culprits}:

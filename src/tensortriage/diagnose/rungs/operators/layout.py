@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.thresholds import LAYOUT_EVERYWHERE
-from tensortriage.compare.judgement.within import fp32_limit, is_suspect
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
@@ -70,7 +69,7 @@ def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Pl
     outputs = inv.deployed(evidence.feed)
     wrong = {name: np.asarray(outputs[name]) for name in failing}
     reference = {name: np.asarray(golden[name]) for name in failing}
-    limits = {n: fp32_limit(max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0))) for n in failing}
+    limits = {name: floors.in_other_places(name) for name in failing}
     patterns = {n: moved(reference[n], array, floor=floors.target.get(n, 0.0)) for n, array in wrong.items()}
     return Places(
         exchanged(reference, wrong, limits),
@@ -126,8 +125,7 @@ def share_of_suspects(evidence: Evidence) -> float:
     local = evidence.local
     if local is None or not local.metrics:
         return 0.0
-    beyond = [is_suspect(local.error(name), local.floors.target.get(name)) for name in local.metrics]
-    return sum(beyond) / len(beyond)
+    return sum(local.over.get(name, 0.0) > 1.0 for name in local.metrics) / len(local.metrics)
 
 
 @rung("are the outputs in another layout?", reads=("results", "moved"), cost="nothing new", ends=(VerdictKind.LAYOUT,))

@@ -6,17 +6,15 @@ reference's run, it must make at least half of the failure. Where several ops th
 may be wrong, and all are named; not where these are all that the model has, which tells nobody anything.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import beyond_fp32, is_decisive, is_suspect
+from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
-from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import may_round_inside
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, ROUNDS_INSIDE, blamed
@@ -25,7 +23,10 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.capabilities import Observes
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.limits import OPS_IN_FP32
+from tensortriage.envelope.ops import OpLimits, op_limits
 from tensortriage.errors import EngineError
+from tensortriage.model.cutting.between import between
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.text import enumeration, error_size, over_floor, percent
 
@@ -51,8 +52,8 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if alone or not evidence.in_context or watched is None or _is_another(evidence):
         return None
     try:
-        floors, chosen = _floors(inv, evidence)
-        born, explained = _making_it(inv, evidence, floors, chosen, _born_wrong(inv, evidence, floors))
+        allowed = _allowed(inv, evidence)
+        born, explained = _making_it(inv, evidence, allowed, _born_wrong(inv, evidence, allowed))
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -72,7 +73,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     result = evidence.worst_feed
     outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
-    if may_round_inside(inv, [*outputs, *(ratio_of(evidence.error(value), floors.get(value)) for value in born)]):
+    if may_round_inside(inv, [*outputs, *(_floor_ratio(evidence, value) for value in born)]):
         return inv.verdict(
             VerdictKind.INCONCLUSIVE,
             ROUNDS_INSIDE,
@@ -104,37 +105,33 @@ def _is_another(evidence: Evidence) -> bool:
     return False
 
 
-def _floors(inv: Investigation, evidence: Evidence) -> tuple[Mapping[str, float], Collection[str]]:
-    """Return the floors of what is shown, and the values for which a freedom that the target takes widens them."""
+def _allowed(inv: Investigation, evidence: Evidence) -> OpLimits:
+    """Return what the values that are shown may be off by, with the freedoms that the target takes."""
     if evidence.floors is None:
-        return {}, ()
+        return OpLimits({})
     made_by: dict[str, frozenset[str]] = {}  # by value: errors of all that it is made of are in it
     for node in inv.model.graph.nodes:
         types = frozenset({node.op_type}).union(*(made_by.get(name, frozenset()) for name in node.uses))
         made_by |= dict.fromkeys(node.outputs, types)
     errors = {value: error for value in evidence.in_context or {} if (error := evidence.error(value)) is not None}
-    floors = with_choices(
-        inv,
-        inv.model,
-        evidence.feed,
-        evidence.floors,
-        errors,
-        op_types=lambda value: made_by.get(value, frozenset()),
-        what="the values that the target shows",
+    what = "the values that the target shows"
+    setting = inv.setting(evidence.feed)
+    return op_limits(
+        setting, evidence.floors, errors, op_types=lambda value: made_by.get(value, frozenset()), what=what
     )
-    return floors.target, floors.taken
 
 
-def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
+def _floor_ratio(evidence: Evidence, value: str) -> float | None:
+    return ratio_of(evidence.error(value), evidence.floors.target.get(value) if evidence.floors else None)
+
+
+def _born_wrong(inv: Investigation, evidence: Evidence, allowed: OpLimits) -> dict[str, tuple[str, ...]]:
     """Return shown values that are wrong with right operands, and the nodes between, in topological order."""
     figures, graph = evidence.in_context or {}, inv.model.graph
-    narrow = inv.precision in ROUNDED  # there floors are what rounding is predicted to cost
-
-    def beyond(value: str) -> bool:
-        error, floor = evidence.error(value), floors.get(value)
-        return is_suspect(error, floor) if narrow else beyond_fp32(ratio_of(error, floor))
-
-    wrong = {value for value in figures if beyond(value)}
+    times = (
+        1.0 if inv.precision in ROUNDED else OPS_IN_FP32
+    )  # in a format floors are what rounding is predicted to cost
+    wrong = {value for value in figures if (allowed.over(value, evidence.error(value)) or 0.0) > times}
     known = {*figures, *evidence.feed.tensors}
     pieces = {value: between(graph, value, known) for value in inv.values if value in figures}
     made_of = {value: {name for node in nodes for name in node.uses} for value, nodes in pieces.items()}
@@ -153,8 +150,7 @@ def _born_wrong(inv: Investigation, evidence: Evidence, floors: Mapping[str, flo
 def _making_it(
     inv: Investigation,
     evidence: Evidence,
-    floors: Mapping[str, float],
-    chosen: Collection[str],
+    allowed: OpLimits,
     born: dict[str, tuple[str, ...]],
 ) -> tuple[dict[str, tuple[str, ...]], float]:
     """Return the values that make the failure, with the nodes between, and the share of it that they make.
@@ -164,8 +160,8 @@ def _making_it(
     them, make half of the failure more than without it. None departs whose error the target chose.
     """
     figures, graph = evidence.in_context or {}, inv.model.graph
-    shown = [value for value in inv.values if value in figures and value not in chosen]
-    departing = [value for value in shown if (ratio_of(evidence.error(value), floors.get(value)) or 0.0) > 1.0]
+    shown = [value for value in inv.values if value in figures and value not in allowed.chosen]
+    departing = [value for value in shown if (_floor_ratio(evidence, value) or 0.0) > 1.0]
     values = list(dict.fromkeys([*departing, *born]))
     if not values:
         return born, 0.0
@@ -218,9 +214,7 @@ def _culprits(inv: Investigation, evidence: Evidence, value: str, nodes: Sequenc
     made = [node for node in every if not graph.shape_like.issuperset(node.outputs)] or every
     most = max(_largest_constant(graph, each) for each in made)
     largest = next(each for each in made if _largest_constant(graph, each) == most) if most >= 0 else made[-1]
-    floors = evidence.floors.target if evidence.floors else {}
-    error = evidence.error(value)
-    ratio = ratio_of(error, floors.get(value))
+    error, ratio = evidence.error(value), _floor_ratio(evidence, value)
     reason = f"with right operands '{value}' is off by {error_size(error)}, {over_floor(ratio)}"
     return [
         Culprit(node.name, node.op_type, value, local_error=error, floor_ratio=ratio, reason=reason)

@@ -10,13 +10,13 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.model.model import Model
@@ -72,7 +72,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}"
             )
-        floors = fp32_floors(inv, each, list(expected))
+        floors = fp32_floors(inv.setting(each), list(expected))
         for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
             error = error_of(figure)
             if error > worst and not within_fp32(error, floors.get(name, 0.0)):

@@ -14,12 +14,12 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.other_model.departure import departures
 from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.stands_for import is_rounded
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -77,7 +77,7 @@ def _wrong_alone(inv: Investigation, beside: Correspondence, feed: Feed) -> dict
     try:
         units = units_of(plain, beside.diff.values)
         errors = local_errors(inv, plain, beside.diff.values, units, feed)
-        floors = fp32_floors(inv, feed, inv.values)
+        floors = fp32_floors(inv.setting(feed), inv.values)
     except (EngineError, ModelError, UsageError):
         units, errors, floors = [], {}, {}
     unit_of = {name: unit for unit in units for name in unit}

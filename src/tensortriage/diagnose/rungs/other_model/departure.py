@@ -13,13 +13,14 @@ import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import Fingerprint, fingerprint
 from tensortriage.compare.alignment.value_matching import Matches, match
-from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.judgement.thresholds import MASKED_APART
-from tensortriage.compare.judgement.within import format_limit, fp32_limit, is_lost
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.elements import MASKED_APART
+from tensortriage.envelope.floors import fp32_floors
+from tensortriage.envelope.limits import of_file
 from tensortriage.envelope.stands_for import SIGNED, UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
@@ -28,7 +29,6 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import FLOAT64
-from tensortriage.values.dtype import Precision
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import magnitude
 
@@ -84,7 +84,7 @@ def departures(inv: Investigation, file: Model, feed: Feed, unrounded: EngineSpe
     drawn = [unrounded.with_options({**unrounded.options, "draw": draw}) for draw in _DRAWS]
     specs = (unrounded, *drawn, *([SIGNED] if unrounded == UNROUNDED else []))  # a little may be cut off on purpose
     streams = zip(*(inv.lab.streamed(spec, file, fed, values) for spec in specs), strict=True)
-    floors = fp32_floors(inv, feed, inv.values)
+    floors = fp32_floors(inv.setting(feed), inv.values)
     seen = _Seen(matches, found, feed, golden, floors)
     for (name, array), *others in streams:
         seen.look(name, array, [other for _, other in others])
@@ -130,8 +130,7 @@ class _Seen:
         if not candidates:
             return
         error, place, moved = min(candidates)
-        floor = max(self._floors.get(place, 0.0), least_floor(Precision.FP32))
-        limit = format_limit(noise, flat.size) + fp32_limit(floor)
+        limit = of_file(noise, self._floors.get(place, 0.0), flat.size)
         self.place[name], self.errors[name] = place, error
         if error <= limit:
             self.right.add(name)

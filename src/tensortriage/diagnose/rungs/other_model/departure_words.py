@@ -2,13 +2,17 @@
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MINORITY, ONLY_ROUNDED
+from tensortriage.compare.patterns.anatomy import MINORITY
 from tensortriage.diagnose.rungs.other_model.departure import Departure
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import magnitude
+
+_ONLY_ROUNDED = 0.02
+"""Mean relative difference of a slice of a weight up to which it is only rounded: int8 moves normally distributed ones
+by 1 %."""
 
 _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 """Attributes that fused operators take over from the ops they stand for."""
@@ -64,7 +68,7 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))
         rows = _each(away, axis) / (_each(np.abs(was.astype(np.float64)), axis) + 1e-30)
-        wrong = np.flatnonzero(rows > ONLY_ROUNDED)
+        wrong = np.flatnonzero(rows > _ONLY_ROUNDED)
         if wrong.size:
             few = wrong.size <= MINORITY * rows.size
             where = f"{wrong.size} of {rows.size} slices of axis {axis}" if few else "all of it"

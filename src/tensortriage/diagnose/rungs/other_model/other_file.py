@@ -11,7 +11,6 @@ import numpy as np
 
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.outputs import (
     FeedResult,
     Unsound,
@@ -21,7 +20,8 @@ from tensortriage.diagnose.measurements.outputs import (
     worst_result,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import fp32_floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.errors import TriageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -70,7 +70,7 @@ def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
 def _findings(
     inv: Investigation, results: Sequence[FeedResult], floors: Floors, tensors: Mapping[str, Metrics]
 ) -> Findings:
-    fp32 = fp32_floors(inv, worst_result(tuple(results)).feed, inv.values)
+    fp32 = fp32_floors(inv.setting(worst_result(tuple(results)).feed), inv.values)
     return Findings(results=tuple(results), in_context=tensors, floors=Floors(fp32, fp32, {}, floors.source))
 
 

@@ -1,7 +1,6 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
@@ -13,7 +12,7 @@ from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, 
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.explanations import PREDICTED
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
@@ -134,7 +133,7 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
         return "not known: the model has no output that can be compared"
-    words = f"output '{name}' by {error_size(fp32_limit(floors.fp32[name]))} in fp32"
+    words = f"output '{name}' by {error_size(floors.in_fp32(name).error)} in fp32"
     if inv.precision not in PREDICTED:
         return words
     return f"{words}; rounding to {inv.precision.value} costs it {error_size(floors.target.get(name))}"

@@ -15,7 +15,6 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
-from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_mistakes import Mistake, Subject, mistake
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
@@ -36,6 +35,7 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.reference import Dispute, disputes
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.between import between
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.lint.finding import LintFinding
 from tensortriage.model.provenance.origin import NodeOrigin

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MODULES_OTHER
 from tensortriage.compare.judgement.within import is_minor
 from tensortriage.diagnose.rungs.premises.network_values import asked_about, modules_of
 from tensortriage.diagnose.rungs.premises.network_weights import HeldWeights, held_weights
@@ -26,6 +25,10 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.store import MemoryStore
 from tensortriage.values.text import enumeration, error_size
+
+_MODULES_OTHER = 0.5
+"""Share of a network's modules whose weights differ, beyond which the file is of another checkpoint, and not one weight
+of it wrong; likewise of a file's modules that a network lacks, beyond which it is another network."""
 
 _MOST_NAMED = 3
 _MOST_EXCHANGED = 4
@@ -164,13 +167,13 @@ def another(subject: Subject, premises: NetworkPremises, held: HeldWeights) -> M
     graph = subject.inv.model.graph
     modules = [module for module in modules_of(graph) if module]
     found = [module for module in modules if module in premises.paths and module not in held.missing]
-    if modules and len(found) < MODULES_OTHER * len(modules):
+    if modules and len(found) < _MODULES_OTHER * len(modules):
         return Mistake(
             f"the file is of another network: {len(found)} of its {len(modules)} modules are in {subject.called} with "
             "weights of their size",
             "name the function that makes the network which was exported",
         )
-    if len(held.other) > MODULES_OTHER * (len(held.other) + len(held.same)):
+    if len(held.other) > _MODULES_OTHER * (len(held.other) + len(held.same)):
         return Mistake(
             f"the file is of another checkpoint than {subject.called}: {weights_differ(premises, held)}",
             "load the checkpoint that was exported, or export the file again",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MODULES_SEEN
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
@@ -22,6 +21,9 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import percent
+
+_MODULES_SEEN = 0.9
+"""Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
 
 
 class Inner(enum.Enum):
@@ -70,7 +72,7 @@ class NetworkValues:
     @property
     def covers_most(self) -> bool:
         """Whether there are modules, and results of most of them."""
-        return bool(self.modules) and len(self.seen) >= MODULES_SEEN * len(self.modules)
+        return bool(self.modules) and len(self.seen) >= _MODULES_SEEN * len(self.modules)
 
     @property
     def share(self) -> str:

@@ -5,20 +5,15 @@ hide everything. A user who meets the failure on such data alone should be told 
 should know that a test on random data would not.
 """
 
-import contextlib
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.freedoms import each_freedom
+from tensortriage.diagnose.measurements.judging import judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
-from tensortriage.diagnose.rungs.quantization.integer_engine import against_integers
 from tensortriage.diagnose.rungs.quantization.left_out import pairs_left_out
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
@@ -26,9 +21,11 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
 from tensortriage.engines.registry import resolve
-from tensortriage.envelope.explanations import PREDICTED, freedoms_of_target
-from tensortriage.envelope.floors import Floors
-from tensortriage.errors import EngineError, TriageError, UsageError
+from tensortriage.envelope.costs import of_rewrite
+from tensortriage.envelope.explanations import PREDICTED, Explanation
+from tensortriage.envelope.floors import floors_of
+from tensortriage.envelope.judge import always
+from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
@@ -71,8 +68,9 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         inv.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst_output()
-    if explained_by_integers(inv, result):
-        inv.answered(QUESTION, f"yes: integer arithmetic explains their error, {error_size(error)}", feed=feed.name)
+    if inv.question.tolerance is None and (rows := excused(inv, result)):
+        words = " and ".join(each.words for each in rows)
+        inv.answered(QUESTION, f"yes: {words} explains their error, {error_size(error)}", feed=feed.name)
         return None
     left_out = pairs_left_out(inv, feed, result)
     why = f"; {left_out.sentence}" if left_out else ""
@@ -90,14 +88,6 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     return sensitive(inv, f"output '{name}' is off by {error_size(error)}{explained}")
 
 
-def explained_by_integers(inv: Investigation, result: FeedResult) -> bool:
-    """Say whether the outputs of a quantized model fail by no more than biases in int32 predict."""
-    with contextlib.suppress(EngineError):
-        integers = against_integers(inv, result)
-        return integers is not None and integers.explains
-    return False
-
-
 def made_up(inv: Investigation, like: Feed) -> Feed:
     """Return a random feed with the shapes of a real one.
 
@@ -110,33 +100,29 @@ def made_up(inv: Investigation, like: Feed) -> Feed:
 
 
 def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
-    """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them.
-
-    These floors include what the hardware may choose freely, alone: no op is asked about here, so what an engine's
-    accumulators or shortened operands cost on these data is not known otherwise.
-    """
+    """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them."""
     figures = deployed(inv, feed)
     result = judge(inv, feed, figures, evidence.worst_feed.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
     golden, what = inv.golden(feed), "outputs on random data"
-    floors = floors_of(inv, inv.model, feed, outputs, golden=golden, specs=inv.specs(feed), judged=outputs, what=what)
-    result = judge(inv, feed, figures, floors)
-    return judge(inv, feed, figures, free(inv, feed, floors)) if beyond_format(inv, result) else result
+    floors = floors_of(inv.setting(feed), outputs, golden=golden, specs=inv.specs(feed), judged=outputs, what=what)
+    return judge(inv, feed, figures, floors)
 
 
-def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
-    """Return the floors of outputs, raised to what the target's freedoms make of them."""
-    freedoms = freedoms_of_target(inv.question.target)
-    target, fp32 = dict(floors.target), dict(floors.fp32)
-    with contextlib.suppress(EngineError, UsageError):
-        found = each_freedom(inv, inv.model, feed, list(target), freedoms, what="freedoms on random data")
-        for name, figure in (item for figures in found.values() for item in figures.items()):
-            target[name] = max(target[name], error_of(figure))
-            if inv.precision not in PREDICTED:  # the fp32 floor is what judges then
-                fp32[name] = max(fp32[name], fp32_floor_of(format_limit(error_of(figure), figure.count)))
-    return dataclasses.replace(floors, target=target, fp32=fp32)
+def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
+    """Return what explains the outputs on a feed, of what the hardware may choose and integer arithmetic.
+
+    No op is asked about here, so what an engine's accumulators or shortened operands cost on these data is not known
+    otherwise: any freedom counts.
+    """
+    judge = judge_of(inv, result)
+    left = judge.standing_out
+    rows = (*judge.freedoms(None), *judge.of_the_model(of_rewrite))
+    found = judge.explained((((each,), always) for each in rows), left)
+    names = {name for limit in found.values() for name in limit.by}
+    return [each for each in rows if each.name in names] if len(found) == len(left) else []
 
 
 def sensitive(inv: Investigation, how: str) -> Verdict:

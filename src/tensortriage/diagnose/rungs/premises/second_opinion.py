@@ -7,9 +7,8 @@ implementations side? The same is asked at the op that a target is about to be b
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.within import fp32_floor_of, is_minor
+from tensortriage.compare.judgement.within import is_minor
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
@@ -21,6 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -174,7 +174,7 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
         node.op_type,
         opinion.value,
         local_error=error,
-        floor_ratio=error / fp32_floor_of(opinion.bound) if opinion.bound else None,
+        floor_ratio=error / opinion.floor if opinion.floor else None,
         reason=f"on equal operands {agreeing}, and the reference differs by {error_size(error)}",
     )
 
@@ -187,7 +187,9 @@ def doubted(inv: Investigation, feed: Feed) -> list[str]:
     for nodes in parts_of(inv, golden):
         ops = operands.apart([[name] for name in nodes])
         values = ops.values
-        floors = floors_of(inv, ops.model, ops.feed, values, golden=golden, specs=specs, judged=values, what=what)
+        floors = floors_of(
+            inv.setting(ops.feed, ops.model), values, golden=golden, specs=specs, judged=values, what=what
+        )
         for name, dispute in outside_envelope(floors, values).items():
             excess[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
     return sorted(excess, key=lambda name: -excess[name])[:MOST_DOUBTED]

@@ -8,13 +8,13 @@ the same numbers, the translation is wrong, whatever envelope the model has.
 from collections.abc import Collection, Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.torch.traced_values import traced_values
 from tensortriage.envelope.distances import EXTERNAL, distances
 from tensortriage.envelope.reference import Dispute
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.between import between
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs

@@ -101,7 +101,8 @@ def _beyond(
     saturated_ops = {}
     for name, (data, weight) in products.items():
         numbers = _integers(data, graph, golden), _integers(weight, graph, golden)
-        zero = int(graph.weight(data.zero_point)) if data.zero_point and graph.weight(data.zero_point).size == 1 else 0
+        points = np.ravel(graph.weight(data.zero_point)) if data.zero_point else np.zeros(1)
+        zero = int(points[0]) if points.size == 1 else 0
         if numbers[0] is None or numbers[1] is None:
             continue
         factors = _factors(graph.node(name), numbers[0], numbers[1], zero)

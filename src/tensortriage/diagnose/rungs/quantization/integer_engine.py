@@ -7,33 +7,26 @@ the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import FeedResult
-from tensortriage.diagnose.rungs.number_format.explaining import Held, held, rounding_verdict
-from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
+from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding_verdict
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.explanations import ExplanationKind, explanations_of
+from tensortriage.envelope.costs import of_rewrite
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
 
 QUESTION = "does integer arithmetic explain the error?"
 
 
-def against_integers(inv: Investigation, result: FeedResult) -> Held | None:
-    """Hold outputs that fail against what biases in int32 predict; None for a model that is not quantized.
-
-    Raises:
-        EngineError: When the reference cannot run the model with such biases.
-    """
-    for each in explanations_of(ExplanationKind.REWRITE):
-        if (model := each.rewrite(inv.model)) is not None:
-            return held(result, output_errors(inv, model, result.feed), (each,))
-    return None
-
-
-@rung(QUESTION, reads=("results", "in_context"), cost="a run of the reference", ends=(VerdictKind.ROUNDING,))
+@rung(
+    QUESTION,
+    reads=("results", "floors", "in_context"),
+    cost="a run of the reference",
+    ends=(VerdictKind.ROUNDING,),
+)
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is the error of a quantized model no larger than int32 biases predict?
 
@@ -43,20 +36,25 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     if any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values()):
         return None
     worst = evidence.worst_feed
-    try:
-        found = against_integers(inv, worst)
-    except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
-        return None
-    if found is None:
-        return None
-    name, word = found.worst, "yes" if found.explains else "no"
-    inv.answered(QUESTION, f"{word}: output '{name}' is {found.gap} against biases in int32", **found.facts(worst))
-    if not found.explains:
-        return None
-    return rounding_verdict(
-        inv,
-        INTEGER_ARITHMETIC,
-        f"integer arithmetic explains the error: output '{name}' is off by {error_size(worst.errors[name])}, "
-        f"predicted {error_size(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to blame",
-    )
+    judge = judge_of(inv, worst, floors=evidence.floors)
+    for each in judge.of_the_model(of_rewrite):
+        try:
+            found = judge.held((each,))
+        except EngineError as error:
+            inv.answered(QUESTION, f"unknown: {error.message}")
+            return None
+        name, word = found.worst, "yes" if found.explains else "no"
+        told = facts(found, worst)
+        inv.answered(QUESTION, f"{word}: output '{name}' is {found.gap} against biases in int32", **told)
+        if found.explains:
+            return rounding_verdict(
+                inv,
+                evidence,
+                found.explanations,
+                INTEGER_ARITHMETIC,
+                f"integer arithmetic explains the error: output '{name}' is off by {error_size(worst.errors[name])}, "
+                f"predicted {error_size(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to "
+                "blame",
+                [layers_command(inv)],
+            )
+    return None

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MASKED_APART, MOST
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -21,6 +19,8 @@ from tensortriage.diagnose.state.confidence import DESTROYED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.elements import MASKED_APART
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
@@ -28,6 +28,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.values.text import error_size, magnitude, percent
+
+_MOST = 0.5
+"""Share of its elements above which something is told of a constant as a whole: of most, not of some."""
 
 QUESTION = "how much of the signal does rounding cost?"
 _NAMED = 10
@@ -56,7 +59,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     error = errors[output]
     if not np.isfinite(error) or standing is None or output not in standing.outputs:
         return None  # what is not finite is a matter of the format's range, asked next
-    if within_fp32(error, fp32_floors(inv, feed, [output]).get(output, 0.0)):
+    if within_fp32(error, fp32_floors(inv.setting(feed), [output]).get(output, 0.0)):
         return None
     figure = standing.outputs[output]
     apart = {"error": error, "constants": figure.error, "activations": figure.cost, "cutting_off": figure.cutting}
@@ -222,6 +225,6 @@ def vanished(beside: Correspondence) -> list[tuple[float, str, tuple[str, str]]]
         share = float(np.mean(np.abs(array) < float(spec.dtype.finfo.smallest_normal))) if array.size > 1 else 0.0
         before = beside.constants.get(name)
         was = beside.original.graph.weight(before) if before else array
-        if share > MOST and was.any():
+        if share > _MOST and was.any():
             found.append((share, name, (user.name, user.op_type)))
     return sorted(found, reverse=True)

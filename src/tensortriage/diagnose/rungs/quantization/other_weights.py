@@ -12,12 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.within import beyond_a_step, format_limit, fp32_limit, is_decisive
+from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
 from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.envelope.limits import of_rounded_rows
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
@@ -169,10 +170,7 @@ def _beyond_rounding(
     for name, found in moves.items():
         there[name], rounded[name] = moved(weights[name], dequantized(graph, pairs[name]), found)
     least = output_errors(inv, beside.unquantized({**weights, **rounded}), feed)
-    limits = {
-        name: format_limit(max(error, fp32_limit(floors.get(name, 0.0))), golden[name].size)
-        for name, error in least.items()
-    }
+    limits = {name: of_rounded_rows(error, floors.get(name, 0.0), golden[name].size) for name, error in least.items()}
     errors = output_errors(inv, beside.unquantized({**weights, **there}), feed)
     return any(error > limits[name] for name, error in errors.items())
 

@@ -23,7 +23,6 @@ from tensortriage.compare.quantization.quantizer_fit import (
     integer_range,
 )
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
@@ -31,6 +30,7 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
@@ -97,7 +97,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
-    floors = fp32_floors(inv, feed, list(before))
+    floors = fp32_floors(inv.setting(feed), list(before))
     matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
     same = evidence.standing is not None and evidence.standing.is_same
     if not matched and not same:

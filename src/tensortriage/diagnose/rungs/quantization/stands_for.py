@@ -9,17 +9,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import BIAS_KEPT
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.values.text import error_size
+
+_BIAS_KEPT = 1e-5
+"""Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
 QUESTION = "does the target's file stand for the reference's network?"
 
@@ -42,7 +44,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         network.append((feed, {name: store[name] for name in own if name in store}))
         if enough([outputs for _, outputs in network]):
             break
-    floors, corrected = fp32_floors(inv, inv.question.feeds[0], own), 0
+    floors, corrected = fp32_floors(inv.setting(inv.question.feeds[0]), own), 0
     try:
         standing = StandsFor.of(inv.lab, beside.changed, network, floors)
         if not standing.is_same and (others := _other_biases(beside)):
@@ -81,7 +83,7 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
             continue
         other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
         alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
-        if alike and not np.allclose(other, bias, rtol=BIAS_KEPT, atol=0.0):
+        if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
             found[now] = bias
     return found if len(found) > 1 else {}
 

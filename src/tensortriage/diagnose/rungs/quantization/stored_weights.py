@@ -18,7 +18,6 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.stored_weights import FoundWeight, StoredWeight, placed
 from tensortriage.compare.quantization.weight_moves import weight_moves
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, SoundQuantization
-from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.lost_signal import agreement
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -28,6 +27,7 @@ from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
 from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
+from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -52,6 +52,16 @@ _MOVERS = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 )
 def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
     """Hold the integers of a file against the model's weights; where they are these, go on with what they stand for."""
+    return file_weights(inv)
+
+
+def file_weights(inv: Investigation) -> Answer | None:
+    """Hold the integers of a target's file against the model's weights; None where it keeps none.
+
+    Returns:
+        A verdict on weights that are not the model's; else a question about the model with the file's weights, where
+        the target is to be judged on these.
+    """
     question, feed = inv.question, inv.question.feeds[0]
     engine = resolve(question.target).engine
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(question.target.options):
@@ -101,7 +111,7 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
     if told["narrow"] is None:  # what integers between all operators cost is emulated on the model as it is
         return Answer()
     asked = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
-    if within_fp32(sound.error, fp32_floors(inv, feed, [output]).get(output, 0.0)):
+    if within_fp32(sound.error, fp32_floors(inv.setting(feed), [output]).get(output, 0.0)):
         return Answer(question=asked)
     return Answer(findings=Findings(quantization=sound), question=asked)
 

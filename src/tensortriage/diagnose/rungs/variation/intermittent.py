@@ -11,12 +11,11 @@ more often before they are believed.
 import time
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.thresholds import BUILDS_WITH_THE_REST
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
-from tensortriage.diagnose.measurements.soundness import builds_vary
+from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of

@@ -10,8 +10,6 @@ import math
 import time
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
@@ -134,11 +132,10 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
             for value, words in local.misshapen.items():
                 wrong += _wrong(inv, value, None, math.inf, f"its result '{value}' has {words}")
             for value in local.metrics:
-                error, floor = local.error(value), local.floors.target.get(value)
-                if (ratio := ratio_of(error, floor)) is not None and stands_out(ratio):
-                    wrong += _wrong(
-                        inv, value, error, ratio, f"its result is off by {error_size(error)}, {over_floor(ratio)}"
-                    )
+                if local.over.get(value, 0.0) > 1.0:
+                    error, ratio = local.error(value), local.floor_ratio(value)
+                    words = f"its result is off by {error_size(error)}, {over_floor(ratio)}"
+                    wrong += _wrong(inv, value, error, ratio or math.inf, words)
     except (EngineError, ModelError) as problem:
         inv.answered(question, f"unknown: {problem.message}")
         return ()

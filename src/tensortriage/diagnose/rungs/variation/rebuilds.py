@@ -14,7 +14,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_too_coarse, within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.output_limits import cost_at, may_be_taken
+from tensortriage.diagnose.measurements.judging import judge_of
 from tensortriage.diagnose.measurements.outputs import (
     FeedResult,
     OutputFigures,
@@ -25,8 +25,10 @@ from tensortriage.diagnose.measurements.outputs import (
 )
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Explanation
-from tensortriage.errors import EngineError
+from tensortriage.envelope.costs import of_freedoms
+from tensortriage.envelope.explanations import Explanation, Usual
+from tensortriage.envelope.judge import Judge, Together
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.runs.observation.experiment import Experiment
 from tensortriage.runs.tactics import features
 from tensortriage.values.store import MemoryStore
@@ -128,17 +130,19 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
         return JudgedBuilds(fails)
     beyond = [result is None or beyond_format(inv, result) for result in results]
     if len(set(beyond)) > 1:
-        for together in may_be_taken(inv):
-            if not all(each.is_expected_of_some(inv.precision) for each in together):
+        builds_judge = judge_of(inv, evidence.worst_feed)
+        habits = inv.hardware.has_habits
+        for together in [builds_judge.freedoms(Usual.EXPECTED)] if habits else builds_judge.single():
+            if not together or not all(each.is_expected_of_some(inv.precision) for each in together):
                 continue  # what single engines were seen to do allows so much that it would excuse faults
-            allowed = cost_at(inv, evidence.feed, list(evidence.worst_feed.errors), together)
+            allowed = _cost(builds_judge, together, list(evidence.worst_feed.errors))
             left = [
-                failed and (result is None or beyond_format(inv, _widened(result, allowed)))
+                failed and (result is None or beyond_format(inv, result, chosen=allowed))
                 for failed, result in zip(beyond, results, strict=True)
             ]
             if not any(left):
                 return JudgedBuilds(fails, together)
-            if inv.hardware.has_habits:
+            if habits:
                 beyond = left
     if len(set(beyond)) > 1:
         return JudgedBuilds(beyond)
@@ -148,8 +152,11 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
     return JudgedBuilds(lost if not is_too_coarse(least) and any(lost) else fails)
 
 
-def _widened(result: FeedResult, allowed: Mapping[str, float]) -> FeedResult:
-    """Return outputs with predictions that are at least so large."""
-    floors = result.floors
-    target = {name: max(error, allowed.get(name, 0.0)) for name, error in floors.target.items()}
-    return dataclasses.replace(result, floors=dataclasses.replace(floors, target=target))
+def _cost(judge: Judge, together: Together, names: Sequence[str]) -> Mapping[str, float]:
+    """Return what freedoms cost outputs when all of them are taken; nothing where that is not known."""
+    if not judge.setting.trusts_float64:
+        return {}
+    try:
+        return of_freedoms(judge.setting, judge.floors, together, names)
+    except (EngineError, UsageError):  # an operator without an exact kernel
+        return {}

@@ -9,7 +9,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.element_origins.element_trail import before, differing, known, paired, trail
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 from tensortriage.values.dtype import Precision
 
 MODEL = """g (float[2, 3] x) => (float[3, 2] y) <float[3] w = {1, 2, 3}> {

@@ -14,7 +14,8 @@ from tensortriage.diagnose.measurements.local_errors.local import (
     parts_of,
     suspects,
 )
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.ops import OpLimits
+from tensortriage.envelope.setting import Floors
 from tensortriage.values.store import MemoryStore
 
 MODEL = """g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> {
@@ -29,9 +30,11 @@ NAMES = ("first", "second", "third")
 
 def figures(errors, *, floor=1e-6, misshapen=(), arrays=()):
     one = np.float32([1])
+    floors = Floors(dict.fromkeys(errors, floor), dict.fromkeys(errors, floor), {}, "envelope")
     return Local(
         {name: measure(one, one + np.float32(error)) for name, error in errors.items()},
-        Floors(dict.fromkeys(errors, floor), dict.fromkeys(errors, floor), {}, "envelope"),
+        floors,
+        OpLimits.plain(floors),
         dict.fromkeys(misshapen, "another shape"),
         MemoryStore(dict.fromkeys(arrays, one)),
     )

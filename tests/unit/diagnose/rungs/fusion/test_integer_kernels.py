@@ -7,9 +7,8 @@ from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
 from diagnosing import ask, step
-from tensortriage.compare.judgement.thresholds import SOFTMAX_SHARE
 from tensortriage.compare.judgement.within import always_cuts_off, cuts_off
-from tensortriage.diagnose.rungs.fusion.integer_kernels import QUESTION, in_units
+from tensortriage.diagnose.rungs.fusion.integer_kernels import QUESTION, SOFTMAX_SHARE, in_units
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
-from tensortriage.diagnose.rungs.number_format import layerwise
-from tensortriage.diagnose.rungs.number_format.layerwise import hidden_values
+from tensortriage.diagnose.measurements import marked_values
+from tensortriage.diagnose.measurements.marked_values import hidden_values
 from tensortriage.engines.base import Plan, Region
 from tensortriage.model.model import Model
 
@@ -70,7 +70,7 @@ def chain():
 @pytest.fixture(autouse=True)
 def scripts_time_kernels(monkeypatch):
     """Those of a user do not, as far as anybody knows."""
-    monkeypatch.setattr(layerwise, "times_kernels", lambda _: True)
+    monkeypatch.setattr(marked_values, "times_kernels", lambda _: True)
 
 
 FEED = {"x": np.random.default_rng(6).normal(size=(64, 96)).astype(np.float32)}

@@ -21,7 +21,8 @@ from tensortriage.diagnose.rungs.operators.blame import (
 )
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.ops import OpLimits
+from tensortriage.envelope.setting import Floors
 from tensortriage.values.store import MemoryStore
 
 FAULT = "faulty:kind=scale,node=softmax,amount=1.05"
@@ -38,7 +39,7 @@ def local_of(errors, misshapen=()):
     one = np.float32([1])
     metrics = {name: measure(one, one + np.float32(error)) for name, error in errors.items()}
     floors = Floors(dict.fromkeys(errors, 1e-6), dict.fromkeys(errors, 1e-6), {}, "")
-    return Local(metrics, floors, dict.fromkeys(misshapen, "another shape"), MemoryStore({}))
+    return Local(metrics, floors, OpLimits.plain(floors), dict.fromkeys(misshapen, "another shape"), MemoryStore({}))
 
 
 def test_an_op_that_is_wrong_alone_and_makes_the_failure_is_to_blame(investigate, compared, last_step):

@@ -21,7 +21,8 @@ from tensortriage.diagnose.rungs.operators.layout import (
     share_of_suspects,
 )
 from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.ops import OpLimits
+from tensortriage.envelope.setting import Floors
 from tensortriage.values.store import MemoryStore
 
 MODEL = """g (float[8, 9] x) => (float[8, 9] y, float[8, 9] z) {
@@ -109,7 +110,7 @@ def test_an_op_with_other_numbers_is_no_matter_of_layout(asked):
 def test_where_most_ops_are_in_another_layout_the_engine_is_and_no_op(asked):
     inv, evidence = asked(PERMUTED)
     local = local_errors(inv, evidence.feed)
-    only = Local({"y": local.metrics["y"]}, local.floors, {}, local.arrays)
+    only = Local({"y": local.metrics["y"]}, local.floors, local.allowed, {}, local.arrays)
     everywhere = of_an_op(inv, evidence.with_(local=only, moved={"y": FINDING}), blamed())
     assert everywhere.culprits == ()
     assert of_an_op(inv, evidence.with_(local=only), blamed()).culprits  # no output is in another order
@@ -119,10 +120,10 @@ def test_the_share_of_suspects():
     one = np.float32([1])
     metrics = {"a": measure(one, one), "b": measure(one, one * 2)}
     floors = Floors({}, {"a": 1e-6, "b": 1e-6}, {}, "")
-    local = Local(metrics, floors, {}, MemoryStore({}))
+    local = Local(metrics, floors, OpLimits.plain(floors), {}, MemoryStore({}))
     assert share_of_suspects(Evidence(local=local)) == 0.5
     assert share_of_suspects(Evidence()) == 0.0
-    assert share_of_suspects(Evidence(local=Local({}, floors, {}, MemoryStore({})))) == 0.0
+    assert share_of_suspects(Evidence(local=Local({}, floors, OpLimits.plain(floors), {}, MemoryStore({})))) == 0.0
 
 
 def test_outputs_are_handed_over_in_another_layout_where_no_op_is_to_blame(asked):

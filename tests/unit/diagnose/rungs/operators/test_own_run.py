@@ -9,6 +9,7 @@ import pytest
 from diagnosing import ask
 from registered_engines import register
 from tensortriage.diagnose.rungs.operators.own_run import _culprits, _making_it
+from tensortriage.envelope.ops import OpLimits
 from tensortriage.model.model import Model
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[1,2,3] x) => (float[1,3] y)
@@ -56,9 +57,10 @@ def test_an_error_that_the_target_chose_makes_no_failure():
     """What is within a freedom's limit is no more a fault than what is within the floor; nothing is injected."""
     inv = SimpleNamespace(values=["s"], model=SimpleNamespace(graph=None))
     evidence = SimpleNamespace(in_context={"s": None}, error=lambda value: 0.1)
-    assert _making_it(inv, evidence, {"s": 0.06}, {"s"}, {}) == ({}, 0.0)
+    evidence.floors = SimpleNamespace(target={"s": 0.06})
+    assert _making_it(inv, evidence, OpLimits({}, {"s": None}), {}) == ({}, 0.0)
     with pytest.raises(AttributeError, match="lab"):  # else it is run with what the target has there
-        _making_it(inv, evidence, {"s": 0.06}, (), {})
+        _making_it(inv, evidence, OpLimits({}), {})
 
 
 PRODUCTS = """<ir_version: 8, opset_import: ["": 17]> g (float[4,8] x, float[8,8] u, float[8,8] v, float[8,6] w)

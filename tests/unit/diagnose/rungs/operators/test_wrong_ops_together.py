@@ -13,7 +13,8 @@ from tensortriage.diagnose.measurements.local_errors.replay import longest_path
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import only_together
 from tensortriage.diagnose.rungs.operators.blame import TOGETHER
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.ops import OpLimits
+from tensortriage.envelope.setting import Floors
 from tensortriage.model.model import Model
 from tensortriage.values.store import MemoryStore
 
@@ -79,6 +80,6 @@ def test_what_a_fused_piece_may_do_excuses_no_op_that_is_wrong_alone(tmp_path):
     right, wrong = np.ones(8, np.float32), np.full(8, 1.01, np.float32)
     metrics = {"t0": measure(right, wrong), "m0": measure(right, right), "t1": measure(right, right)}
     floors = Floors(dict.fromkeys(metrics, 1e-7), dict.fromkeys(metrics, 1e-7), {}, "")
-    local = Local(metrics, floors, {}, MemoryStore({}))
+    local = Local(metrics, floors, OpLimits.plain(floors), {}, MemoryStore({}))
     guilty, innocent = Wired(("neg0", "mul0"), {}, 0.0), Wired(("mul0", "neg1"), {}, 0.0)
     assert only_together(inv, local, [guilty, innocent]) == [innocent]

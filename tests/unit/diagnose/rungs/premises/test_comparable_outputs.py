@@ -16,7 +16,7 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
 )
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.setting import Floors
 
 MODEL = """g (float[4] x) => (float[4] y, float[1] z) {
     [root] a = Sqrt(x)

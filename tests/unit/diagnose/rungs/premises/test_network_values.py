@@ -11,7 +11,6 @@ from onnx import helper
 
 from models import branchy, of_message
 from network_stand_in import Worker, exported
-from tensortriage.diagnose.measurements.local_errors.pieces import between
 from tensortriage.diagnose.rungs.premises.network_values import (
     Inner,
     NetworkValues,
@@ -21,6 +20,7 @@ from tensortriage.diagnose.rungs.premises.network_values import (
 )
 from tensortriage.engines.torch.traced_values import Trace
 from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.cutting.between import between
 
 X = np.float32([[1, 2, 3], [4, 5, 6]])
 

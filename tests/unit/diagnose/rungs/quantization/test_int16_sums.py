@@ -38,14 +38,23 @@ def processor(monkeypatch):
 
 @pytest.fixture
 def asked(investigate, compared):
-    def ask(weight=LARGE, target=TARGET, *, shape="float[4, 8]", op="MatMul(x, w)", feed=ALIKE):
+    def ask(weight=LARGE, target=TARGET, *, shape="float[4, 8]", op="MatMul(x, w)", feed=ALIKE, ranks=0):
         message = proto(f"g ({shape} x) => (float y) {{ [product] y = {op} }}")
         message.graph.output[0].type.tensor_type.ClearField("shape")
         message.graph.initializer.append(numpy_helper.from_array(weight, "w"))
-        inv = investigate(quantized(message, feed), feed, target=target)
+        message = quantized(message, feed)
+        for tensor in message.graph.initializer if ranks else ():
+            if not tensor.dims:  # scales and zero points
+                tensor.dims.append(1)
+        inv = investigate(message, feed, target=target)
         return inv, compared(inv)
 
     return ask
+
+
+def test_a_zero_point_may_be_an_array_of_one_number(asked):
+    answer = saturating_sums(*asked(ranks=1))
+    assert (answer.verdict.kind, answer.verdict.culprits[0].node) == (VerdictKind.QUANTIZATION, "product")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.common.judged import HealthyJudge
 
 PRODUCT = (
     '<ir_version: 8, opset_import: ["" : 17]> g (float[4,64] x, float[64,16] w) => (float[4,16] y) { y = MatMul(x, w) }'
@@ -40,7 +40,7 @@ def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, lab,
     path, script = tmp_path / "m.onnx", tmp_path / "engine.py"
     onnx.save(onnx.parser.parse_model(PRODUCT), path)
     script.write_text("class Engine:\n    def compile(self, model, options):\n        raise NotImplementedError\n")
-    judge = FloorJudge(
+    judge = HealthyJudge(
         Model.load(path),
         reference=EngineSpec("onnxruntime", {"optimization": "none"}),
         target=EngineSpec("script", {"file": str(script), "precision": precision}),
@@ -71,7 +71,7 @@ def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, la
     exact = np.float32(np.float64(x) @ np.float64(w))
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(PRODUCT.replace("64", "768")), path)
-    judge = FloorJudge(
+    judge = HealthyJudge(
         Model.load(path),
         reference=EngineSpec("onnxruntime", {"optimization": "none"}),
         target=target,
@@ -106,7 +106,7 @@ def test_a_file_of_integers_may_lose_what_its_own_weights_cost(
     numbers, step = stored(w * np.float32(weight))
     held = {"w": numbers * computed / weight}
     file = write_file(tmp_path / "file.onnx", message, {"w": (numbers, step)}, narrow=narrow, computed=held)
-    judge = FloorJudge(
+    judge = HealthyJudge(
         Model.load(tmp_path / "m.onnx"),
         reference=EngineSpec("onnxruntime", {"optimization": "none"}),
         target=EngineSpec("stored", {"file": str(file), "precision": "int8"}),

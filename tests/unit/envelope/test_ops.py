@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tensortriage.compare.judgement.thresholds import SUSPECT_RATIO
+from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.freedoms import widened
 from tensortriage.engines.spec import Hardware
-from tensortriage.envelope.explanations import REGISTRY
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.limits import Limit
+from tensortriage.envelope.ops import with_freedoms
+from tensortriage.envelope.registry import REGISTRY
 
 FP16_SUMS = next(each for each in REGISTRY if each.name == "fp16-accumulator")
 CENTRE = np.random.default_rng(0).standard_normal(4096)
@@ -22,33 +22,33 @@ def off_by(error):
 
 
 def taken(errors, *, hardware=Hardware.GPU, allowed=1e-3, kinds="MatMul", suspects=None):
-    """Return the floors of some values, whose limits are 1e-4, with one freedom that allows so much."""
-    floors = Floors(dict.fromkeys(errors, 1e-7), dict.fromkeys(errors, 1e-4 / SUSPECT_RATIO), {}, "envelope")
+    """Return the limits of some values, which are 1e-4 with one freedom that allows so much."""
+    plain = dict.fromkeys(errors, Limit(1e-4, Basis.FORMAT))
     figures = {FP16_SUMS: {value: off_by(allowed) for value in errors}}
-    return widened(
-        floors, figures, errors, op_types=lambda value: frozenset({kinds}), suspects=suspects or list(errors),
+    return with_freedoms(
+        plain, figures, errors, op_types=lambda value: frozenset({kinds}), suspects=suspects or list(errors),
         hardware=hardware,
     )  # fmt: skip
 
 
 def test_an_error_of_the_size_of_a_freedom_is_granted_and_a_larger_one_is_not():
     found = taken({"a": 1.2e-3, "b": 2e-2})
-    assert found.taken == {"a": FP16_SUMS}
-    assert 1e-3 < SUSPECT_RATIO * found.target["a"] < 2e-3  # 3 dB and a little for few elements
-    assert found.target["b"] == 1e-4 / SUSPECT_RATIO
-    assert found.fp32 == {"a": 1e-7, "b": 1e-7}
+    assert found.chosen == {"a": FP16_SUMS}
+    assert 1e-3 < found.limits["a"].error < 2e-3  # 3 dB and a little for few elements
+    assert found.limits["a"].by == ("fp16-accumulator",)
+    assert found.limits["b"] == Limit(1e-4, Basis.FORMAT)
 
 
 def test_a_freedom_concerns_its_operators_only():
-    assert taken({"a": 1e-3}, kinds="Add").taken == {}
+    assert taken({"a": 1e-3}, kinds="Add").chosen == {}
 
 
 @pytest.mark.parametrize(("hardware", "expected"), [(Hardware.ANY, set()), (Hardware.GPU, {"a"})])
 def test_one_product_of_many_is_no_habit_of_unknown_hardware(hardware, expected):
     errors = {"a": 1e-3, "b": 5e-5, "c": 5e-5, "d": 5e-5}
-    assert set(taken(errors, hardware=hardware, suspects=["a"]).taken) == expected
+    assert set(taken(errors, hardware=hardware, suspects=["a"]).chosen) == expected
 
 
 def test_half_of_the_products_are_a_habit():
     errors = {"a": 1e-3, "b": 1e-3, "c": 5e-5, "d": 5e-5}
-    assert set(taken(errors, hardware=Hardware.ANY, suspects=["a", "b"]).taken) == {"a", "b"}
+    assert set(taken(errors, hardware=Hardware.ANY, suspects=["a", "b"]).chosen) == {"a", "b"}

@@ -4,10 +4,10 @@ import numpy as np
 import onnx
 import pytest
 
-from tensortriage.diagnose.measurements.score_noise import radii_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.envelope.elements import score_radii
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -39,7 +39,7 @@ def test_scores_of_a_narrow_format_are_ties_there_and_not_in_fp32(tmp_path, prec
     target = EngineSpec("script", {"file": str(tmp_path / "engine.py"), "precision": precision})
     question = Question(model=model, feeds=[feed], reference=PLAIN, target=target, trusts_float64=trusts_float64)
     with Lab() as lab:
-        radii = radii_of(Investigation(question, lab=lab), model, feed, {"y": exact}, specs=value_specs(model))
+        radii = score_radii(Investigation(question, lab=lab).setting(feed), {"y": exact}, specs=value_specs(model))
     moved = np.abs(off - exact)
     assert np.any(moved > radii.fp32["y"])
     assert np.all(moved <= radii.target["y"]) == (trusts_float64 or precision == "bf16")  # fp32 alone emulates no TF32

@@ -1,0 +1,49 @@
+"""Which values of a model a target is asked to show, so that what it shows is the program that it runs."""
+
+from collections.abc import Sequence
+
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.base import LARGEST_GROUP, Plan
+from tensortriage.engines.capabilities import PinsTactics, VariesBuilds
+from tensortriage.engines.registry import resolve
+from tensortriage.model.ir.graph import Graph
+from tensortriage.values.store import TensorStore
+
+
+def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
+    """Return the values of the model to look at on the target: all, or of engines that time kernels those at seams."""
+    if not times_kernels(resolve(inv.question.target).engine):
+        return inv.values
+    plan = inv.lab.plan(inv.question.target, inv.model)
+    if plan is None or not any(region.nodes for region in plan.regions):
+        return inv.values
+    outputs, inputs = {spec.name for spec in inv.model.outputs}, [spec.name for spec in inv.model.inputs]
+    floats = {name for name in golden.names() if (dtype := golden.spec(name).dtype) is not None and dtype.is_float}
+    wanted = outputs | (floats - hidden_values(plan, inv.model.graph, inputs))
+    return [value for value in inv.values if value in wanted]
+
+
+def times_kernels(engine: object) -> bool:
+    """Whether an engine times kernels: it tells which it chose, and that another build may choose others."""
+    return isinstance(engine, PinsTactics) and isinstance(engine, VariesBuilds)
+
+
+def hidden_values(plan: Plan, graph: Graph, inputs: Sequence[str]) -> set[str]:
+    """Return the values that no run of a plan makes: inside of what runs as one, and constants and shapes.
+
+    A region of most nodes is no single kernel: what a compiler made of it has layers that its plan does not tell.
+
+    Args:
+        plan: What the engine runs.
+        graph: Index of the model.
+        inputs: Names of the model's inputs: what does not depend on them is constant.
+    """
+    region_of = {word: number for number, region in enumerate(plan.regions) for word in region.nodes}
+    most, computed = LARGEST_GROUP * len(graph.nodes), {node.name for node in graph.descendants(tuple(inputs))}
+    hidden = {value for node in graph.nodes if node.name not in computed for value in node.outputs} | graph.shape_like
+    for node in graph.nodes:
+        region = region_of.get(node.name)
+        if region is not None and len(plan.regions[region].nodes) <= most:
+            within = (v for v in node.outputs if {region_of.get(u.name) for u in graph.consumers(v)} == {region})
+            hidden.update(within)
+    return hidden

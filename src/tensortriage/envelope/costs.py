@@ -1,0 +1,182 @@
+"""What explanations cost: the few ways in which the cost of a row of the registry is found.
+
+Each takes what is judged (`Setting`), the floors that were measured with it, the rows that a target takes together, and
+the names of values; it returns relative errors by value. None looks at what the target made of the model.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.distances import by_value, distances
+from tensortriage.envelope.draws import jitter
+from tensortriage.envelope.evaluations import Healthy
+from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import inject, select_outputs
+from tensortriage.values.dtype import DType
+
+Arrays = Mapping[str, np.ndarray]
+Together = Sequence[Explanation]
+_FLOATS = (DType.FLOAT, DType.DOUBLE)
+
+
+def of_orders(_: Setting, floors: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return the fp32 floors."""
+    return {name: floors.fp32[name] for name in values if name in floors.fp32}
+
+
+def of_format(_: Setting, floors: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return what rounding to the target's format is predicted to cost."""
+    return {name: floors.target[name] for name in values if name in floors.target}
+
+
+def of_freedoms(
+    setting: Setting, _: Floors | None, together: Together, values: Sequence[str], *, what: str = ""
+) -> dict[str, float]:
+    """Return the error that an engine makes which takes several freedoms at once.
+
+    Args:
+        setting: What is judged.
+        together: Freedoms, all of which are taken.
+        values: Values to measure, in topological order.
+        what: Said while it takes place.
+
+    Returns:
+        By value name; inf where an evaluation is not finite, and nothing where a shape depends on the arithmetic.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        UsageError: Likewise.
+    """
+    healthy = Healthy.of(setting.model, setting.precision, tuple(together))
+    what = what or "the model with the freedoms taken"
+    found = distances(setting.lab, setting.model, setting.feed, values, healthy.with_freedoms, what=what)
+    costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
+    return {value: cost for value, cost in costs.items() if cost is not None}
+
+
+def of_rewrite(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return how far the outputs of the model that a row makes of this one are off, on the reference.
+
+    Raises:
+        EngineError: When the reference cannot run it.
+        DataError: When the feed does not fit it.
+    """
+    for each in together:
+        if (model := each.rewrite(setting.model)) is not None:
+            errors = output_errors(setting, model)
+            return {name: error for name, error in errors.items() if name in values}
+    return {}
+
+
+def output_errors(setting: Setting, model: Model) -> dict[str, float]:
+    """Return the relative errors of another model's outputs on the reference; inf for another shape.
+
+    Raises:
+        EngineError: When the reference cannot run the model.
+        DataError: When the feed does not fit it.
+    """
+    fed = check_feed(setting.feed, model.inputs, casting=Casting.ROUND)
+    outputs = setting.lab.outputs(setting.reference, model, fed)
+    return {name: error(setting.right(name), outputs[name]) for name in setting.outputs if name in outputs}
+
+
+def error(right: np.ndarray, given: np.ndarray) -> float:
+    """Return the relative error of a tensor; inf for one of another shape."""
+    return error_of(measure(right, np.asarray(given))) if np.shape(given) == right.shape else math.inf
+
+
+# -- inputs that are moved by less than anybody can tell ---------------------------------------------------------------
+
+
+def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return the largest errors of some draws of rounding to the format; see `drawn`."""
+    return {name: max(errors, default=0.0) for name, errors in drawn(setting, values, together[0].draws).items()}
+
+
+def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
+    """Return the relative errors that rounding makes at outputs, on inputs moved by up to half a step of the format.
+
+    Raises:
+        EngineError: When ONNX Runtime does not evaluate the model.
+        ModelError: When the model cannot be rounded.
+        UsageError: Likewise.
+    """
+    first = first_numbers(setting)
+    errors: dict[str, list[float]] = {name: [] for name in names}
+    if first is None:
+        return errors
+    rounded = round_results(setting.model, setting.precision, specs=setting.specs(), kept=setting.kept)
+    plain, narrow = (select_outputs(_fed_inside(setting, each, first), names) for each in (setting.model, rounded))
+    rng, step = np.random.default_rng(0), float(setting.precision.dtype.finfo.eps)
+    with setting.lab.session(PLAIN, plain) as exact, setting.lab.session(PLAIN, narrow) as narrowed:
+        for _ in range(draws):
+            moved = {
+                name: (array * (1.0 + step / 2.0 * rng.uniform(-1.0, 1.0, array.shape))).astype(array.dtype)
+                if array.dtype.kind == "f"
+                else array
+                for name, array in (first or setting.feed.tensors).items()
+            }
+            fed, inside = _moved_feed(setting.feed, first, moved)
+            right, wrong = exact(fed, injected=inside), narrowed(fed, injected=inside)
+            for name in names:
+                errors[name].append(error_of(measure(np.asarray(right[name]), np.asarray(wrong[name]))))
+    return errors
+
+
+def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return how far each output of the reference moves at most when its floating-point inputs move by one ulp.
+
+    Raises:
+        EngineError: When the reference fails.
+    """
+    first, outputs = first_numbers(setting), setting.outputs
+    largest = dict.fromkeys(outputs, 0.0)
+    if first is None:
+        return largest
+    model = select_outputs(_fed_inside(setting, setting.model, first), outputs) if first else setting.model
+    with setting.lab.session(PLAIN if first else setting.reference, model) as outputs_of:
+        for seed in range(together[0].draws):
+            fed, inside = _moved_feed(setting.feed, first, jitter(first or setting.feed.tensors, seed=seed))
+            results = outputs_of(fed, injected=inside)
+            for name in outputs:
+                if np.shape(results[name]) == setting.right(name).shape:
+                    largest[name] = max(largest[name], error(setting.right(name), results[name]))
+    return {name: moved for name, moved in largest.items() if name in values}
+
+
+def first_numbers(setting: Setting) -> dict[str, np.ndarray] | None:
+    """Return the golden values at which a model without floating-point inputs can be moved; empty if it has such.
+
+    These are where numbers first appear: results of nodes that read integers and constants only, such as the embeddings
+    of a language model. None where there are none.
+    """
+    if any(array.dtype in (np.float32, np.float64) for array in setting.feed.tensors.values()):
+        return {}
+    golden, graph = setting.golden(), setting.model.graph
+    constant = graph.constants
+    inside = {n for n in golden.names() if golden.spec(n).dtype in _FLOATS and n not in constant}
+    # A Cast of integers is exact: 1 - mask is 0 in every engine, and one ulp of it times -10000 no rounding of any.
+    exact = {value for node in graph.nodes if node.op_type == "Cast" for value in node.outputs}
+    makers = [(node, value) for node in graph.nodes for value in node.outputs if value in inside - exact]
+    return {value: np.asarray(golden[value]) for node, value in makers if not inside.intersection(node.uses)} or None
+
+
+def _fed_inside(setting: Setting, model: Model, first: Arrays) -> Model:
+    """Return a model whose first numbers can be fed, where it has no floating-point inputs."""
+    return inject(model, list(first), specs=setting.specs()) if first else model
+
+
+def _moved_feed(feed: Feed, first: Arrays, moved: Arrays) -> tuple[Feed, Arrays]:
+    """Return a feed with moved inputs, or itself with the moved numbers that are injected into the model."""
+    return (feed, moved) if first else (dataclasses.replace(feed, name=f"{feed.name} moved", tensors=moved), {})

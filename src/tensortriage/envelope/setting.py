@@ -1,0 +1,136 @@
+"""What is judged, a model on a feed as a target computes it, and the floors that are measured of that."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from tensortriage.compare.judgement.judgement import Basis
+from tensortriage.engines.registry import ResolvedEngine, resolve
+from tensortriage.engines.spec import PLAIN, EngineSpec, Hardware
+from tensortriage.envelope import limits
+from tensortriage.envelope.distances import Distance
+from tensortriage.envelope.limits import Limit
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.runs.lab import Lab
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import TensorStore
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A model on a feed, as a target computes it. Nothing of what the target made of it is in here.
+
+    Attributes:
+        lab: Where engines are asked.
+        model: The model, whole or exploded.
+        feed: Its inputs.
+        target: The engine whose number format and class of hardware count.
+        reference: The engine taken as right.
+        golden: Returns the reference's value of every tensor of the model.
+        golden_outputs: Returns those of its outputs alone.
+        specs: Returns dtype and shape of every value on the feed.
+        kept: Nodes that compute in fp32 on the target, whatever its format; of others than the model's no matter.
+        trusts_float64: Whether the model may be evaluated in float64; not where other engines contradict that.
+    """
+
+    lab: Lab
+    model: Model
+    feed: Feed
+    target: EngineSpec
+    reference: EngineSpec = PLAIN
+    golden: Callable[[], TensorStore]
+    golden_outputs: Callable[[], TensorStore]
+    specs: Callable[[], Mapping[str, ValueSpec]]
+    kept: tuple[str, ...] = ()
+    trusts_float64: bool = True
+
+    @cached_property
+    def engine(self) -> ResolvedEngine:
+        """What the target's spec stands for."""
+        return resolve(self.target)
+
+    @property
+    def precision(self) -> Precision:
+        """The number format that the target computes in."""
+        return self.engine.precision
+
+    @property
+    def hardware(self) -> Hardware:
+        """The class of hardware that it computes on."""
+        return self.engine.hardware
+
+    @cached_property
+    def kept_here(self) -> tuple[str, ...]:
+        """Nodes of this model that compute in fp32."""
+        return tuple(name for name in self.kept if name in self.model.graph)
+
+    @cached_property
+    def op_types(self) -> frozenset[str]:
+        """The operators that the model has."""
+        return frozenset(node.op_type for node in self.model.graph.nodes)
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Every value of the model that can be marked, in topological order."""
+        return markable(self.model)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs of the model that have golden values."""
+        golden = self.golden_outputs()
+        return [spec.name for spec in self.model.outputs if spec.name in golden]
+
+    def right(self, name: str) -> np.ndarray:
+        """Return the golden value of an output."""
+        return np.asarray(self.golden_outputs()[name])
+
+
+ENVELOPE, JITTER = "envelope", "input jitter"
+"""How floors were found."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Floors:
+    """Relative noise floors by value name.
+
+    Attributes:
+        fp32: Floor of a healthy fp32 engine; it may be `MATCH_FACTOR` times as far off.
+        target: Floor of a healthy engine in the target's format; equals ``fp32`` for fp32.
+        emulated: Figures of the emulated format, where one was emulated; with their NaN and Inf counts they tell what
+            the format cannot hold.
+        source: How the fp32 floor was found: ``envelope`` or ``input jitter``.
+        reference: Figures of the reference's own values against the centre of the envelope, as far as it was judged.
+    """
+
+    fp32: Mapping[str, float]
+    target: Mapping[str, float]
+    emulated: Mapping[str, Distance]
+    source: str
+    reference: Mapping[str, Distance] = dataclasses.field(default_factory=dict)
+
+    def in_fp32(self, value: str) -> Limit:
+        """Return the largest error of a healthy fp32 engine at a value."""
+        basis = Basis.FLOOR if self.source == ENVELOPE else Basis.SENSITIVITY
+        return Limit(limits.of_floor(self.fp32.get(value, 0.0)), basis, (limits.ORDERS,))
+
+    def in_other_places(self, value: str) -> float:
+        """Return the largest error of a value that is looked for in another place."""
+        return limits.of_floor(max(self.fp32.get(value, 0.0), self.target.get(value, 0.0)))
+
+    def limit(self, value: str, count: int, chosen: float | None = None, freedoms: tuple[str, ...] = ()) -> Limit:
+        """Return the largest error of a healthy engine at a value of so many elements.
+
+        Args:
+            value: Its name.
+            count: Its elements.
+            chosen: What the freedoms of the target's hardware cost there; None where that is not known.
+            freedoms: Names of these.
+        """
+        predicted = self.target.get(value) if self.emulated else None
+        limit = limits.healthy(count, self.fp32.get(value, 0.0), predicted, chosen, freedoms=freedoms)
+        return limit if self.source == ENVELOPE else dataclasses.replace(limit, basis=Basis.SENSITIVITY)

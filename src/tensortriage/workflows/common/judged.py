@@ -1,0 +1,125 @@
+"""Judging tensors of any command by what healthy engines may be off by, where the user gives no tolerance.
+
+An error below the rounding of a single fp32 result is within any limit. For the rest the model is evaluated, and the
+target asked, as far as `tensortriage.envelope.judge` needs that.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.output_judge import OutputJudge
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.limits import AT_SIGHT, beside, judged_by
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.values.store import MemoryStore
+
+if TYPE_CHECKING:
+    from tensortriage.diagnose.state.investigation import Investigation
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def investigation_of(
+    lab: Lab, model: Model, feed: Feed, *, reference: EngineSpec, target: EngineSpec
+) -> "Investigation":
+    """Return an investigation of a model on one feed, in a lab that knows what all before it were answered."""
+    # A comparison seldom comes here, and all of an investigation is imported with these.
+    from tensortriage.diagnose.state.investigation import Investigation
+    from tensortriage.diagnose.state.question import Question
+
+    return Investigation(Question(model=model, feeds=[feed], reference=reference, target=target), lab=lab.remembering)
+
+
+class HealthyJudge:
+    """Judges tensors by what healthy engines may be off by.
+
+    Args:
+        model: The model whose tensors are compared.
+        reference: The engine taken as right.
+        target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
+        lab: Where engines are asked.
+        asked: Whether the target may be asked for more than its results.
+    """
+
+    def __init__(
+        self, model: Model, *, reference: EngineSpec, target: EngineSpec | None, lab: Lab, asked: bool = False
+    ) -> None:
+        self._model, self._reference, self._lab = model, reference, lab
+        self._target = target or reference
+        self._asked = asked and target is not None
+
+    def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> dict[str, Judgement]:
+        """Judge the tensors of one feed.
+
+        Args:
+            feed: The feed they come from.
+            metrics: Figures by value name.
+            references: The reference's arrays of the values that may need an evaluation.
+        """
+        judged = {name: judged_by(AT_SIGHT, figure) for name, figure in metrics.items()}
+        judged = {n: each for n, each in judged.items() if each.within and not (metrics[n].exact and each.ratio)}
+        if left := {name: figure for name, figure in metrics.items() if name not in judged}:
+            judged |= self._evaluated(feed, left, references)
+        return judged
+
+    def _evaluated(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> dict[str, Judgement]:
+        from tensortriage.diagnose.measurements.judging import limits_of
+
+        inv = investigation_of(self._lab, self._model, feed, reference=self._reference, target=self._target)
+        word = inv.precision.value
+        inv, costs = _on_the_file(inv, feed, references, list(metrics))
+        golden = MemoryStore({name: references[name] for name in metrics})
+        found = limits_of(inv, feed, metrics, golden=golden, apart=costs, asked=self._asked)
+        limits = {name: beside(costs[name], limit) if name in costs else limit for name, limit in found.items()}
+        return {name: judged_by(limits[name], figure, format_name=word) for name, figure in metrics.items()}
+
+
+def _on_the_file(
+    inv: "Investigation", feed: Feed, references: Arrays, names: list[str]
+) -> tuple["Investigation", Mapping[str, float]]:
+    """Return by what a target is judged whose file keeps weights as integers, as `diagnose` judges it.
+
+    Returns:
+        An investigation of the model with the file's weights, and what rounding these costs by name. Where the weights
+        are not the model's, one of fp32, whose limits a file in integers does not keep. As it was given, without costs,
+        for every other target.
+    """
+    from tensortriage.diagnose.rungs.quantization.stored_weights import file_weights
+    from tensortriage.runs.given_layouts import without_format
+
+    found = file_weights(inv)
+    if found is None or (found.verdict is None and found.question is None):
+        return inv, {}
+    if found.verdict is not None or found.question is None:
+        return inv.about(dataclasses.replace(inv.question, target=without_format(inv.question.target))), {}
+    own = inv.lab.values(inv.question.reference, found.question.model, feed, names)
+    costs = {name: error_of(measure(references[name], np.asarray(own[name]))) for name in names}
+    return inv.about(found.question), costs
+
+
+def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
+    """Return the judge of a search without a tolerance of the user's, which asks of many pieces.
+
+    What was measured before is known again, so that a search which goes on later gets the same answers. An output that
+    is lost in the format fails: to know why is what a reduction is asked for.
+    """
+    from tensortriage.diagnose.measurements.judging import healthy_outputs
+
+    key, notes = inv.lab.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.lab.case.checks
+
+    def measured() -> dict[str, float]:
+        limits = {name: limit.error for name, limit in healthy_outputs(inv, feed).items()}
+        notes.put(key, "what a healthy engine may err at the outputs", limits, seconds=0.0)
+        return limits
+
+    narrow = inv.precision in ROUNDED
+    return OutputJudge(inv.question.tolerance, measured, narrow, notes.get(key, dict[str, float]) or {})
