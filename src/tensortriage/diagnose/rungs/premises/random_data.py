@@ -30,7 +30,7 @@ from tensortriage.envelope.explanations import PREDICTED, freedoms_of_target
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
 from tensortriage.values.text import error_size
