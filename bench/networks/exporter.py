@@ -402,6 +402,9 @@ def used(network: Callable[[], Made], word: str) -> Made:
     return module, inputs[::-1] if word == "exchanged" else inputs
 
 
-MISTAKES = "unseeded checkpoint trained training exchanged prepared ended noisy remembering remembered".split()
+MISTAKES = (  # of users
+    "unseeded", "checkpoint", "trained", "training", "exchanged", "prepared", "ended", "noisy", "remembering",
+    "remembered",
+)  # fmt: skip
 USED = {f"{word}_used_{each.__name__}": (each, word) for each in (unet, encoder) for word in ("right", *MISTAKES)}
 globals().update({name: functools.partial(used, *given) for name, given in USED.items()})
