@@ -17,9 +17,9 @@ import numpy as np
 from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Role, Use, roles
 from tensortriage.inputs.synthetic.open_sizes import concrete_shapes, require_room
-from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
