@@ -1,8 +1,7 @@
 """Five networks that can be exported wrong, for `exporter_faults.py` and the engine ``torch``.
 
-A network without a word is the truth. With a word it computes what a wrong translation of one line would compute, so
-that exporting it writes the file that a faulty exporter would have written of the right one. Nothing of `networks` is
-imported: ``torch:FILE:NAME`` runs this file alone.
+A network without a word is the truth; with one it computes what a wrong translation of one line would, so exporting it
+writes what a faulty exporter would of the right one. Nothing of `networks` is imported: ``torch:FILE:NAME`` runs this.
 """
 
 # ruff: noqa: D101, D102 - what they compute is all that there is to say of them
@@ -16,8 +15,7 @@ import torch.nn.functional as fn
 from torch import Tensor, nn
 
 Made = tuple[nn.Module, tuple[object, ...]]
-WRONG: set[str] = set()
-"""Words of what is translated wrong; empty for the truth."""
+WRONG: set[str] = set()  # words of what is translated wrong; empty for the truth
 
 
 def pick(word: str, right: object, wrong: object) -> object:  # what a line uses: what is right, without its word
@@ -89,8 +87,7 @@ class Detector(nn.Module):
         self.heads, self.suppress = nn.ModuleList([Head(16), Head(32)]), Suppression()
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        fine = self.fine(self.stem(image))
-        coarse = self.coarse(fine)
+        coarse = self.coarse(fine := self.fine(self.stem(image)))
         coarse = coarse + self.pool(coarse)
         maps = (self.neck(fine, coarse), coarse)
         found = [head(x, stride) for head, x, stride in zip(self.heads, maps, (4.0, 8.0), strict=True)]
@@ -115,12 +112,10 @@ class RmsNorm(nn.Module):
         self.weight = nn.Parameter(torch.rand(size) + 0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        power = x.pow(2).mean(-1, keepdim=True)
-        return self.weight * (x * torch.rsqrt(power + pick("rms-epsilon", 1e-6, 1e-2)))
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + pick("rms-epsilon", 1e-6, 1e-2)))
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Turn pairs by a right angle."""
     first, second = x.chunk(2, -1)
     return torch.cat((second, -first) if "rotation" in WRONG else (-second, first), -1)
 
@@ -152,9 +147,8 @@ class Attention(nn.Module):
         query, key = self.rope(query, key, places)
         key, value = torch.cat([past[0], key], 2), torch.cat([past[1], value], 2)
         keys = key.repeat(1, 2, 1, 1) if "head-order" in WRONG else key.repeat_interleave(2, 1)
-        values = value.repeat_interleave(2, 1)
         scale = pick("sdpa-scale", None, 0.5)
-        found = fn.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+        found = fn.scaled_dot_product_attention(query, keys, value.repeat_interleave(2, 1), attn_mask=mask, scale=scale)
         return self.o_proj(found.transpose(1, 2).flatten(2)), key, value
 
 
@@ -243,8 +237,7 @@ class UNet(nn.Module):
         waves = self.time(t)
         high = self.high(self.first(x), waves)
         padded = fn.pad(high, (1, 1, 1, 1), mode=pick("reflect", "reflect", "constant"))
-        low = self.drop(self.low(self.down(padded), waves))
-        corners = pick("corners", False, True)
+        low, corners = self.drop(self.low(self.down(padded), waves)), pick("corners", False, True)
         low = fn.interpolate(low, size=high.shape[-2:], mode="bilinear", align_corners=corners)
         return self.last(self.up(self.joined(torch.cat([low, high], 1), waves)))
 
@@ -273,8 +266,7 @@ class Encoder(nn.Module):
         self.pool = Pooled()
 
     def forward(self, ids: Tensor, attended: Tensor) -> Tensor:
-        x = self.words(self.hashed(ids)) + self.places(torch.arange(ids.shape[1]))
-        x = self.norm(x)
+        x = self.norm(self.words(self.hashed(ids)) + self.places(torch.arange(ids.shape[1])))
         hidden = torch.zeros_like(attended) if "mask-dropped" in WRONG else 1 - attended
         for layer in self.layers:
             x = layer(x, src_key_padding_mask=hidden.bool())
@@ -328,9 +320,8 @@ class Quantized(nn.Module):
         self.proj = nn.Linear(10, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        scale, zero = pick("quantizer-scale", 0.02, 0.021), pick("zero-point", 0, 110)
-        x = torch.fake_quantize_per_tensor_affine(x, scale, zero, -128, 127)
-        return self.proj(x)
+        step, zero = pick("quantizer-scale", 0.02, 0.021), pick("zero-point", 0, 110)
+        return self.proj(torch.fake_quantize_per_tensor_affine(x, step, zero, -128, 127))
 
 
 class Running(nn.Module):
@@ -357,7 +348,6 @@ def audio() -> Made:
 
 
 def made(network: Callable[[], Made], *words: str) -> Made:
-    """Return a network with random weights, always the same, with words planted."""
     WRONG.clear()
     WRONG.update(words)
     torch.manual_seed(0)
@@ -388,7 +378,6 @@ class Used(nn.Module):
 
 
 def used(network: Callable[[], Made], word: str) -> Made:
-    """Return a network as a user makes it, with a mistake that is called so; with none for ``right``."""
     torch.seed()
     module, inputs = network() if word == "unseeded" else made(network)
     if word in ("checkpoint", "trained"):
