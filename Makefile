@@ -33,6 +33,7 @@ lasting: $(STAMP) $(RTX)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python bench/lines.py --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -10,7 +10,7 @@ is with these data and the target is not, and for narrow formats only beyond rou
 networks, float64 stands for it. Divergences are diagnosed, each within a budget; where that ends without a culprit, a
 network is *undecided*. One line of JSON per case is appended to the file, and cases that it has are not run again. With
 --verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz beside it, as
-`atlas_networks.py` writes them, and asks every target about one before the next.
+`python bench/networks DIR atlas --numbered` writes them, and asks every target about one before the next.
 """
 
 import argparse

@@ -29,8 +29,9 @@ NETWORK = "network "
 REFUSED = ("refused", "crashed", "hung")
 NETWORKS_INTRODUCTION = """\
 Exported networks, small and with weights that were never trained, and the light models of the onnx package, whose
-convolutions have drawn weights: what `python bench/atlas_networks.py DIR` writes, asked by `python bench/atlas.py
---networks DIR`. A figure alone is the relative error of the worst output where that is within ten times what
+convolutions have drawn weights: what `python bench/networks DIR atlas --numbered` writes, asked by
+`python bench/atlas.py --networks DIR`. A figure alone is the relative error of the worst output where that is within
+ten times what
 rounding in float32 costs. Beside a verdict of `diagnose` it is what the verdict is about. In **bold** is what
 rounding, approximation and freedoms do not explain; *wrong* is where an op or a piece is named, float64
 contradicts, and the error is above ten times what rounding every result to the engine's format costs. An empty cell

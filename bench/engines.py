@@ -1,10 +1,10 @@
 """Engines as users have them: a file that the engine's own converter wrote, healthy and with a fault in its weights.
 
-    python bench/engine_networks.py NETS          # once, where PyTorch is
+    python bench/networks NETS heldout            # once, where PyTorch is
     python bench/engines.py NETS [--engines mnn litert==2.1.2] [--networks bert] [--kept DIR]
 
-For every environment that `triage engines install` made, and the engines of this Python, each of the seven networks of
-`engine_networks.py` is diagnosed. Engines with ``file=`` get what their converter makes with its defaults, as a user
+For every environment that `triage engines install` made, and the engines of this Python, each of the seven networks
+`heldout` is diagnosed. Engines with ``file=`` get what their converter makes with its defaults, as a user
 would call it, and that file once more with each of two weights changed: one scaled by 1.1, one rolled by one entry.
 With ``--quantized`` it is their file of 8-bit weights, and a weight is changed before it is quantized: scaled by 1.02,
 1.05 or 1.1, or rolled.
@@ -29,11 +29,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from networks import names, short
 from onnx import numpy_helper
 
 from tensortriage.workflows.engines.environments import Environment, environments
 
-NAMES = ("convnext", "squeeze", "tagger", "bert", "unet", "audio", "keypoints")
+NAMES = short(names("heldout"))
 HEALTHY = ("match", "rounding")
 FAULTS = ("local-fault", "fusion-fault", "model-changed", "quantization")
 REFUSED = ("build-failed", "engine-crash")

@@ -2,7 +2,7 @@
 
     python bench/exporter_faults.py [--engine | --mistakes] [--exporter legacy] [WORD...]
 
-Needs PyTorch and onnxscript, and with --engine transformers. An exporter's fault is a network of `exporter_networks`
+Needs PyTorch and onnxscript, and with --engine transformers. An exporter's fault is a network of `networks.exporter`
 that is exported as a wrong translation of one line would be (a word), or an edit of the right file. ``diagnose
 --torch`` is to end in ``model-changed`` with the module of that line first, and the line. An engine's fault (--engine)
 is a node of the right file, of one of `ENGINE_NETWORKS`, that `FaultyEngine` computes wrong; it is to end in a verdict
@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
-import exporter_networks as networks
 import numpy as np
 import onnx
 import torch
+from networks import exporter as networks
 from onnx import numpy_helper
 from torch.utils import _pytree as pytree
 
@@ -46,7 +46,7 @@ class Planted:
     """One fault of an exporter.
 
     Attributes:
-        network: Function of `exporter_networks`.
+        network: Function of `networks.exporter`.
         word: What the network is exported with; or what the edit is called.
         module: Path of the module whose line is translated wrong; empty for the network itself.
         code: Text of that line; several lines when the exporter may blame any.
@@ -164,7 +164,7 @@ MISTAKEN = (
 """Users' mistakes: what was exported, what it is compared with, and words of the verdict."""
 
 ENGINE_NETWORKS = ("minilm", "gpt2_cached", "vit", "resnet", "unet", "decoder", "detector")
-"""Networks in which faults of the engine are planted: of `pytorch_networks`, and of `exporter_networks` those there."""
+"""Networks in which faults of the engine are planted: of `networks.known`, and of `networks.exporter` those there."""
 
 
 def source_of(network: str) -> tuple[ModuleType, str]:
@@ -173,7 +173,7 @@ def source_of(network: str) -> tuple[ModuleType, str]:
         return networks, network
     if hasattr(networks, network):
         return networks, f"right_{network}"
-    return importlib.import_module("pytorch_networks"), network
+    return importlib.import_module("networks.known"), network
 
 
 class Files:

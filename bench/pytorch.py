@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from networks import names, short
+
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
@@ -21,14 +23,8 @@ from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.diagnosis.export_network import EXPORTERS, export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 
-NETWORKS = Path(__file__).resolve().parent / "pytorch_networks.py"
+NETWORKS = Path(__file__).resolve().parent / "networks" / "known.py"
 QUESTION = "does the exported model compute what the network does?"
-
-
-def names() -> list[str]:
-    """Return the architectures of `pytorch_networks`, without importing PyTorch here."""
-    lines = NETWORKS.read_text().splitlines()
-    return [line[4:].partition("(")[0] for line in lines if line.startswith("def ") and line.endswith("-> Made:")][1:]
 
 
 def measured(name: str, exporter: str) -> str:
@@ -65,7 +61,7 @@ def measured(name: str, exporter: str) -> str:
 
 def main(wanted: list[str], *, both: bool) -> None:
     """Print a line per architecture and exporter."""
-    for name in wanted or names():
+    for name in wanted or [*short(names("known")), "gpt2_cached"]:
         for exporter in EXPORTERS if both else EXPORTERS[:1]:
             try:
                 print(measured(name, exporter), flush=True)

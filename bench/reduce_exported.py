@@ -1,6 +1,6 @@
 """Does ``debug reduce`` find planted faults in exported networks: QDQ, If, Loop, shared weights, flaky ones?
 
-    python bench/reduce_networks.py FOLDER                (once, with PyTorch)
+    python bench/networks FOLDER reduce                   (once, with PyTorch)
     python bench/reduce_exported.py FOLDER [--only NAME ...] [--part steady flaky engines] [--seeds 1]
 
 A fault needs one node, a node and one that uses its result, or three nodes anywhere in one graph, be it the body of a

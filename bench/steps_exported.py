@@ -3,9 +3,9 @@
     python bench/steps_exported.py FOLDER
     python bench/steps_exported.py FOLDER --only mamba --steps 24
 
-Forty-eight decoders of seven families (`step_decoders`) are exported into a folder, or read from it: by both exporters,
-with their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given; the others merged as
-well. Each is run in fp32, fp16
+Forty-eight decoders of seven families (`networks.decoders`) are exported into a folder, or read from it: by both
+exporters, with their caches open; T5, BART and Whisper as Optimum writes them, merged and with caches given; the others
+merged as well. Each is run in fp32, fp16
 and bf16 (every result rounded once): none may be accused, or stop. Then faults are planted, some from the first step
 on, some at one step only: an old row in a cache that grows, 10 % in the op that makes a state that is rewritten, a mask
 or window one position short, a wrong head, wrong angles (RoPE), a position one off, an encoder's mask that leaks;
@@ -43,7 +43,7 @@ def corpus(folder: Path, only: str) -> Iterator[Path]:
         if only not in path.name:
             continue
         if not path.exists():
-            from step_decoders import export
+            from networks.decoders import export
 
             export(family, exporter, path, kind=kind, gain=1.6 if family == "mamba" else 2.5, seed=seed)
         yield path

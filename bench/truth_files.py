@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
+from networks.trained import FILES
 from truth_files_cases import FileCase, LeftOut, made
-from truth_files_networks import FILES
 from truth_models import HOME
 
 ROOT = HOME.parents[2]

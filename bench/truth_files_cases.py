@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+from networks.trained import folder
 from truth_files_mistakes import OTHER_ZERO, RANGES, SUFFIXES, WEIGHTS, File, Place
-from truth_files_networks import folder
 from truth_files_sound import SOUND, USELESS, quiet
 from truth_files_structure import STRUCTURE
 

@@ -195,9 +195,9 @@ def _values(proto: onnx.ModelProto, found: Subject, spec: str, *, whole: bool) -
 
 def _from_torch(found: Subject, *, double: bool) -> Mapping[str, np.ndarray]:
     import torch
-    from truth_networks import network
+    from networks.corpus import drawn
 
-    module, feed = network(found.name)
+    module, feed = drawn(found.name)
     with torch.no_grad():
         given = [value.double() if double and value.is_floating_point() else value for value in feed.values()]
         made = (module.double() if double else module)(*given)

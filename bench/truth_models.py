@@ -1,33 +1,29 @@
 """The models of the truth corpus, generated when first asked for and kept in bench/models/truth.
 
-Exported networks (`truth_networks`), the builders of `tensortriage.testing`, the digit models of examples/, the light
-models of the onnx package with drawn weights, and a seeded sample of ONNX's backend tests of single operators.
+Networks of the table (`networks`): those exported, the builders of `tensortriage.testing`, the digit models of
+examples/, light models of the onnx package; and a seeded sample of ONNX's backend tests of single operators.
 """
 
 import dataclasses
-import shutil
 import warnings
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import networks
 import numpy as np
-import onnx
-from healthy import LIGHT, dressed, image_for
-
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, residual_dag, save_model
+from networks.made import Made
 
 HOME = Path(__file__).parent / "models" / "truth"
-EXAMPLES = Path(__file__).parent.parent / "examples"
-EXPORTED = ("resnet", "mobilenet", "vit", "bert", "llama", "lstm", "unet")
+EXPORTED = tuple(networks.short(networks.names("corpus")))
 LIGHT_NAMES = ("squeezenet", "resnet50", "shufflenet", "densenet121", "inception_v1", "inception_v2")
-BUILDERS: Mapping[str, Callable[[], onnx.ModelProto]] = {
-    "mlp": lambda: mlp(width=48),
-    "residual_dag": lambda: residual_dag(60),
-    "conv_net": lambda: conv_net(blocks=2, channels=12),
-    "encoder": lambda: encoder(layers=2, width=48, heads=4, tokens=16, vocabulary=100),
-    "encoder_ln": lambda: encoder(layers=2, width=48, heads=4, tokens=16, vocabulary=100, decomposed_layernorm=False),
-    "quantized": lambda: quantized(conv_net(blocks=1, channels=12), feed_for(conv_net(blocks=1, channels=12))),
-}
+WHOLE = {
+    name.partition("/")[2]: name
+    for name in (
+        *networks.names("corpus"), *networks.names("testing"), "digits/digits_vit", "digits/digits_cnn",
+        *(f"light/light_{name}" for name in LIGHT_NAMES),
+    )
+}  # fmt: skip
+"""Networks of the table by their names here."""
+
 NEWEST_OPSET = 23
 """Operator sets that every ONNX Runtime from 1.23 on knows."""
 
@@ -63,50 +59,20 @@ def subject(name: str) -> Subject:
     found = Subject(name, HOME / f"{name}.onnx", HOME / f"{name}.npz")
     if not (found.model.is_file() and found.feed.is_file()):
         HOME.mkdir(parents=True, exist_ok=True)
-        feed = _written(name, found.model)
-        np.savez(found.feed, **feed)  # type: ignore[arg-type] # arrays by name
+        made = networks.network(WHOLE[name]) if name in WHOLE else _node_test(name)
+        np.savez(found.feed, **made.write(found.model))  # type: ignore[arg-type] # arrays by name
     return found
+
+
+def _node_test(name: str) -> Made:
+    case = _node_cases()[name]
+    inputs, _ = case.data_sets[0]
+    return Made(case.model, {v.name: array for v, array in zip(case.model.graph.input, inputs, strict=True)})
 
 
 def names() -> list[str]:
     """Return the names of all models, those of single operators last."""
-    return [*EXPORTED, *BUILDERS, "digits_vit", "digits_cnn", *(f"light_{name}" for name in LIGHT_NAMES), *node_tests()]
-
-
-def _written(name: str, path: Path) -> Mapping[str, np.ndarray]:
-    if name in EXPORTED:
-        return exported(name, path)
-    if name in BUILDERS:
-        save_model(BUILDERS[name](), path)
-        return feed_for(onnx.load(path))
-    if name.startswith("digits"):
-        shutil.copy(EXAMPLES / f"{name}.onnx", path)
-        wanted = {value.name for value in onnx.load(path).graph.input}
-        return {key: array[:1] for key, array in np.load(EXAMPLES / "digits.npz").items() if key in wanted}
-    if name.startswith("light_"):
-        model = dressed(onnx.load(LIGHT / f"{name}.onnx"))
-        onnx.save(model, path)
-        return image_for(model)
-    case = _node_cases()[name]
-    onnx.save(case.model, path)
-    inputs, _ = case.data_sets[0]
-    return {v.name: np.asarray(array) for v, array in zip(case.model.graph.input, inputs, strict=True)}
-
-
-def exported(name: str, path: Path) -> Mapping[str, np.ndarray]:
-    """Export one of `truth_networks` and return its inputs."""
-    import torch
-    from truth_networks import network
-
-    module, feed = network(name)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter, about itself
-        count = len(module(*feed.values())) if name == "bert" else 1
-        torch.onnx.export(
-            module, tuple(feed.values()), str(path), input_names=list(feed), dynamo=False, opset_version=17,
-            output_names=[f"y{i}" for i in range(count)], do_constant_folding=True,
-        )  # fmt: skip
-    return {key: value.numpy() for key, value in feed.items()}
+    return [*WHOLE, *node_tests()]
 
 
 def node_tests() -> list[str]:

@@ -9,7 +9,7 @@ lanes=("$@")
 [ ${#lanes[@]} -gt 0 ] || lanes=(conformance,small,plan,crash transformer,builds pinned,overflow,reduce guilty resnet50)
 export PYTHONPATH="$PWD/src:$PWD/worker${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 mkdir -p "$out"
-[ -d "$out/nets" ] || python3 bench/gpu/nets.py "$out/nets"
+[ -d "$out/nets" ] || python3 bench/networks "$out/nets" gpu
 python3 - "$out/about.json" <<'PY'
 import json, os, platform, subprocess, sys
 def told(*words):

@@ -13,7 +13,7 @@ from tensortriage.diagnose.consistency.relations import (
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.batch_rows import Rows, another_feed, batch_axes, gather_rows
+from tensortriage.inputs.synthetic.batch_rows import Rows, another_feed, batch_axes, gather_rows
 from tensortriage.model.model import Model
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds

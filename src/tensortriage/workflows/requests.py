@@ -62,7 +62,7 @@ class DiagnoseRequest:
     sweep: Mapping[str, tuple[int, ...]] = option(
         "--sweep", "DIM=SIZE[,SIZE]", "Sizes of a dynamic dimension to run as well, to learn at which shapes the "
         "target fails, e.g. batch=1,2,8.",
-        default_factory=dict, several=True, read="tensortriage.inputs.generated.size_sweep:parse_sweep", group=INPUTS)
+        default_factory=dict, several=True, read="tensortriage.inputs.synthetic.size_sweep:parse_sweep", group=INPUTS)
     random_too: bool = flag("--no-random-data", "Do not try random data when real data pass.", default=True, rare=True)
     case: Path = case_field("--case --output -o")
     emit_breakers: Path | None = option(

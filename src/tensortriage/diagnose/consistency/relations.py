@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.batch_rows import Rows
+from tensortriage.inputs.synthetic.batch_rows import Rows
 from tensortriage_worker.feeding import KEPT, MISALIGNED, STRIDED
 
 ROWS = 8

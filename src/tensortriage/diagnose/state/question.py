@@ -11,7 +11,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.size_sweep import Shaped
+from tensortriage.inputs.synthetic.size_sweep import Shaped
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.values.dtype import Precision

@@ -124,7 +124,7 @@ def _is_saved_by_torch(path: str) -> bool:
 
 
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
-    from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
+    from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
     from tensortriage.runs.scripts import script_feeds
 
     if request.given:

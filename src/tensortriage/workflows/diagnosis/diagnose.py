@@ -23,8 +23,8 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.size_sweep import swept
 from tensortriage.inputs.oddities import oddities
+from tensortriage.inputs.synthetic.size_sweep import swept
 from tensortriage.model.cutting.narrow_cuts import ModelBlock, weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs

@@ -1,6 +1,6 @@
 """What is installed for an engine: packages pinned to versions that were seen to work together, release by release.
 
-A release is installed with what its row of the recipe names; rows are those that ``bench/installs.py`` has tried.
+A release is installed with what its row of the recipe names; rows are those that were tried (bench/RESULTS.md).
 """
 
 import dataclasses

@@ -10,9 +10,9 @@ import numpy as np
 from tensortriage.errors import DataError, EngineError, TriageError, UsageError
 from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.inputs.steps.carried import Carry, carried, unpaired
 from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, beginning, following, next_tokens, step_roles
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Run

@@ -3,7 +3,7 @@ import numpy as np
 from tensortriage.diagnose.consistency.relations import ClaimKind, masked_relation, row_relations
 from tensortriage.diagnose.consistency.views import views
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.batch_rows import BatchAxes, Rows
+from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
 
 
 def rows(count, fixed=None):

@@ -9,7 +9,7 @@ from tensortriage.diagnose.consistency.relations import ClaimKind, row_relations
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfCheck
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.batch_rows import BatchAxes, Rows
+from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab

@@ -5,7 +5,7 @@ import pytest
 
 from models import of_message
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.cutting.narrow_cuts import blocks_of
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable

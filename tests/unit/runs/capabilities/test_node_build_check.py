@@ -9,7 +9,7 @@ from running_cli import EXAMPLES
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.node_build_check import _SLUG_OF, SLUGS, check_nodes
 from tensortriage.runs.lab import Lab

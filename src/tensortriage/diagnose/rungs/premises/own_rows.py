@@ -22,7 +22,7 @@ from tensortriage.engines.registry import is_foreign
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.batch_rows import another_feed, batch_axes, gather_rows
+from tensortriage.inputs.synthetic.batch_rows import another_feed, batch_axes, gather_rows
 from tensortriage.runs.observation.experiment import Experiment, Measurement
 from tensortriage.values.text import count
 

@@ -27,7 +27,7 @@ from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import always
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
 from tensortriage.values.text import error_size

@@ -17,9 +17,9 @@ import numpy as np
 from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.input_roles import Role, Use, roles
-from tensortriage.inputs.generated.open_sizes import concrete_shapes, require_room
 from tensortriage.inputs.syntax import Range, Shape
+from tensortriage.inputs.synthetic.input_roles import Role, Use, roles
+from tensortriage.inputs.synthetic.open_sizes import concrete_shapes, require_room
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -43,7 +43,7 @@ def random_feeds(
     value_ranges: Mapping[str, Range] = _NO_RANGES,
     shapes: Mapping[str, Shape] = _NO_SHAPES,
 ) -> Iterator[Feed]:
-    """Yield feeds whose numbers make sense to the model; see `tensortriage.inputs.generated.input_roles` and `.sizes`.
+    """Yield feeds whose numbers make sense to the model; see `.input_roles` and `.open_sizes`.
 
     Floats without constraint are drawn from the normal distribution N(0, 1); other integers are 0 to 9, 8-bit ones use
     their whole range; bools are drawn evenly.

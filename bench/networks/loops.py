@@ -1,41 +1,16 @@
-"""24 exported networks for `reduce_exported.py`: both exporters, QDQ, If, Loop, shared weights.
-
-    python bench/reduce_networks.py FOLDER
-
-Seven are those of `engine_networks.py`, four of them once more in QDQ form by ONNX Runtime's quantizer, six decoders of
-`step_decoders.py` (three merged as Optimum merges them, in an If). The seven written here hold what those lack: loops
-whose length is data, branches in loops, one layer used several times. Needs `torch`, `onnxscript`, `transformers` and
-`onnxruntime`; nothing is downloaded.
-"""
+"""Networks with what others lack: loops whose length is data, branches in loops, one layer used several times."""
 
 # ruff: noqa: D102 - what a network computes is all that there is to say of it
 
-import argparse
-import logging
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-import engine_networks
-import numpy as np
-import step_decoders
 import torch
 import transformers
-from onnxruntime import quantization
 from torch import Tensor, nn
 
+from networks.made import Made
+
 WIDTH = 24
-DECODERS = {
-    "bart-merged": ("bart", "legacy", "merged"),
-    "t5-merged": ("t5", "legacy", "merged"),
-    "whisper-merged": ("whisper", "dynamo", "merged"),
-    "llama": ("llama", "dynamo", ""),
-    "gpt2": ("gpt2", "legacy", ""),
-    "mamba": ("mamba", "dynamo", ""),
-}
-"""Family, exporter and kind, by name."""
-QUANTIZED = ("convnext", "unet", "bert", "audio")
 
 
 class Recurrent(nn.Module):
@@ -155,7 +130,7 @@ class Shared(nn.Module):
 
 
 Feeds = Mapping[str, Tensor]
-OWN: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Feeds], str]] = {
+NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Feeds], str]] = {
     "recurrent": (Recurrent, lambda: {"x": torch.randn(6, 2, WIDTH)}, "script"),
     "refined": (Refined, lambda: {"x": torch.randn(4, WIDTH)}, "script"),
     "chosen": (Chosen, lambda: {"x": torch.randn(3, WIDTH), "steps": torch.tensor(4)}, "script"),
@@ -167,75 +142,10 @@ OWN: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Feeds], str]] = {
 """By name: the network, what draws its inputs, and how it is exported."""
 
 
-def _own(name: str, path: Path) -> None:
+def made(group: str, name: str) -> Made:
+    """Return one of the set `loops`."""
     torch.manual_seed(0)
-    make, draw, exporter = OWN[name]
+    make, draw, exporter = NETWORKS[name]
     module, feed = make().eval(), draw()
-    names = {"input_names": list(feed), "output_names": ["y"]}
-    given = torch.jit.script(module) if exporter == "script" else module
-    if exporter == "dynamo":
-        torch.onnx.export(given, tuple(feed.values()), path, dynamo=True, external_data=False, **names)
-    else:
-        axes = {"x": {0: "length"}} if name == "recurrent" else {}
-        torch.onnx.export(given, tuple(feed.values()), path, dynamo=False, opset_version=17, dynamic_axes=axes, **names)
-    np.savez(path.with_suffix(".npz"), **{key: value.numpy() for key, value in feed.items()})
-
-
-def _decoder(name: str, path: Path) -> None:
-    family, exporter, kind = DECODERS[name]
-    step_decoders.export(family, exporter, path, kind=kind)
-    made = step_decoders.FAMILIES[family]()
-    form = made if isinstance(made, step_decoders.Form) else made.form(first=False)
-    feed = {key: value.numpy() for key, (value, _) in (*form.inputs.items(), *form.caches.items())}
-    if kind == "merged":
-        first = made.form(first=True)  # what the first step alone takes
-        feed = {key: value.numpy() for key, (value, _) in (*first.inputs.items(), *first.caches.items())} | feed
-        feed["use_cache_branch"] = np.array([True])
-    np.savez(path.with_suffix(".npz"), **feed)
-
-
-class _Calibration(quantization.CalibrationDataReader):
-    def __init__(self, feed: Mapping[str, np.ndarray]) -> None:
-        self._feeds: Iterator[Mapping[str, np.ndarray]] = iter([feed])
-
-    def get_next(self) -> Mapping[str, np.ndarray] | None:
-        return next(self._feeds, None)
-
-
-def _quantized(path: Path, to: Path) -> None:
-    feed = dict(np.load(path.with_suffix(".npz")))
-    with tempfile.TemporaryDirectory() as name:
-        prepared = Path(name) / "prepared.onnx"
-        quantization.quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
-        quantization.quantize_static(
-            str(prepared), str(to), _Calibration(feed), quant_format=quantization.QuantFormat.QDQ,
-            activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8, per_channel=True,
-        )  # fmt: skip
-    np.savez(to.with_suffix(".npz"), **feed)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")  # of the exporters, about themselves
-    logging.disable(logging.WARNING)
-    for number, name in enumerate(engine_networks.NETWORKS):
-        path = folder / f"{name}.onnx"
-        if not path.with_suffix(".npz").is_file():
-            np.savez(path.with_suffix(".npz"), **engine_networks.written(name, path, seed=number))
-    for name in QUANTIZED:
-        if not (folder / f"{name}-qdq.npz").is_file():
-            _quantized(folder / f"{name}.onnx", folder / f"{name}-qdq.onnx")
-    for name in DECODERS:
-        if not (folder / f"{name}.npz").is_file():
-            _decoder(name, folder / f"{name}.onnx")
-    for name in OWN:
-        if not (folder / f"{name}.npz").is_file():
-            _own(name, folder / f"{name}.onnx")
-    print(f"{len(list(folder.glob('*.onnx')))} networks in {folder}")
-
-
-if __name__ == "__main__":
-    main()
+    axes = {"dynamic_axes": {"x": {0: "length"}}} if name == "recurrent" else {}
+    return Made(module, feed, ["y"], exporter, axes)

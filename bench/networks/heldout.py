@@ -1,24 +1,21 @@
-"""Seven networks of different kinds, small, with drawn weights, for `engines.py`: NAME.onnx and its inputs, NAME.npz.
+"""Seven networks of different kinds, small, with drawn weights; and four of them in QDQ form.
 
-    python bench/engine_networks.py DIR [--litert-torch FILES]
-
-Built for nothing else: no rule of the product was made on them. Needs PyTorch, whose older exporter writes them in
-opset 17, with one row, which every converter here reads. What is in the folder is left as it is.
+Built for nothing else: no rule of the product was made on them. Each has one row, which every converter here reads.
 """
 
 # ruff: noqa: D101, D102 - what a network is, `NETWORKS` says
 
-import argparse
-import warnings
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
+import onnx
 import torch
 import torch.nn.functional as fn
+from onnxruntime import quantization
 from torch import Tensor, nn
 
-OPSET = 17
+from networks.made import Made, quiet
 
 
 class ConvNext(nn.Module):
@@ -159,43 +156,19 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Mapping[str, 
 """By name: the network, what draws its inputs, and how many outputs it has."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--litert-torch", type=Path, metavar="FILES", help="write each as NAME.tflite, by litert-torch")
-    arguments = parser.parse_args()
-    folder, files = arguments.folder, arguments.litert_torch
-    for each in filter(None, (folder, files)):
-        each.mkdir(parents=True, exist_ok=True)
-    for number, name in enumerate(NETWORKS):
-        path = folder / f"{name}.onnx"
-        if not path.with_suffix(".npz").is_file():
-            np.savez(path.with_suffix(".npz"), **written(name, path, seed=number))
-        print(path.name, f"{path.stat().st_size / 1e3:.0f} kB", flush=True)
-        if files is not None:
-            import litert_torch
-
-            module, feed = drawn(name, seed=number)
-            litert_torch.convert(module, tuple(feed.values())).export(str(files / f"{name}.tflite"))
-
-
-def written(name: str, path: Path, seed: int) -> dict[str, np.ndarray]:
-    """Export a network, and return its inputs."""
-    module, feed = drawn(name, seed)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter, about itself
-        torch.onnx.export(
-            module, tuple(feed.values()), str(path), input_names=list(feed), dynamo=False, opset_version=OPSET,
-            output_names=[f"y{number}" for number in range(NETWORKS[name][2])], do_constant_folding=True,
-        )  # fmt: skip
-    return {key: value.numpy() for key, value in feed.items()}
+def made(group: str, name: str) -> Made:
+    """Return one of the sets `heldout` and `qdq`."""
+    if group == "qdq":
+        return quantized(name.removesuffix("-qdq"))
+    module, feed = drawn(name, seed=list(NETWORKS).index(name))
+    return Made(module, feed, [f"y{number}" for number in range(NETWORKS[name][2])])
 
 
 def drawn(name: str, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:
     """Return a network whose biases, scales and statistics are moved off 0 and 1, and its inputs."""
     torch.manual_seed(seed)
     make, draw, _ = NETWORKS[name]
-    module, feed = make().eval(), draw()
+    module, feed = make().eval(), dict(draw())
     with torch.no_grad():
         for part in module.modules():
             if isinstance(part, (nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.InstanceNorm2d)):
@@ -207,5 +180,24 @@ def drawn(name: str, seed: int) -> tuple[nn.Module, dict[str, Tensor]]:
     return module, feed
 
 
-if __name__ == "__main__":
-    main()
+class Once(quantization.CalibrationDataReader):
+    """One sample to calibrate on."""
+
+    def __init__(self, feed: Mapping[str, object]) -> None:
+        self.samples = iter([feed])
+
+    def get_next(self) -> Mapping[str, object] | None:
+        return next(self.samples, None)
+
+
+def quantized(name: str) -> Made:
+    """Return a network as ONNX Runtime's quantizer writes it, calibrated on its inputs."""
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        plain, prepared, narrow = (Path(folder) / f"{word}.onnx" for word in ("plain", "prepared", "narrow"))
+        feed = made("heldout", name).write(plain)
+        quantization.quant_pre_process(str(plain), str(prepared), skip_symbolic_shape=True)
+        quantization.quantize_static(
+            str(prepared), str(narrow), Once(feed), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+            activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8,
+        )  # fmt: skip
+        return Made(onnx.load(narrow), feed)

@@ -1,10 +1,10 @@
-"""Five networks written by hand, each able to be exported wrong: see `exporter_faults.py`.
+"""Five networks that can be exported wrong, for `exporter_faults.py` and the engine ``torch``.
 
-A network without a word is the truth. With a word it computes what a wrong translation of one line would compute, so
-that exporting it writes the file that a faulty exporter would have written of the right one.
+A network without a word is the truth; with one it computes what a wrong translation of one line would, so exporting it
+writes what a faulty exporter would of the right one. Nothing of `networks` is imported: ``torch:FILE:NAME`` runs this.
 """
 
-# ruff: noqa: D102 - what a forward does is said at its class
+# ruff: noqa: D101, D102 - what they compute is all that there is to say of them
 
 import functools
 import math
@@ -12,45 +12,48 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as fn
-from exporter_audio import audio
-from torch import nn
-from wrong_lines import WRONG, Made, drawn, pick
+from torch import Tensor, nn
+
+Made = tuple[nn.Module, tuple[object, ...]]
+WRONG: set[str] = set()  # words of what is translated wrong; empty for the truth
+
+
+def pick(word: str, right: object, wrong: object) -> object:  # what a line uses: what is right, without its word
+    return wrong if word in WRONG else right
+
+
+def drawn(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 class Block(nn.Module):
-    """Convolution, normalization, SiLU."""
-
     def __init__(self, inner: int, outer: int, stride: int = 1, size: int = 3) -> None:
         super().__init__()
         self.conv = nn.Conv2d(inner, outer, size, stride, size // 2, bias=False)
         self.bn = nn.BatchNorm2d(outer)
         self.act = nn.SiLU()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return self.act(self.bn(self.conv(x)))
 
 
 class Neck(nn.Module):
-    """Joins a coarse map to a fine one."""
-
     def __init__(self, width: int) -> None:
         super().__init__()
         self.lateral, self.merge = Block(2 * width, width, size=1), Block(2 * width, width)
 
-    def forward(self, fine: torch.Tensor, coarse: torch.Tensor) -> torch.Tensor:
+    def forward(self, fine: Tensor, coarse: Tensor) -> Tensor:
         coarse = self.lateral(coarse)
         up = fn.interpolate(coarse, size=fine.shape[-2:], mode=pick("nearest", "nearest", "bilinear"))
         return self.merge(torch.cat([up, fine], 1))
 
 
 class Head(nn.Module):
-    """Boxes and scores of every place of a map."""
-
     def __init__(self, width: int) -> None:
         super().__init__()
         self.box, self.classes = nn.Conv2d(width, 4, 1), nn.Conv2d(width, 5, 1)
 
-    def forward(self, x: torch.Tensor, stride: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, x: Tensor, stride: float) -> tuple[Tensor, Tensor]:
         rows, columns = torch.arange(x.shape[2]), torch.arange(x.shape[3])
         ys, xs = torch.meshgrid(rows, columns, indexing=pick("meshgrid", "ij", "xy"))
         grid = torch.stack([xs, ys], -1).reshape(1, -1, 2).to(x.dtype) + pick("half-pixel", 0.5, 0.0)
@@ -63,9 +66,7 @@ class Head(nn.Module):
 
 
 class Suppression(nn.Module):
-    """The best boxes, those that overlap a better one scored 0."""
-
-    def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, boxes: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         best, _ = scores.max(-1)
         top, places = best.topk(100, dim=1)
         boxes = boxes.gather(1, places[..., None].expand(-1, -1, 4))
@@ -79,17 +80,14 @@ class Suppression(nn.Module):
 
 
 class Detector(nn.Module):
-    """Two maps, a head for each, suppression."""
-
     def __init__(self) -> None:
         super().__init__()
         self.stem, self.fine, self.coarse = Block(3, 8, 2), Block(8, 16, 2), Block(16, 32, 2)
         self.pool, self.neck = nn.MaxPool2d(5, 1, 2), Neck(16)
         self.heads, self.suppress = nn.ModuleList([Head(16), Head(32)]), Suppression()
 
-    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        fine = self.fine(self.stem(image))
-        coarse = self.coarse(fine)
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        coarse = self.coarse(fine := self.fine(self.stem(image)))
         coarse = coarse + self.pool(coarse)
         maps = (self.neck(fine, coarse), coarse)
         found = [head(x, stride) for head, x, stride in zip(self.heads, maps, (4.0, 8.0), strict=True)]
@@ -109,31 +107,25 @@ def detector() -> Made:
 
 
 class RmsNorm(nn.Module):
-    """Division by the root mean square."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.rand(size) + 0.5)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        power = x.pow(2).mean(-1, keepdim=True)
-        return self.weight * (x * torch.rsqrt(power + pick("rms-epsilon", 1e-6, 1e-2)))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + pick("rms-epsilon", 1e-6, 1e-2)))
 
 
-def rotated(x: torch.Tensor) -> torch.Tensor:
-    """Turn pairs by a right angle."""
+def rotated(x: Tensor) -> Tensor:
     first, second = x.chunk(2, -1)
     return torch.cat((second, -first) if "rotation" in WRONG else (-second, first), -1)
 
 
 class Rotary(nn.Module):
-    """Places written into queries and keys."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.register_buffer("rates", 1e4 ** -(torch.arange(0, size, 2).float() / size), persistent=False)
 
-    def forward(self, query: torch.Tensor, key: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(self, query: Tensor, key: Tensor, places: Tensor) -> tuple[Tensor, ...]:
         angle = places[:, None, :, None].float() * self.rates
         angle = torch.cat((angle, angle), -1)
         cos, sin = angle.cos(), angle.sin()
@@ -141,15 +133,13 @@ class Rotary(nn.Module):
 
 
 class Attention(nn.Module):
-    """Four heads of queries, two of keys and values, and a cache."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.q_proj, self.o_proj = nn.Linear(size, size, bias=False), nn.Linear(size, size, bias=False)
         self.k_proj, self.v_proj = nn.Linear(size, size // 2, bias=False), nn.Linear(size, size // 2, bias=False)
         self.rope = Rotary(size // 4)
 
-    def forward(self, x: torch.Tensor, places: torch.Tensor, mask: torch.Tensor, past: tuple[torch.Tensor, ...]):
+    def forward(self, x: Tensor, places: Tensor, mask: Tensor, past: tuple[Tensor, ...]):
         query, key, value = (
             each(x).unflatten(2, (-1, x.shape[2] // 4)).transpose(1, 2)
             for each in (self.q_proj, self.k_proj, self.v_proj)
@@ -157,50 +147,42 @@ class Attention(nn.Module):
         query, key = self.rope(query, key, places)
         key, value = torch.cat([past[0], key], 2), torch.cat([past[1], value], 2)
         keys = key.repeat(1, 2, 1, 1) if "head-order" in WRONG else key.repeat_interleave(2, 1)
-        values = value.repeat_interleave(2, 1)
         scale = pick("sdpa-scale", None, 0.5)
-        found = fn.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+        found = fn.scaled_dot_product_attention(query, keys, value.repeat_interleave(2, 1), attn_mask=mask, scale=scale)
         return self.o_proj(found.transpose(1, 2).flatten(2)), key, value
 
 
 class Gated(nn.Module):
-    """A perceptron with a gate."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.gate_proj, self.up_proj = nn.Linear(size, 64, bias=False), nn.Linear(size, 64, bias=False)
         self.down_proj = nn.Linear(64, size, bias=False)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         gate = pick("silu", fn.silu, fn.hardswish)(self.gate_proj(x))
         return self.down_proj(gate * self.up_proj(x))
 
 
 class Layer(nn.Module):
-    """One layer of the decoder."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.input_norm, self.self_attn, self.post_norm, self.mlp = (
-            RmsNorm(size), Attention(size), RmsNorm(size), Gated(size),
-        )  # fmt: skip
+        self.input_norm, self.self_attn = RmsNorm(size), Attention(size)
+        self.post_norm, self.mlp = RmsNorm(size), Gated(size)
 
-    def forward(self, x: torch.Tensor, places: torch.Tensor, mask: torch.Tensor, past: tuple[torch.Tensor, ...]):
+    def forward(self, x: Tensor, places: Tensor, mask: Tensor, past: tuple[Tensor, ...]):
         attended, key, value = self.self_attn(self.input_norm(x), places, mask, past)
         x = x + attended
         return x + self.mlp(self.post_norm(x)), key, value
 
 
 class Decoder(nn.Module):
-    """Words and a cache in, scores and a longer cache out."""
-
     def __init__(self) -> None:
         super().__init__()
         self.embed_tokens, self.layers = nn.Embedding(97, 32), nn.ModuleList(Layer(32) for _ in range(2))
         self.norm, self.lm_head = RmsNorm(32), nn.Linear(32, 97, bias=False)
         self.lm_head.weight = self.embed_tokens.weight
 
-    def forward(self, ids: torch.Tensor, past: list[tuple[torch.Tensor, ...]]):
+    def forward(self, ids: Tensor, past: list[tuple[Tensor, ...]]):
         words, before = ids.shape[1], past[0][0].shape[2]
         places = torch.arange(words) if "places" in WRONG else torch.arange(before, before + words)
         masked = torch.full((words, before + words), pick("mask-value", float("-inf"), 0.5))
@@ -218,13 +200,11 @@ def decoder() -> Made:
 
 
 class Time(nn.Module):
-    """The time of the diffusion as waves."""
-
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size, self.fc = size, nn.Linear(size, size)
 
-    def forward(self, t: torch.Tensor) -> torch.Tensor:
+    def forward(self, t: Tensor) -> Tensor:
         half = self.size // 2
         rates = torch.exp(-math.log(pick("base", 1e4, 1e3)) * torch.arange(half) / half)
         angle = t[:, None].float() * rates[None]
@@ -232,8 +212,6 @@ class Time(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions beside a shortcut, the time between them."""
-
     def __init__(self, inner: int, outer: int, size: int) -> None:
         super().__init__()
         self.norm1, self.conv1 = nn.GroupNorm(4, inner), nn.Conv2d(inner, outer, 3, padding=1)
@@ -241,14 +219,12 @@ class Residual(nn.Module):
         self.norm2, self.conv2 = nn.GroupNorm(4, outer), nn.Conv2d(outer, outer, 3, padding=1)
         self.skip = nn.Conv2d(inner, outer, 1) if inner != outer else nn.Identity()
 
-    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
         inner = self.conv1(self.act(self.norm1(x))) + self.time(self.act(t))[:, :, None, None]
         return self.conv2(self.act(self.norm2(inner))) + self.skip(x)
 
 
 class UNet(nn.Module):
-    """Down and up again, with odd sizes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.time, self.first = Time(16), nn.Conv2d(3, 8, 3, padding=1)
@@ -257,12 +233,11 @@ class UNet(nn.Module):
         self.up = nn.ConvTranspose2d(8, 8, 2, 2)
         self.last = nn.Sequential(nn.InstanceNorm2d(8, affine=True), nn.Hardswish(), nn.Conv2d(8, 3, 3, padding=1))
 
-    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
         waves = self.time(t)
         high = self.high(self.first(x), waves)
         padded = fn.pad(high, (1, 1, 1, 1), mode=pick("reflect", "reflect", "constant"))
-        low = self.drop(self.low(self.down(padded), waves))
-        corners = pick("corners", False, True)
+        low, corners = self.drop(self.low(self.down(padded), waves)), pick("corners", False, True)
         low = fn.interpolate(low, size=high.shape[-2:], mode="bilinear", align_corners=corners)
         return self.last(self.up(self.joined(torch.cat([low, high], 1), waves)))
 
@@ -283,8 +258,6 @@ def unet() -> Made:
 
 
 class Encoder(nn.Module):
-    """A text encoder: hashed words, relative places, a mask, a pooled vector."""
-
     def __init__(self) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(101, 32), nn.Embedding(16, 32)
@@ -292,9 +265,8 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(32, 4, 64, 0.1, "gelu", batch_first=True) for _ in "ab")
         self.pool = Pooled()
 
-    def forward(self, ids: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        x = self.words(self.hashed(ids)) + self.places(torch.arange(ids.shape[1]))
-        x = self.norm(x)
+    def forward(self, ids: Tensor, attended: Tensor) -> Tensor:
+        x = self.norm(self.words(self.hashed(ids)) + self.places(torch.arange(ids.shape[1])))
         hidden = torch.zeros_like(attended) if "mask-dropped" in WRONG else 1 - attended
         for layer in self.layers:
             x = layer(x, src_key_padding_mask=hidden.bool())
@@ -302,22 +274,18 @@ class Encoder(nn.Module):
 
 
 class Hashed(nn.Module):
-    """Words as places in a small table, computed in whole numbers."""
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+    def forward(self, ids: Tensor) -> Tensor:
         places = ids.to(pick("int32", torch.int64, torch.int32)) * 1_000_003 % 1009
         shifted = torch.div(places - 500, 7, rounding_mode=pick("division", "floor", "trunc"))
         return (shifted.long() + 500) % 101
 
 
 class Pooled(nn.Module):
-    """The mean of the words that count, and their spread."""
-
     def __init__(self) -> None:
         super().__init__()
         self.dense = nn.Linear(64, 8)
 
-    def forward(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, attended: Tensor) -> Tensor:
         weight = attended[..., None].to(x.dtype)
         mean = (x * weight).sum(1) / pick("mean-of-all", weight.sum(1), torch.full((1, 1), float(x.shape[1])))
         spread = x.var(1, unbiased=pick("unbiased", True, False))
@@ -336,37 +304,71 @@ def encoder() -> Made:
     return module, (ids, (ids > 0).long())
 
 
+class Causal(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(6, 12, 3, dilation=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        padded = fn.pad(x, pick("causal", (4, 0), (2, 2)))
+        return fn.leaky_relu(self.conv(padded), pick("slope", 0.2, 0.01))
+
+
+class Quantized(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.proj = nn.Linear(10, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        step, zero = pick("quantizer-scale", 0.02, 0.021), pick("zero-point", 0, 110)
+        return self.proj(torch.fake_quantize_per_tensor_affine(x, step, zero, -128, 127))
+
+
+class Running(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        total = x.cumsum(pick("cumsum-axis", 1, 2))
+        count = torch.arange(1, x.shape[1] + 1, dtype=torch.float32)[None, :, None]
+        return total / count + (x.mean(1, keepdim=True) if x.shape[1] > pick("branch", 8, 800) else 0.0)
+
+
+class Audio(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.causal, self.gru = Causal(), nn.GRU(12, 10, batch_first=True)
+        self.running, self.quantized, self.classify = Running(), Quantized(), nn.Linear(10, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.gru(self.causal(x).transpose(1, 2))[0]
+        x = self.classify(self.quantized(self.running(x)))
+        return x.log_softmax(pick("softmax-axis", -1, 1))
+
+
+def audio() -> Made:
+    return Audio().eval(), (torch.randn(1, 6, 12, generator=drawn(3)),)
+
+
 def made(network: Callable[[], Made], *words: str) -> Made:
-    """Return a network with random weights, always the same, with words planted."""
     WRONG.clear()
     WRONG.update(words)
     torch.manual_seed(0)
     return network()
 
 
-def truth_of(network: Callable[[], Made]) -> Callable[[], Made]:
-    return lambda: made(network)
-
-
-right_detector, right_decoder, right_unet, right_encoder, right_audio = map(
-    truth_of, (detector, decoder, unet, encoder, audio)
+right_detector, right_decoder, right_unet, right_encoder, right_audio = (
+    functools.partial(made, each) for each in (detector, decoder, unet, encoder, audio)
 )
 
 
 class Used(nn.Module):
-    """A network as its user calls it: with a step before or after it, with inputs exchanged, noise or a memory."""
-
     def __init__(self, inner: nn.Module, word: str) -> None:
         super().__init__()
         self.inner, self.word = inner, word
         self.register_buffer("calls", torch.zeros(()))
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor):
-        if self.word == "prepared":
-            x = (x - 0.45) / 0.225
+    def forward(self, x: Tensor, y: Tensor):
+        x = (x - 0.45) / 0.225 if self.word == "prepared" else x
         found = self.inner(y, x) if self.word == "exchanged" else self.inner(x, y)
-        if self.word == "ended":
-            return found.softmax(-1)
+        found = found.softmax(-1) if self.word == "ended" else found
         if self.word == "noisy":
             return found + 0.1 * torch.randn_like(found)
         if self.word in ("remembering", "remembered"):
@@ -376,7 +378,6 @@ class Used(nn.Module):
 
 
 def used(network: Callable[[], Made], word: str) -> Made:
-    """Return a network as a user makes it, with a mistake that is called so; with none for ``right``."""
     torch.seed()
     module, inputs = network() if word == "unseeded" else made(network)
     if word in ("checkpoint", "trained"):
@@ -390,7 +391,7 @@ def used(network: Callable[[], Made], word: str) -> Made:
     return module, inputs[::-1] if word == "exchanged" else inputs
 
 
-MISTAKES = (
+MISTAKES = (  # of users
     "unseeded", "checkpoint", "trained", "training", "exchanged", "prepared", "ended", "noisy", "remembering",
     "remembered",
 )  # fmt: skip

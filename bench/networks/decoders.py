@@ -1,27 +1,23 @@
-"""Small decoders of eight families with random weights, as PyTorch's exporters and Optimum write them.
+"""Small decoders of seven families with random weights, as PyTorch's exporters and Optimum write them."""
 
-For the benchmarks of ``triage steps``; nothing is downloaded. Needs `torch`, `onnxscript` and `transformers`.
-"""
-
-import contextlib
 import dataclasses
 import itertools
-import logging
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 import torch
 import transformers
 from onnx import TensorProto, compose, helper
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache, LinearAttentionLayer
 
+from networks.made import Made
+
 LAYERS, WIDTH, HEADS, WORDS, KERNEL = 2, 48, 4, 97, 4
-EXPORTERS = ("dynamo", "legacy")
-ENCODER, PAST, NEW, BATCH, WINDOW, ROOM = 7, 5, 3, 2, 6, 24
-"""Sizes while exporting; all but the last two stay open."""
+ENCODER, PAST, NEW, BATCH, WINDOW = 7, 5, 3, 2, 6
+"""Sizes while exporting; all but the last stay open."""
 
 Axes = Mapping[int, str]
 
@@ -46,6 +42,19 @@ class Form:
         """Return the same of a first step, which gets no caches."""
         inputs = {name: (tensor[:, -NEW:].contiguous(), axes) for name, (tensor, axes) in self.inputs.items()}
         return dataclasses.replace(self, inputs=inputs, caches={})
+
+    def made(self, exporter: str) -> Made:
+        """Return the network with its axes open, for one of PyTorch's exporters."""
+        feed: dict[str, object] = {name: tensor for name, (tensor, _) in self.inputs.items()}
+        if self.caches:
+            feed["caches"] = [tensor for tensor, _ in self.caches.values()]
+        axes = {name: dict(axes) for name, (_, axes) in (*self.inputs.items(), *self.caches.items())}
+        options: dict[str, object] = {"dynamic_axes": axes | {name: dict(axes) for name, axes in self.outputs.items()}}
+        if exporter == "dynamo":
+            free = [dict.fromkeys(each, torch.export.Dim.AUTO) for each in axes.values()]
+            count = len(self.inputs)
+            options = {"dynamic_shapes": ((*free[:count], *([free[count:]] if self.caches else [])),)}
+        return Made(self.network.eval(), feed, list(self.outputs), exporter, options, list(axes))
 
 
 class Step(torch.nn.Module):
@@ -73,9 +82,7 @@ def _ids(count: int = NEW) -> torch.Tensor:
 
 def _cache(pairs: Sequence[torch.Tensor]) -> DynamicCache:
     cache = DynamicCache()
-    for layer, (key, value) in enumerate(
-        itertools.batched(pairs, 2) if hasattr(itertools, "batched") else zip(pairs[::2], pairs[1::2], strict=True)
-    ):
+    for layer, (key, value) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         cache.update(key, value, layer)
     return cache
 
@@ -157,10 +164,8 @@ class Seq2Seq:
             rows = PAST if side == "decoder" else ENCODER
             axes = OLD if side == "decoder" else CROSS
             if not first:
-                caches[f"past_key_values.{layer}.{side}.{part}"] = (
-                    torch.randn(BATCH, self.heads, rows, WIDTH // self.heads),
-                    axes,
-                )
+                held = torch.randn(BATCH, self.heads, rows, WIDTH // self.heads)
+                caches[f"past_key_values.{layer}.{side}.{part}"] = held, axes
             if first or side == "decoder":
                 outputs[f"present.{layer}.{side}.{part}"] = GROWN if side == "decoder" else CROSS
         return Form(Step(self.inner, self._run(list(inputs))), inputs, outputs, caches)
@@ -186,12 +191,8 @@ class Seq2Seq:
             )
             made = found.past_key_values
             sides = (made.self_attention_cache, made.cross_attention_cache)[: 1 if past else 2]
-            return found.logits, *(
-                a
-                for layer in range(LAYERS)
-                for side in sides
-                for a in (side.layers[layer].keys, side.layers[layer].values)
-            )
+            layers = [side.layers[layer] for layer in range(LAYERS) for side in sides]
+            return found.logits, *(array for layer in layers for array in (layer.keys, layer.values))
 
         return run
 
@@ -239,9 +240,8 @@ def mamba() -> Form:
         for layer in range(LAYERS):
             held = LinearAttentionLayer()
             held.conv_states[0], held.recurrent_states[0] = states[2 * layer].clone(), states[2 * layer + 1].clone()
-            held.is_conv_states_initialized[0] = held.is_recurrent_states_initialized[0] = held.has_previous_state[
-                0
-            ] = True
+            held.is_conv_states_initialized[0] = held.is_recurrent_states_initialized[0] = True
+            held.has_previous_state[0] = True
             held.conv_kernel_size[0] = KERNEL
             held.dtype, held.device = ids.dtype, ids.device
             cache.layers[layer] = held
@@ -262,12 +262,36 @@ FAMILIES: Mapping[str, Callable[[], Form | Seq2Seq]] = {
 }  # fmt: skip
 
 
+NETWORKS: Mapping[str, tuple[str, str, str]] = {
+    "bart-merged": ("bart", "legacy", "merged"),
+    "t5-merged": ("t5", "legacy", "merged"),
+    "whisper-merged": ("whisper", "dynamo", "merged"),
+    "llama": ("llama", "dynamo", ""),
+    "gpt2": ("gpt2", "legacy", ""),
+    "mamba": ("mamba", "dynamo", ""),
+}
+"""Family, exporter and kind, by name."""
+
+
+def made(group: str, name: str) -> Made:
+    """Return one of the set `decoders`, with the inputs of a later step."""
+    family, exporter, kind = NETWORKS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        model = onnx.load(export(family, exporter, Path(folder) / "decoder.onnx", kind=kind))
+    maker = FAMILIES[family]()
+    later = (maker if isinstance(maker, Form) else maker.form(first=False)).made(exporter).arrays()
+    if kind == "merged":
+        first = maker.form(first=True).made(exporter).arrays()  # what the first step alone takes
+        later = first | later | {"use_cache_branch": np.array([True])}
+    return Made(model, later)
+
+
 def export(family: str, exporter: str, path: Path, *, kind: str = "", gain: float = 2.5, seed: int = 0) -> Path:
     """Export a decoder.
 
     Args:
         family: A name of `FAMILIES`.
-        exporter: One of `EXPORTERS`.
+        exporter: ``legacy`` or ``dynamo``.
         path: The file.
         kind: ``merged`` of two, or of an encoder-decoder ``with-past``.
         gain: Of weights, so that every layer and position counts.
@@ -281,14 +305,16 @@ def export(family: str, exporter: str, path: Path, *, kind: str = "", gain: floa
         for weight in inner.parameters():
             if weight.ndim > 1:
                 weight.mul_(gain)
-    if isinstance(made, Form) and not kind:
-        return _write(made, exporter, path)
-    if kind == "with-past":
-        return _write(made.form(first=False), exporter, path)
-    forms = (made.first(), made) if isinstance(made, Form) else (made.form(first=True), made.form(first=False))
-    with tempfile.TemporaryDirectory() as name:
-        parts = [onnx.load(_write(form, exporter, Path(name) / "part.onnx")) for form in forms]
-    onnx.save(merged(*parts), path)
+    if kind == "merged":
+        forms = (made.first(), made) if isinstance(made, Form) else (made.form(first=True), made.form(first=False))
+        parts = []
+        with tempfile.TemporaryDirectory() as name:
+            for form in forms:
+                form.made(exporter).write(Path(name) / "part.onnx")
+                parts.append(onnx.load(Path(name) / "part.onnx"))
+        onnx.save(merged(*parts), path)
+    else:
+        (made if isinstance(made, Form) else made.form(first=False)).made(exporter).write(path)
     return path
 
 
@@ -296,77 +322,30 @@ def merged(first: onnx.ModelProto, later: onnx.ModelProto) -> onnx.ModelProto:
     """Return both in one, as Optimum merges them: what the later one does not give is empty."""
     given = {value.name for value in later.graph.output}
     lacking = [value for value in first.graph.output if value.name not in given]
+    order = {value.name: place for place, value in enumerate(first.graph.output)}
     branches, inputs, weights = [], {}, []
     for word, model in (("later", later), ("first", first)):
         graph = compose.add_prefix_graph(model.graph, f"{word}/", rename_inputs=False, rename_outputs=False)
-        if word == "later":
-            for value in lacking:
-                sizes = [d.dim_value for d in value.type.tensor_type.shape.dim]
-                empty = [0, *(size or 1 for size in sizes[1:])]
-                tensor = helper.make_tensor("empty", TensorProto.FLOAT, empty, [])
-                graph.node.append(
-                    helper.make_node(
-                        "Constant", [], [f"{word}/{value.name}"], value=tensor, name=f"{word}/{value.name}/Constant"
-                    )
-                )
-            order = {value.name: place for place, value in enumerate(first.graph.output)}
-            graph.output.extend(lacking)
-            ordered = sorted(graph.output, key=lambda value: order[value.name])
-            del graph.output[:]
-            graph.output.extend(ordered)
+        for value in lacking if word == "later" else ():
+            sizes = [d.dim_value for d in value.type.tensor_type.shape.dim]
+            tensor = helper.make_tensor("empty", TensorProto.FLOAT, [0, *(size or 1 for size in sizes[1:])], [])
+            name = f"{word}/{value.name}"
+            graph.node.append(helper.make_node("Constant", [], [name], value=tensor, name=f"{name}/Constant"))
+            graph.output.append(value)
+        outputs = sorted(graph.output, key=lambda value: order[value.name])
         for node in graph.node:
-            for place, name in enumerate(node.output):
-                if name in order:
-                    node.output[place] = f"{word}/{name}"
-            for place, name in enumerate(node.input):
-                if name in order:
-                    node.input[place] = f"{word}/{name}"
-        for value in graph.output:
+            for names in (node.output, node.input):
+                names[:] = [f"{word}/{name}" if name in order else name for name in names]
+        for value in outputs:
             value.name = f"{word}/{value.name}"
         inputs |= {value.name: value for value in graph.input}
         weights.extend(graph.initializer)
-        branches.append(helper.make_graph(graph.node, word, [], graph.output))
-    names = [value.name for value in first.graph.output]
+        branches.append(helper.make_graph(graph.node, word, [], outputs))
     node = helper.make_node(
-        "If", ["use_cache_branch"], names, name="optimum::if", then_branch=branches[0], else_branch=branches[1]
+        "If", ["use_cache_branch"], list(order), name="optimum::if", then_branch=branches[0], else_branch=branches[1]
     )
     flag = helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])
     graph = helper.make_graph([node], "merged", [*inputs.values(), flag], first.graph.output, weights)
     return helper.make_model(
         graph, opset_imports=first.opset_import, ir_version=min(first.ir_version, 10), functions=[*first.functions]
     )
-
-
-def _write(form: Form, exporter: str, path: Path) -> Path:
-    caches = [array for array, _ in form.caches.values()]
-    inputs = (*(array for array, _ in form.inputs.values()), *([caches] if caches else []))
-    options: dict[str, object] = {
-        "input_names": [*form.inputs, *form.caches],
-        "output_names": [*form.outputs],
-        "verbose": False,
-    }
-    if exporter == "dynamo":
-        kept = [dict.fromkeys(axes, torch.export.Dim.AUTO) for _, axes in form.inputs.values()]
-        shapes = (
-            *kept,
-            *([[dict.fromkeys(axes, torch.export.Dim.AUTO) for _, axes in form.caches.values()]] if caches else []),
-        )
-        options |= {"dynamo": True, "dynamic_shapes": (shapes,), "external_data": False}
-    else:
-        taken = {name: dict(axes) for name, (_, axes) in (*form.inputs.items(), *form.caches.items())}
-        axes = {name: dict(axes) for name, axes in form.outputs.items()}
-        options |= {"dynamo": False, "opset_version": 17, "dynamic_axes": taken | axes}
-    with _quiet():
-        torch.onnx.export(form.network.eval(), inputs, path, **options)
-    return path
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
 

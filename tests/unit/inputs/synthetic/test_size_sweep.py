@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.generated.size_sweep import parse_sweep, swept
+from tensortriage.inputs.synthetic.size_sweep import parse_sweep, swept
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

@@ -1,14 +1,18 @@
-"""The networks of the GPU proof: small, opset 13 (TensorRT 8.5 knows no LayerNormalization), weights that behave."""
+"""Networks written node by node: builders of `tensortriage.testing`, and those of the GPU proof.
 
+The latter are small, of opset 13 (TensorRT 8.5 knows no LayerNormalization), with weights that behave.
+"""
+
+import functools
 import math
-import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
 
-from tensortriage.testing import conv_net, encoder, feed_for, mlp
+from networks.made import Made
+from tensortriage import testing
+from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag
 from tensortriage.testing.graph_writer import GraphWriter, floats
 
 OPSET = 13
@@ -96,7 +100,16 @@ def _conv(graph: GraphWriter, x: str, name: str, channels_in: int, channels: int
     return graph.op("Conv", x, weight, name=f"{name}/Conv", kernel_shape=[size, size], pads=[size // 2] * 4)
 
 
-NETS: dict[str, Callable[[], onnx.ModelProto]] = {
+SMALL = functools.partial(encoder, layers=2, width=48, heads=4, tokens=16, vocabulary=100)
+TESTING: Mapping[str, Callable[[], onnx.ModelProto]] = {
+    "mlp": lambda: mlp(width=48),
+    "residual_dag": lambda: residual_dag(60),
+    "conv_net": lambda: conv_net(blocks=2, channels=12),
+    "encoder": SMALL,
+    "encoder_ln": lambda: SMALL(decomposed_layernorm=False),
+    "quantized": lambda: testing.quantized(conv_net(blocks=1, channels=12), feed_for(conv_net(blocks=1, channels=12))),
+}
+GPU: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "cnn": lambda: conv_net(blocks=3, channels=32, size=32),
     "cnn1": lambda: conv_net(blocks=1, channels=32, size=32),
     "transformer": lambda: encoder(layers=2, width=64, heads=4, tokens=32, batch=2),
@@ -109,16 +122,12 @@ NETS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
-def write(folder: Path) -> None:
-    """Write every network with one feed: NAME.onnx and NAME.npz."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, make in NETS.items():
-        model = make()
-        model.opset_import[0].version = OPSET
-        onnx.checker.check_model(model)
-        onnx.save_model(model, folder / f"{name}.onnx")
-        np.savez(folder / f"{name}.npz", **feed_for(model, batch=4))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+def made(group: str, name: str) -> Made:
+    """Return one of the sets `testing` and `gpu`."""
+    if group == "testing":
+        model = TESTING[name]()
+        return Made(model, feed_for(model))
+    model = GPU[name]()
+    model.opset_import[0].version = OPSET
+    onnx.checker.check_model(model)
+    return Made(model, feed_for(model, batch=4))

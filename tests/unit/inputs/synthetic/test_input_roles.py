@@ -7,7 +7,7 @@ import pytest
 
 from models import parse
 from tensortriage.errors import UsageError
-from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
 
 OLD = '<ir_version: 8, opset_import: ["": 13]>'

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from networks.made import Made
+
 
 class Residual(nn.Module):
     """A convolution block with a skip, as in ResNet."""
@@ -272,7 +274,13 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Mapping[str, 
 """Networks by name, each with what draws its inputs."""
 
 
-def network(name: str, seed: int = 0) -> tuple[nn.Module, Mapping[str, Tensor]]:
+def made(group: str, name: str) -> Made:
+    """Return one of the set `corpus`."""
+    module, feed = drawn(name)
+    return Made(module, feed, ["y0", "y1"] if name == "bert" else ["y0"])
+
+
+def drawn(name: str, seed: int = 0) -> tuple[nn.Module, Mapping[str, Tensor]]:
     """Return a network in evaluation mode, and inputs."""
     torch.manual_seed(seed)
     make, inputs = NETWORKS[name]

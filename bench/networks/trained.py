@@ -8,7 +8,7 @@ are, because ONNX Runtime's optimizer fuses these. Needs the extra ``examples`` 
 
 import dataclasses
 import functools
-import warnings
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -17,10 +17,11 @@ import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from truth_models import HOME
-from truth_networks import ResNet, ViT
 
-FILES = HOME / "files"
+from networks.corpus import ResNet, ViT
+from networks.made import Made
+
+FILES = Path(__file__).parents[1] / "models" / "truth" / "files"
 BATCH, FEEDS, CALIBRATION = 4, 3, 24
 TOKENS, WORDS, CLS, PAD = 32, 20, 17, 18
 OUTLIERS = {5: 12.0, 41: -9.0}
@@ -147,9 +148,8 @@ class DecoderLayer(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.register_buffer(
-            "seen", torch.tril(torch.ones(TOKENS, TOKENS, dtype=torch.bool)).view(1, 1, TOKENS, TOKENS)
-        )
+        seen = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
+        self.register_buffer("seen", torch.tril(seen).view(1, 1, TOKENS, TOKENS))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[batch, tokens, width]`` to itself."""
@@ -256,21 +256,15 @@ def _deeper(module: Bert) -> Bert:
         if index >= 4:
             layer.attention.dense.weight.data *= 0.1
             layer.down.weight.data *= 0.1
-    shrunk = (
-        1 + sum(size**2 for size in OUTLIERS.values()) / 64
-    ) ** 0.5  # what outliers leave of the others, normalized
+    left = (1 + sum(size**2 for size in OUTLIERS.values()) / 64) ** 0.5  # what outliers leave of others, normalized
     for part in module.modules():
         if isinstance(part, nn.LayerNorm):
-            part.weight.data *= shrunk
-        reading = (
-            (part.attention.query, part.attention.key, part.attention.value, part.up)
-            if isinstance(part, EncoderLayer)
-            else ()
-        )
-        for channel, size in OUTLIERS.items():
-            if isinstance(part, nn.LayerNorm):
+            part.weight.data *= left
+            for channel, size in OUTLIERS.items():
                 part.weight.data[channel], part.bias.data[channel] = 1.0, size
-            for layer in reading:
+        if isinstance(part, EncoderLayer):
+            reading = (part.attention.query, part.attention.key, part.attention.value, part.up)
+            for (channel, size), layer in itertools.product(OUTLIERS.items(), reading):
                 layer.bias.data -= size * layer.weight.data[:, channel]
     return module
 
@@ -377,9 +371,4 @@ def _trained(name: str, seed: int) -> nn.Module:
 def _write(name: str, module: nn.Module, path: Path) -> None:
     inputs = NETWORKS[name].inputs(_digits()[0][:BATCH])
     outputs = ["hidden", "logits"] if name.startswith("bert") else ["denoised" if name == "unet" else "logits"]
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter, about itself
-        torch.onnx.export(
-            module, tuple(inputs.values()), str(path), input_names=list(inputs), output_names=outputs, dynamo=False,
-            opset_version=17, do_constant_folding=True,
-        )  # fmt: skip
+    Made(module, inputs, outputs).write(path)
