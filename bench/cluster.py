@@ -21,11 +21,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from cluster_nodes import cluster, kill_one  # noqa: E402 - found once tests/ is on the path
 from models import chain  # noqa: E402 - as above
-from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds  # noqa: E402 - as above
-from tensortriage.cluster.ray_cluster import open_cluster  # noqa: E402 - as above
-from tensortriage.search.execution.cluster_checks import ClusterChecks  # noqa: E402 - as above
 from tensortriage.search.execution.executors import InProcess, OracleQuestion  # noqa: E402 - as above
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict  # noqa: E402 - as above
+from tensortriage_fleet.cluster.cluster_checks import ClusterChecks  # noqa: E402 - as above
+from tensortriage_fleet.cluster.cluster_spec import ClusterSpec, TaskNeeds  # noqa: E402 - as above
+from tensortriage_fleet.cluster.ray_cluster import open_cluster  # noqa: E402 - as above
 
 SECONDS = 0.5
 EXAMPLES = ROOT / "examples"

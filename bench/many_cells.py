@@ -27,10 +27,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import psutil  # noqa: E402 - found once tests/ is on the path
 
 from cluster_nodes import cluster  # noqa: E402 - as above
-from tensortriage.cluster.cluster_spec import ClusterSpec  # noqa: E402 - as above
-from tensortriage.runs.commands.command_pool import CommandPool  # noqa: E402 - as above
-from tensortriage.sdk import CommandNeeds  # noqa: E402 - as above
-from tensortriage_batch.run_cell import CellTask, run_cell  # noqa: E402 - as above
+from tensortriage_fleet.batch.run_cell import CellTask, run_cell  # noqa: E402 - as above
+from tensortriage_fleet.cluster.cluster_spec import ClusterSpec  # noqa: E402 - as above
+from tensortriage_fleet.cluster.command_pool import CommandNeeds, CommandPool  # noqa: E402 - as above
 
 SLEEP = 1.0
 NODES = 4

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import tensortriage.cluster
 import tensortriage_engines
 from tensortriage import cli
 from tensortriage.engines import registry
@@ -21,10 +20,10 @@ POINTS = PROJECT["project"]["entry-points"]
 BESIDE = sorted(path for path in (ROOT / "src").glob("tensortriage_*") if path.is_dir())
 """The packages beside the core."""
 PUBLIC = {
-    "tensortriage_batch": {"tensortriage.sdk", "tensortriage.api"},
     "tensortriage_engines": {
         "tensortriage.engines.sdk", "tensortriage.sdk", "tensortriage.api", "tensortriage_worker.shards"
     },
+    "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")
@@ -119,11 +118,7 @@ def test_what_is_declared_is_installed_and_can_be_had():
         assert all(found[name].load() for name in points)
 
 
-def test_the_cluster_is_a_floor_of_its_own():
-    """Work elsewhere knows nothing of engines, models or verdicts."""
-    files = sorted(Path(tensortriage.cluster.__file__).parent.glob("*.py"))
-    ours = {name for file in files for name in imported(file) if name.startswith("tensortriage")}
-    assert {name for name in ours if not name.startswith("tensortriage.cluster")} <= {
-        "tensortriage",
-        "tensortriage.errors",
-    }
+def test_the_cluster_knows_nothing_of_batches():
+    """And but for what runs checks on it, nothing of engines, models or verdicts."""
+    files = sorted((ROOT / "src/tensortriage_fleet/cluster").glob("*.py"))
+    assert not {name for file in files for name in imported(file) if name.startswith("tensortriage_fleet.batch")}

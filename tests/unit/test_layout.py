@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     ROOT / "src/tensortriage",
-    ROOT / "src/tensortriage_batch",
+    ROOT / "src/tensortriage_fleet.batch",
     ROOT / "src/tensortriage_engines",
     ROOT / "worker/tensortriage_worker",
 )
