@@ -25,8 +25,8 @@ from tensortriage.model.transforms.mark_outputs import (
     markable,
     select_outputs,
 )
-from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.values.spec import ValueSpec
+from tensortriage_testing import encoder, feed_for, save_model
 
 OPTIONS = {"optimization": "none"}
 RUNS = 12

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tensortriage.testing.models import conv_net, save_model
+from tensortriage_testing.models import conv_net, save_model
 
 PROVIDERS = ("qnn", "nv_tensorrt_rtx")
 DOCS = Path(__file__).parents[1] / "docs"

@@ -14,8 +14,8 @@ from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.ranges import range_scan
-from tensortriage.testing import conv_net, encoder, feed_for, save_model
 from tensortriage.values.store import MemoryStore
+from tensortriage_testing import conv_net, encoder, feed_for, save_model
 
 MODELS = {
     "encoder, 12 layers": lambda: encoder(layers=12, width=128, heads=4, tokens=64, batch=2),

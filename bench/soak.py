@@ -27,11 +27,11 @@ from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-from tensortriage.testing import feed_for, residual_dag, save_model
+from tensortriage_testing import feed_for, residual_dag, save_model
 
 NODES, MOST_GROWTH = 12, 1.05
 ENGINES = ("onnxruntime", "emulate:precision=fp16", "script:plain.py", "float64")
-SCRIPT = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+SCRIPT = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The models of the truth corpus, generated when first asked for and kept in bench/models/truth.
 
-Exported networks (`truth_networks`), the builders of `tensortriage.testing`, the digit models of examples/, the light
+Exported networks (`truth_networks`), the builders of `tensortriage_testing`, the digit models of examples/, the light
 models of the onnx package with drawn weights, and a seeded sample of ONNX's backend tests of single operators.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from healthy import LIGHT, dressed, image_for
 
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, residual_dag, save_model
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, quantized, residual_dag, save_model
 
 HOME = Path(__file__).parent / "models" / "truth"
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -22,8 +22,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, parser
 
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp
 from tensortriage_engines.install.environments import environments
+from tensortriage_testing.models import conv_net, encoder, feed_for, mlp
 
 RANDOM = np.random.default_rng(0)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.testing import conv_net, encoder, feed_for, mlp
-from tensortriage.testing.graph_writer import GraphWriter, floats
+from tensortriage_testing import conv_net, encoder, feed_for, mlp
+from tensortriage_testing.graph_writer import GraphWriter, floats
 
 OPSET = 13
 LARGE = 400.0

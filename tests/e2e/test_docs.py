@@ -41,8 +41,8 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.report.document import Report
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.case import CaseFacts, FeedFacts, ModelFacts
-from tensortriage.testing import FaultKind, FaultyEngine
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import FaultKind, FaultyEngine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"

@@ -3,7 +3,7 @@
 The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the
 number of threads, where inputs lie in memory, what was run before. As a script engine::
 
-    from tensortriage.testing import ContradictingEngine as Engine
+    from tensortriage_testing import ContradictingEngine as Engine
 
     triage check consistency model.onnx --target script:engine.py,kind=scale,node=/fc/Gemm,when=misaligned
 """
@@ -14,13 +14,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tensortriage.engines.base import Plan, Session
-from tensortriage.engines.options import Options
-from tensortriage.errors import UsageError
-from tensortriage.model.model import Model
-from tensortriage.testing.fault import Fault
-from tensortriage.testing.faulty_engine import FaultyEngine
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import Model, Options, Plan, Session, UsageError, ValueSpec
+from tensortriage_testing.fault import Fault
+from tensortriage_testing.faulty_engine import FaultyEngine
 from tensortriage_worker.feeding import ALIGNMENT
 
 Feed = Mapping[str, np.ndarray]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.testing.simulated.approximations import EXACT, Function
+from tensortriage_testing.simulated.approximations import EXACT, Function
 
 FUNCTIONS: Mapping[str, Function] = {
     "Neg": np.negative, "Abs": np.abs, "Relu": lambda x: np.maximum(x, 0.0), "Floor": np.floor, "Ceil": np.ceil,

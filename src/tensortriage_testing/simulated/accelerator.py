@@ -3,10 +3,10 @@
 A tool that tells faults from rounding must be tried on engines that round otherwise than the CPU and are known to be
 right. Nothing here is shared with the arithmetic that TensorTriage judges by: operators that a freedom touches are
 written in numpy, all others are ONNX Runtime's. With a fault among the options the accelerator is wrong there, in the
-words of `tensortriage.testing.FaultyEngine`::
+words of `tensortriage_testing.FaultyEngine`::
 
     # accelerator.py
-    from tensortriage.testing import SimulatedAccelerator as Engine
+    from tensortriage_testing import SimulatedAccelerator as Engine
 
     triage run model.onnx --target script:accelerator.py,precision=fp16,accumulator=fp16,block=32
     triage run model.onnx --target script:accelerator.py,precision=tf32,kind=scale,node=/fc/MatMul,amount=1.02
@@ -19,19 +19,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Plan, Region, Session
-from tensortriage.engines.feed_checks import checked_feed, closed, run_failed
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.options import Options
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.model import Model
-from tensortriage.testing.fault import Fault
-from tensortriage.testing.faulty_engine import FaultyEngine, misbehave_in_run, wrong_value
-from tensortriage.testing.simulated.formats import SimulatedFormat, flushed, rounded
-from tensortriage.testing.simulated.freedoms import RESULTS, Freedoms
-from tensortriage.testing.simulated.steps import SimulatedStep, Stretch, Values, divided
-from tensortriage.values.dtype import DType, Precision
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import DType, Model, Options, Plan, Precision, Region, Session, ValueSpec, checked_feed
+from tensortriage.testing.sdk import Node, OnnxRuntimeEngine, closed, run_failed
+from tensortriage_testing.fault import Fault
+from tensortriage_testing.faulty_engine import FaultyEngine, misbehave_in_run, wrong_value
+from tensortriage_testing.simulated.formats import SimulatedFormat, flushed, rounded
+from tensortriage_testing.simulated.freedoms import RESULTS, Freedoms
+from tensortriage_testing.simulated.steps import SimulatedStep, Stretch, Values, divided
 
 
 class SimulatedAccelerator(FaultyEngine):

@@ -13,12 +13,10 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from tensortriage.engines.onnxruntime.engine import library
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.model import Model
-from tensortriage.testing.simulated import elementwise, products, sums
-from tensortriage.testing.simulated.freedoms import Freedoms
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import Model, ValueSpec
+from tensortriage.testing.sdk import Node, onnxruntime_library
+from tensortriage_testing.simulated import elementwise, products, sums
+from tensortriage_testing.simulated.freedoms import Freedoms
 
 Values = dict[str, np.ndarray]
 Kernel = Callable[[Sequence[np.ndarray | None]], np.ndarray]
@@ -208,7 +206,7 @@ def _declared(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
 
 def _opened(model: bytes) -> Any:
     """Open a model in ONNX Runtime without optimizations."""
-    onnxruntime = library()
+    onnxruntime = onnxruntime_library()
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1

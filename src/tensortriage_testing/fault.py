@@ -7,11 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tensortriage.errors import UsageError
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.model import Model
-from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import DType, Model, UsageError, ValueSpec
+from tensortriage.testing.sdk import Node
 
 LEVELS = ("none", "basic", "all")
 """Levels of optimization of the faulty engine, from safe to aggressive."""

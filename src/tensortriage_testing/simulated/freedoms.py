@@ -4,11 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tensortriage.engines.options import Options
-from tensortriage.errors import UsageError
-from tensortriage.testing.simulated.approximations import APPROXIMATIONS, Approximation, sized
-from tensortriage.testing.simulated.formats import SimulatedFormat
-from tensortriage.values.dtype import Precision
+from tensortriage.engines.sdk import Options, Precision, UsageError
+from tensortriage_testing.simulated.approximations import APPROXIMATIONS, Approximation, sized
+from tensortriage_testing.simulated.formats import SimulatedFormat
 
 OPERANDS = ("fp32", "tf32", "tf32-truncated", "fp16", "bf16", "bf16x3")
 ORDERS = ("whole", "reversed", "sequential")

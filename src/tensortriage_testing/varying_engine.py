@@ -2,10 +2,10 @@
 
 That is how intermittent failures of real engines come about: what runs a layer is chosen by timing, so a wrong kernel
 is in some builds and not in others. Here the choice is drawn at random. Choices can be recorded and forced, as with
-real engines. The fault is any of `tensortriage.testing.Fault`, in the words of `FaultyEngine`::
+real engines. The fault is any of `tensortriage_testing.Fault`, in the words of `FaultyEngine`::
 
     # varying.py
-    from tensortriage.testing import VaryingEngine as Engine
+    from tensortriage_testing import VaryingEngine as Engine
 
     triage debug build model.onnx --target script:varying.py,node=/fc/Gemm,kind=scale --inputs real.npz
 """
@@ -19,12 +19,24 @@ from typing import ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region, Session
-from tensortriage.engines.capabilities import PinsTactics, ReportsPrecision, SavesEngines, TellsTactics, VariesBuilds
-from tensortriage.engines.options import Options, read_options
-from tensortriage.errors import BuildFailed
-from tensortriage.model.model import Model
-from tensortriage.testing.faulty_engine import FaultyEngine
+from tensortriage.engines.sdk import (
+    Availability,
+    BuildFailed,
+    Choice,
+    Limits,
+    Model,
+    Options,
+    PinsTactics,
+    Plan,
+    Region,
+    ReportsPrecision,
+    SavesEngines,
+    Session,
+    TellsTactics,
+    VariesBuilds,
+    read_options,
+)
+from tensortriage_testing.faulty_engine import FaultyEngine
 
 _OWN = ("tactics", "draws", "also", "load_tactics", "save_engine", "timing_cache", "keyed")
 FAULTY_TACTIC = 0

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+from tensortriage_testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 BUILDERS = {
     "encoder": lambda seed=0: encoder(layers=12, seed=seed),

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tensortriage.engines.float64.kernels import Call, kernel_for
-from tensortriage.testing.fault_numbers import Site, unsupported
+from tensortriage.testing.sdk import Call, kernel_for
+from tensortriage_testing.fault_numbers import Site, unsupported
 
 
 def last_row(site: Site) -> np.ndarray:

@@ -2,16 +2,16 @@
 
 Products of two 11-bit mantissas are exact in float32; what an accelerator is free in is how it adds them. Here a block
 of terms is summed in float32 (float64 where its accumulator truncates or is exact), then added to the accumulator,
-which is rounded after every block, as tensor cores do (`tensortriage.testing.simulated.formats` names the source).
+which is rounded after every block, as tensor cores do (`tensortriage_testing.simulated.formats` names the source).
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.testing.simulated import winograd
-from tensortriage.testing.simulated.formats import SimulatedFormat, rounded
-from tensortriage.testing.simulated.freedoms import Freedoms
+from tensortriage_testing.simulated import winograd
+from tensortriage_testing.simulated.formats import SimulatedFormat, rounded
+from tensortriage_testing.simulated.freedoms import Freedoms
 
 
 def product(left: np.ndarray, right: np.ndarray, freedoms: Freedoms) -> np.ndarray:

@@ -7,7 +7,7 @@ import models
 from tensortriage.errors import UsageError
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import mark_outputs
-from tensortriage.testing.fault import Fault, FaultKind, values_between
+from tensortriage_testing.fault import Fault, FaultKind, values_between
 
 CHAIN = models.chain(4)
 

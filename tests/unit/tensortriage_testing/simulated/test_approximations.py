@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tensortriage.testing.simulated.approximations import APPROXIMATIONS, EXACT, erf, gelu, sigmoid, sized, softmax
+from tensortriage_testing.simulated.approximations import APPROXIMATIONS, EXACT, erf, gelu, sigmoid, sized, softmax
 
 RNG = np.random.default_rng(0)
 

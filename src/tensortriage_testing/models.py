@@ -25,7 +25,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from tensortriage.testing.graph_writer import Dim, GraphWriter, floats, integers
+from tensortriage_testing.graph_writer import Dim, GraphWriter, floats, integers
 
 _SHARPNESS = 2.0
 """Gain of queries and keys: scores of standard deviation 4 let a token pick others instead of averaging them all."""

@@ -8,7 +8,7 @@ import pytest
 
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.model.model import Model
-from tensortriage.testing import VaryingEngine, feed_for, mlp, save_model
+from tensortriage_testing import VaryingEngine, feed_for, mlp, save_model
 
 
 class Bench:

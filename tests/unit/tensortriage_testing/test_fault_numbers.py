@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.testing import fault_numbers as kinds
-from tensortriage.testing.fault_numbers import Site, apply
+from tensortriage_testing import fault_numbers as kinds
+from tensortriage_testing.fault_numbers import Site, apply
 
 RIGHT = np.array([[3, -1, 2, 0.25], [1.5, 4, -0.75, 1]], np.float32)
 SITE = Site(RIGHT, None, [], "Neg", {}, None, 0)

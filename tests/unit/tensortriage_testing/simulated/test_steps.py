@@ -8,8 +8,8 @@ from onnx import parser
 from tensortriage.engines.options import read_options
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.testing.simulated.freedoms import Freedoms
-from tensortriage.testing.simulated.steps import Stretch, divided
+from tensortriage_testing.simulated.freedoms import Freedoms
+from tensortriage_testing.simulated.steps import Stretch, divided
 
 CHAIN = """g (float[4,4] x) => (float[4,4] y) <float[4,4] w, float a = {2}> {
   [turn] t = Transpose(x)\n [matmul] p = MatMul(t, w)\n [mul] q = Mul(p, a)\n [tanh] r = Tanh(q)

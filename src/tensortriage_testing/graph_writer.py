@@ -66,7 +66,7 @@ class GraphWriter:
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
-            producer_name="tensortriage.testing",
+            producer_name="tensortriage_testing",
         )
         onnx.checker.check_model(model)
         return model

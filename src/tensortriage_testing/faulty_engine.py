@@ -8,7 +8,7 @@ of a few lines and all else stays bit for bit what ONNX Runtime computes without
 
 As a script engine, which keeps crashes and hangs in a process of their own:
 
-    from tensortriage.testing import Fault, FaultyEngine
+    from tensortriage_testing import Fault, FaultyEngine
 
     class Engine(FaultyEngine):
         fault = Fault("scale", node="/layer.3/Softmax", amount=1.05)
@@ -27,23 +27,40 @@ from typing import ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
-from tensortriage.engines.capabilities import OffersLadder, ReportsPrecision
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.options import Options, read_options
-from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.mixed_precision.emulate_rounding import round_results
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.inline_branch import holder_of
-from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
-from tensortriage.testing import fault_numbers, fault_operators
-from tensortriage.testing.branching_session import BranchingSession
-from tensortriage.testing.fault import LEVELS, Fault, FaultKind
-from tensortriage.testing.fault_numbers import Site
-from tensortriage.values.dtype import DType, Precision
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import (
+    Availability,
+    BuildFailed,
+    DType,
+    Limits,
+    Model,
+    ModelError,
+    OffersLadder,
+    Options,
+    Plan,
+    Precision,
+    Region,
+    ReportsPrecision,
+    Session,
+    UsageError,
+    ValueSpec,
+    mark_outputs,
+    read_options,
+    value_specs,
+)
+from tensortriage.testing.sdk import (
+    INJECT_PREFIX,
+    USE_PREFIX,
+    EngineOutOfMemory,
+    Node,
+    OnnxRuntimeEngine,
+    holder_of,
+    inject,
+    round_results,
+)
+from tensortriage_testing import fault_numbers, fault_operators
+from tensortriage_testing.branching_session import BranchingSession
+from tensortriage_testing.fault import LEVELS, Fault, FaultKind
+from tensortriage_testing.fault_numbers import Site
 
 _BASE_OPTIONS = {"optimization": "none"}
 

@@ -12,10 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.testing.models import save_model
+from tensortriage.engines.sdk import Model, mark_outputs
+from tensortriage.testing.sdk import OnnxRuntimeEngine, markable
+from tensortriage_testing.models import save_model
 
 _CHANNEL_AXES = {"MatMul": -1, "Gemm": 1, "Conv": 0}
 
@@ -33,7 +32,7 @@ def quantized(model: onnx.ModelProto, feed: Mapping[str, np.ndarray], *, per_cha
         per_channel: Whether weights have a scale per output channel.
 
     Example:
-        >>> from tensortriage.testing import feed_for, mlp
+        >>> from tensortriage_testing import feed_for, mlp
         >>> model = mlp()
         >>> any(node.op_type == "QuantizeLinear" for node in quantized(model, feed_for(model)).graph.node)
         True

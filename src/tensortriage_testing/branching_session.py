@@ -7,12 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.engines.base import Plan, Region, Session
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branch
-from tensortriage.model.transforms.mark_outputs import needed_for
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import Model, Plan, Region, Session, ValueSpec
+from tensortriage.testing.sdk import ELSE, THEN, OnnxRuntimeEngine, needed_for, take_branch
 
 
 class BranchingSession:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.testing.simulated.freedoms import Freedoms
+from tensortriage_testing.simulated.freedoms import Freedoms
 
 Operands = Sequence[np.ndarray | None]
 

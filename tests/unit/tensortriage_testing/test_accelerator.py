@@ -11,16 +11,10 @@ from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.testing import (
-    SimulatedAccelerator,
-    check_engine_conformance,
-    conv_net,
-    encoder,
-    feed_for,
-    save_model,
-)
-from tensortriage.testing.simulated.approximations import EXACT, erf
-from tensortriage.testing.simulated.formats import SimulatedFormat, flushed, rounded
+from tensortriage.testing import check_engine_conformance
+from tensortriage_testing import SimulatedAccelerator, conv_net, encoder, feed_for, save_model
+from tensortriage_testing.simulated.approximations import EXACT, erf
+from tensortriage_testing.simulated.formats import SimulatedFormat, flushed, rounded
 
 RNG = np.random.default_rng(0)
 
@@ -355,7 +349,7 @@ def test_words_that_are_not_understood(tmp_path):
 
 def test_as_a_script_engine(tmp_path):
     script = tmp_path / "accelerator.py"
-    script.write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
+    script.write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     model = conv_net(blocks=1)
     save_model(model, tmp_path / "m.onnx")
     options = {"precision": "bf16", "functions": "tanh:approx+softmax:5e-6"}

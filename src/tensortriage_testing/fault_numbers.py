@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import ml_dtypes
 import numpy as np
 
-from tensortriage.errors import UsageError
+from tensortriage.engines.sdk import UsageError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import mark_outputs
-from tensortriage.testing import Fault, FaultKind, FaultyEngine, check_engine_conformance
+from tensortriage.testing import check_engine_conformance
 from tensortriage.values.spec import ValueSpec
+from tensortriage_testing import Fault, FaultKind, FaultyEngine
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,4] x) => (float[2,4] y) <float[4,4] w = {1,2,3,4, -1,0,1,2, 0.5,0.25,-0.5,1, 2,-2,1,-1}> {
@@ -283,7 +284,7 @@ def test_refusals(model):
 )
 def test_as_a_script_engine_in_one_line(model, kind, error):
     script = model.with_name("faulty.py")
-    script.write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    script.write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     engine = ScriptEngine(limits=Limits(build_seconds=30, run_seconds=1))
     options = {"file": str(script), "kind": kind, "node": "mul"}
 
@@ -322,7 +323,7 @@ def test_an_unknown_kind_is_refused_with_the_known_ones():
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    code = "import sys, tensortriage.testing; print([m for m in ('onnx', 'onnxruntime') if m in sys.modules])"
+    code = "import sys, tensortriage_testing; print([m for m in ('onnx', 'onnxruntime') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.testing import fault_operators as kinds
-from tensortriage.testing.fault_numbers import Site, apply
+from tensortriage_testing import fault_operators as kinds
+from tensortriage_testing.fault_numbers import Site, apply
 
 TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
 

@@ -1,15 +1,15 @@
 """Small decoders with a cache of keys and values, as exporters write GPT-2 and Llama, for questions about steps.
 
 Every layer has its own mask and its own rotary tables' rows, so that a fault of one layer can be planted. Weights are
-drawn as in `tensortriage.testing.models`: the logits depend on every layer, and the attention on every position.
+drawn as in `tensortriage_testing.models`: the logits depend on every layer, and the attention on every position.
 """
 
 import math
 
 import numpy as np
 
-from tensortriage.testing.graph_writer import GraphWriter, ModelProto, floats, integers
-from tensortriage.values.dtype import DType
+from tensortriage.engines.sdk import DType
+from tensortriage_testing.graph_writer import GraphWriter, ModelProto, floats, integers
 
 POSITIONS = 128
 """Longest sequence."""

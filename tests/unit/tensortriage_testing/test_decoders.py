@@ -5,8 +5,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from tensortriage.testing import gpt2_decoder, llama_decoder
-from tensortriage.testing.simulated.approximations import gelu
+from tensortriage_testing import gpt2_decoder, llama_decoder
+from tensortriage_testing.simulated.approximations import gelu
 
 SMALL = {"layers": 2, "heads": 2, "depth": 8, "vocabulary": 13}
 WORDS = np.array([[3, 1, 4, 1, 5]])
