@@ -19,8 +19,8 @@ from tensortriage.api import FeedRequest, Limits, Model
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, residual_dag, save_model
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, quantized, residual_dag, save_model
 
 FOLDER = HOME / "agreement"
 RANDOM = 1000

@@ -35,7 +35,7 @@ BLOCK = """
     Mul:gelu:biased,one MatMul:down:gelu,#down Add:out:added,down
 """
 """Nodes of a block as operator, result and operands; ``#name`` is a weight."""
-FAULTY = "from tensortriage.testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
 COMMANDS = """
     inspect model decoder.onnx
     check lint decoder.onnx --no-engine

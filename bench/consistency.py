@@ -23,17 +23,17 @@ from onnx import TensorProto, helper
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.testing.quantized_models import quantized
 from tensortriage.workflows.consistency import ConsistencyReport, check_consistency
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import ConsistencyRequest, DiagnoseRequest
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+from tensortriage_testing.quantized_models import quantized
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
-    "faulty.py": "from tensortriage.testing import FaultyEngine as Engine\n",
-    "contradicting.py": "from tensortriage.testing import ContradictingEngine as Engine\n",
-    "accelerator.py": "from tensortriage.testing import SimulatedAccelerator as Engine\n",
+    "faulty.py": "from tensortriage_testing import FaultyEngine as Engine\n",
+    "contradicting.py": "from tensortriage_testing import ContradictingEngine as Engine\n",
+    "accelerator.py": "from tensortriage_testing import SimulatedAccelerator as Engine\n",
 }
 HEALTHY = (
     "onnxruntime",

@@ -32,7 +32,7 @@ import onnx
 from networks import names, short
 from onnx import numpy_helper
 
-from tensortriage.workflows.engines.environments import Environment, environments
+from tensortriage_engines.install.environments import Environment, environments
 
 NAMES = short(names("heldout"))
 HEALTHY = ("match", "rounding")

@@ -33,11 +33,11 @@ from torch.utils import _pytree as pytree
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import FaultyEngine
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_testing import FaultyEngine
 
-ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+ENGINE = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 Edit = Callable[[onnx.GraphProto], None]
 
 

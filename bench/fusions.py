@@ -24,9 +24,9 @@ import onnx
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_testing import FaultyEngine, conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 MODELS: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "encoder": lambda: encoder(layers=2, width=64, heads=4, tokens=16, batch=2),
@@ -98,7 +98,7 @@ def study(name: str, pattern: str, each: int, seed: int, common: Mapping[str, st
         path = save_model(proto, Path(folder) / "model.onnx")
         feed = feed_for(proto)
         np.savez(Path(folder) / "feed.npz", **feed)
-        (Path(folder) / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+        (Path(folder) / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
         found = [*PATTERNS[pattern](Model.load(path).graph)]
         random.Random(seed).shuffle(found)
         done = 0

@@ -25,9 +25,9 @@ from onnx import numpy_helper
 
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 TARGETS = (
     "onnxruntime",

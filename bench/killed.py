@@ -26,11 +26,11 @@ from pathlib import Path
 import numpy as np
 from compiled import compile_packages
 
-from tensortriage.testing import feed_for, residual_dag, save_model
+from tensortriage_testing import feed_for, residual_dag, save_model
 
 ENGINES = {
-    "faulty.py": "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n",
-    "varying.py": "from tensortriage.testing import VaryingEngine as Engine\n",
+    "faulty.py": "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n",
+    "varying.py": "from tensortriage_testing import VaryingEngine as Engine\n",
 }
 NODES, FAULTY_NODE, IN_A_ROW = 24, 9, 5
 VOLATILE = {"seconds", "cost", "created", "elapsed", "build_seconds", "run_seconds", "milliseconds", "checks", "builds"}

@@ -27,7 +27,7 @@ import onnx
 import psutil
 from compiled import compile_packages
 
-from tensortriage.testing.models import encoder, feed_for, save_model
+from tensortriage_testing.models import encoder, feed_for, save_model
 
 BATCHES = {"250mb": 1, "1gb": 4}
 """Batch of the generated model (418 nodes, 27 MB of weights) that gives about that much of intermediate tensors."""

@@ -27,11 +27,11 @@ from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.envelope.limits import of_rounding
 from tensortriage.errors import TriageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_testing import FaultyEngine, conv_net, encoder, feed_for, save_model
 
-ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+ENGINE = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 KINDS = (
     "scale",
     "noise",

@@ -21,10 +21,10 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.testing.faulty_engine import FaultyEngine
-from tensortriage.testing.graph_writer import GraphProto, ModelProto, NodeProto, with_changed_weight
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.testing.quantized_models import quantized
+from tensortriage_testing.faulty_engine import FaultyEngine
+from tensortriage_testing.graph_writer import GraphProto, ModelProto, NodeProto, with_changed_weight
+from tensortriage_testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+from tensortriage_testing.quantized_models import quantized
 
 VISIBLE = MATCH_FACTOR
 """Multiple of a healthy engine's error from which a fault shows: what a verdict promises to see."""
@@ -35,8 +35,8 @@ HEALTHY_ERROR = 1e-6
 PLAIN = "onnxruntime:optimization=none"
 
 ENGINES = {
-    "faulty.py": "from tensortriage.testing import FaultyEngine as Engine\n",
-    "varying.py": "from tensortriage.testing import VaryingEngine as Engine\n",
+    "faulty.py": "from tensortriage_testing import FaultyEngine as Engine\n",
+    "varying.py": "from tensortriage_testing import VaryingEngine as Engine\n",
     "swapping.py": '''"""ONNX Runtime that confuses the first output with the second."""
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 

@@ -2,7 +2,7 @@
 
     python bench/precision.py --cases 100 --target emulate:precision=fp16
 
-Every case is a random graph of 100 to 500 nodes (`tensortriage.testing.residual_dag`) into which sensitive nodes are
+Every case is a random graph of 100 to 500 nodes (`tensortriage_testing.residual_dag`) into which sensitive nodes are
 planted, so that the smallest set is known:
 
 - *single*: a Sum with constants that cancel in float32 but not in fp16 (2049 - 2047 - 2 is -1 when 2049 becomes
@@ -37,9 +37,9 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.precision.search.request import GoalRequest, PrecisionRequest
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import feed_for, residual_dag
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.find_precision import find_precision
+from tensortriage_testing import feed_for, residual_dag
 
 SPARE_DB = 10.0
 """How much better than the goal the graph is without anything planted."""

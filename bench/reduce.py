@@ -31,7 +31,7 @@ sys.exit(all(b"\\x1a" + bytes([len(name)]) + name.encode() in data for name in s
 """NodeProto.name is field 3, a string; a check that imports onnx would measure that."""
 
 FAULTY = """
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 class Engine(FaultyEngine): pass
 """
 

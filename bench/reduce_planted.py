@@ -44,9 +44,9 @@ from tensortriage.runs.commands.process import CommandLine, Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
-from tensortriage.testing import Fault, FaultyEngine, save_model
-from tensortriage.testing.graph_writer import GraphWriter, floats
 from tensortriage.workflows import reduce as workflow
+from tensortriage_testing import Fault, FaultyEngine, save_model
+from tensortriage_testing.graph_writer import GraphWriter, floats
 
 
 def _sibling(name: str) -> Any:

@@ -18,7 +18,7 @@ from beyond_memory import decoder
 from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, Verdict, diagnose
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+ENGINE = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 CNN = ("digits_cnn.onnx", "digits.npz")
 CONV = "/block2/conv1/Conv"
 TORCH = EXAMPLES.parent / "tests" / "data" / "torch"

@@ -18,10 +18,10 @@ import numpy as np
 
 from tensortriage.errors import EngineMissing
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import walk
+from tensortriage_testing import gpt2_decoder, llama_decoder, save_model
 
 STEPS, PROMPT = 32, 6
 HEALTHY = (
@@ -64,7 +64,7 @@ def main() -> None:
     only = parser.parse_args().only
     with tempfile.TemporaryDirectory(prefix="bench-steps-") as name:
         folder = Path(name)
-        (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+        (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
         save_model(gpt2_decoder(), folder / "gpt2.onnx")
         save_model(llama_decoder(), folder / "llama.onnx")
         prompt = np.random.default_rng(0).integers(0, 101, (1, PROMPT))

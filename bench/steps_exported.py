@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true", help="leave out narrow formats, and ask about faults only")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (given.folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     runs = alarms = faults = named = 0
     for path in corpus(given.folder, given.only):
         for number, target in enumerate(TARGETS[:1] if given.faults else TARGETS):

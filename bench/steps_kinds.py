@@ -19,11 +19,11 @@ import numpy as np
 import onnx
 
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import save_model
-from tensortriage.testing.graph_writer import GraphWriter, floats, integers
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.steps_request import StepsReport
 from tensortriage.workflows.steps.walk import walk
+from tensortriage_testing import save_model
+from tensortriage_testing.graph_writer import GraphWriter, floats, integers
 
 TARGETS = ("onnxruntime", "emulate:precision=fp16", "emulate:precision=bf16")
 WIDTH, WORDS, ROOM, FRAMES, KERNEL, STEPS = 32, 61, 24, 8, 3, 10
@@ -184,7 +184,7 @@ def main() -> None:
     only = parser.parse_args().only
     runs = alarms = planted = named = 0
     with tempfile.TemporaryDirectory(prefix="bench-kinds-") as name:
-        (Path(name) / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+        (Path(name) / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
         for kind in (only,) if only else KINDS:
             folder = Path(name) / kind
             folder.mkdir()

@@ -18,10 +18,10 @@ from planted_suite import NUMERIC, verdicts_on
 from truth_models import HOME, Subject, names, subject
 
 from tensortriage.api import TriageError
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 ENGINE = HOME / "accelerator.py"
-ENGINE_TEXT = "from tensortriage.testing import SimulatedAccelerator as Engine\n"
+ENGINE_TEXT = "from tensortriage_testing import SimulatedAccelerator as Engine\n"
 HEALTHY = ("match", "rounding")
 HIDDEN = 1.0
 """Size below which a fault is smaller than the engine's own rounding: to acquit the engine is right too."""

@@ -1,6 +1,6 @@
 """The models of the truth corpus, generated when first asked for and kept in bench/models/truth.
 
-Networks of the table (`networks`): those exported, the builders of `tensortriage.testing`, the digit models of
+Networks of the table (`networks`): those exported, the builders of `tensortriage_testing`, the digit models of
 examples/, light models of the onnx package; and a seeded sample of ONNX's backend tests of single operators.
 """
 

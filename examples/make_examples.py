@@ -22,7 +22,7 @@ from onnx import helper
 from positions import position_ids, with_position_ids
 from rounding import evaluate, first_non_finite, rounded
 
-from tensortriage.testing.models import feed_for, residual_dag, save_model
+from tensortriage_testing.models import feed_for, residual_dag, save_model
 
 HERE = Path(__file__).resolve().parent
 DEMO = HERE.parent / "src" / "tensortriage" / "demo"

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from tensortriage.testing.graph_writer import GraphWriter, floats, integers
+from tensortriage_testing.graph_writer import GraphWriter, floats, integers
 
 WIDTH = 64
 

@@ -13,7 +13,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
-FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 
 
 _asked = Rung.__call__

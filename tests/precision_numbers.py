@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tensortriage.precision.goal import GoalReading
-from tensortriage.testing import residual_dag
+from tensortriage_testing import residual_dag
 
 
 class Additive:

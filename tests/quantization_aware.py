@@ -4,7 +4,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from tensortriage.model.model import Model
-from tensortriage.testing import FaultyEngine, quantized
+from tensortriage_testing import FaultyEngine, quantized
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 IDENTITIES = f"""

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.testing import feed_for, residual_dag, save_model
+from tensortriage_testing import feed_for, residual_dag, save_model
 
 FAULTY = """
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 class Engine(FaultyEngine): pass
 """
 
 NEEDS = """
 from tensortriage.model.model import Model
-from tensortriage.testing import Fault, FaultyEngine
+from tensortriage_testing import Fault, FaultyEngine
 
 NEEDED = {needed!r}
 

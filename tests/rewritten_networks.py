@@ -11,7 +11,7 @@ import onnx
 import onnxruntime as ort
 from onnx import parser
 
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXTS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from running_cli import EXAMPLES, triage, verdict_in
 
 CULPRIT = "/block2/conv1/Conv"
-FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 CNN = (EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz")
 OVERFLOW = (EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz")
 WORDS = {

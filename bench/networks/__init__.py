@@ -7,7 +7,7 @@ PyTorch, and `known`, `decoders` and `loops` also transformers and onnxscript; n
 
 ============  ==========================================================================================================
 `digits`      the two models of examples/
-`testing`     builders of `tensortriage.testing`, small
+`testing`     builders of `tensortriage_testing`, small
 `corpus`      shaped like those that people deploy; `truth.py` is asked about them, and rules were made on them
 `known`       well-known architectures, by transformers
 `light`       the light models of the onnx package, with drawn weights

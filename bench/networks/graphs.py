@@ -1,4 +1,4 @@
-"""Networks written node by node: builders of `tensortriage.testing`, and those of the GPU proof.
+"""Networks written node by node: builders of `tensortriage_testing`, and those of the GPU proof.
 
 The latter are small, of opset 13 (TensorRT 8.5 knows no LayerNormalization), with weights that behave.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx
 
+import tensortriage_testing as testing
 from networks.made import Made
-from tensortriage import testing
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag
-from tensortriage.testing.graph_writer import GraphWriter, floats
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag
+from tensortriage_testing.graph_writer import GraphWriter, floats
 
 OPSET = 13
 LARGE = 400.0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[6, 16] x, float[6, 8
     y = MatMul(weights, v)
 }"""
 ENGINE = """
-from tensortriage.testing import SimulatedAccelerator as Engine
+from tensortriage_testing import SimulatedAccelerator as Engine
 """
 
 

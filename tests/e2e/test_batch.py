@@ -120,7 +120,7 @@ def test_bad_input_is_refused_before_anything_runs(tmp_path):
 
 ACCELERATORS = """
 import os, time
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 class Accelerator(SimulatedAccelerator):
     def _open(self, *parts):

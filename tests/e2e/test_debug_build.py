@@ -13,7 +13,7 @@ MODEL, INPUTS = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "varying.py").write_text("from tensortriage.testing import VaryingEngine as Engine\n")
+    (tmp_path / "varying.py").write_text("from tensortriage_testing import VaryingEngine as Engine\n")
     return tmp_path
 
 

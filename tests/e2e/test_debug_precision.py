@@ -135,7 +135,7 @@ def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(tmp_pa
 
 def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):
     (tmp_path / "faulty.py").write_text(
-        "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+        "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
     )
     target = f"script:faulty.py,precision=fp16,kind=scale,amount=1.5,node={loud[1]}"
     done = precision(tmp_path, "m.onnx", "--target", target, "--inputs", "m.npz", "-o", "mixed.onnx")

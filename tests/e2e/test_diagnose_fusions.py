@@ -7,11 +7,11 @@ import pytest
 
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.model.model import Model
-from tensortriage.testing import FaultyEngine, encoder, feed_for, save_model
+from tensortriage_testing import FaultyEngine, encoder, feed_for, save_model
 
 pytestmark = pytest.mark.slow
 
-ENGINE = "from tensortriage.testing import FaultyEngine as Engine\n"
+ENGINE = "from tensortriage_testing import FaultyEngine as Engine\n"
 CONV, ADD, RELU = "/block2/conv1/Conv", "/block2/Add", "/block2/Relu_1"
 
 

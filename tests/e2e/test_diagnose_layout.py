@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from running_cli import EXAMPLES, triage, verdict_in
-from tensortriage.testing import encoder, feed_for, save_model
+from tensortriage_testing import encoder, feed_for, save_model
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def three(tmp_path):
 
 def diagnosed(tmp_path, model, inputs, target, *, change=""):
     (tmp_path / "engine.py").write_text(WRAPPED.format(change=change))
-    (tmp_path / "planted.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (tmp_path / "planted.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     words = [model, "--inputs", inputs, "--target", target, "--case", "case", "--no-repro"]
     done = triage("diagnose", *words, cwd=tmp_path)
     return done, verdict_in(tmp_path / "case")

@@ -8,7 +8,7 @@ from onnx import numpy_helper
 
 from models import proto
 from running_cli import EXAMPLES, triage, verdict_in
-from tensortriage.testing import feed_for, mlp, quantized, save_model
+from tensortriage_testing import feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from running_cli import EXAMPLES, triage, verdict_in
-from tensortriage.testing import encoder, save_model
+from tensortriage_testing import encoder, save_model
 
 pytestmark = pytest.mark.slow
 
 CNN = EXAMPLES / "digits_cnn.onnx"
 REAL = EXAMPLES / "digits.npz"
-FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 CLIPS = """
 import numpy as np
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine

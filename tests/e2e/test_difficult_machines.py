@@ -45,7 +45,7 @@ def folder(tmp_path):
     (tmp_path / "looking.py").write_text(
         "import sys; data = open('polygraphy_debug.onnx', 'rb').read(); sys.exit(sys.argv[1].encode() in data)"
     )
-    (tmp_path / "varying.py").write_text("from tensortriage.testing import VaryingEngine as Engine\n")
+    (tmp_path / "varying.py").write_text("from tensortriage_testing import VaryingEngine as Engine\n")
     (tmp_path / "node").write_text(names[4])
     (tmp_path / "tmp").mkdir()
     return tmp_path

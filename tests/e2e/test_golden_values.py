@@ -101,7 +101,7 @@ def test_a_script_that_computes_another_model_is_no_reference(tmp_path):
     assert "and the model disagree" in done.stdout
 
 
-SIMULATED = "from tensortriage.testing import SimulatedAccelerator as Engine\n"
+SIMULATED = "from tensortriage_testing import SimulatedAccelerator as Engine\n"
 
 
 @pytest.mark.parametrize(

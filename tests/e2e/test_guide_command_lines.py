@@ -104,7 +104,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("m.onnx", "piece.onnx", "out.onnx"):
         (tmp_path / name).write_bytes((REPOSITORY / "examples/digits_cnn.onnx").read_bytes())
     np.savez("feed.npz", image=np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8))
-    (tmp_path / "varying.py").write_text("from tensortriage.testing import VaryingEngine as Engine\n")
+    (tmp_path / "varying.py").write_text("from tensortriage_testing import VaryingEngine as Engine\n")
     (tmp_path / "judge.py").write_text(
         "import pathlib, sys\n"
         "if b'block2' in pathlib.Path('polygraphy_debug.onnx').read_bytes():\n    sys.exit(print('FAILED') or 1)\n"

@@ -17,7 +17,7 @@ TRIAGE = [sys.executable, "-c", "from tensortriage.cli import main; main()"]
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "planted.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (tmp_path / "planted.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     return tmp_path
 
 

@@ -257,7 +257,7 @@ def test_a_batch_whose_cluster_loses_an_agent_of_ray_has_found_nothing_and_goes_
 
 SIMULATED = """
 import time
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 class Engine(SimulatedAccelerator):
     def _open(self, *parts):

@@ -12,7 +12,7 @@ from tensortriage.errors import EngineMissing
 from tensortriage.model.cutting.explode import explode
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.testing import models as networks
+from tensortriage_testing import models as networks
 
 DYNAMIC = """
     g (float[N, 6] x, int64[2] i) => (float[K, 3] y, float[M, 6] z) {

@@ -10,7 +10,7 @@ from tensortriage.engines.capabilities import NamesPasses, OffersLadder
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 GELU = """
     g (float[4, 8] x) => (float[4, 8] y) <float root = {1.4142135}, float one = {1}, float half = {0.5}> {
@@ -93,7 +93,7 @@ def test_the_rungs_of_openvino_are_options_it_understands(gelu):
 
 def test_a_script_may_have_a_ladder_of_its_own(tmp_path: Path):
     file = tmp_path / "faulty.py"
-    file.write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    file.write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     options = {"file": str(file), "kind": "scale", "node": "mul"}
     rungs = ScriptEngine().ladder(options)
     assert rungs == [(label, {**options, **given}) for label, given in FaultyEngine().ladder(options_of(options))]

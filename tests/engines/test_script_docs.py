@@ -10,7 +10,7 @@ from onnx import parser
 import tensortriage.errors
 from tensortriage.engines.base import Limits
 from tensortriage.engines.script import ScriptEngine
-from tensortriage.testing import FaultKind
+from tensortriage_testing import FaultKind
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("engines", "script-engines")}

@@ -20,8 +20,8 @@ from tensortriage.errors import BuildFailed, EngineMissing, ModelError, UsageErr
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.testing import models
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import models
 
 NEEDED = ("tensorrt_rtx_bindings", "onnxruntime_ep_nv_tensorrt_rtx")
 pytestmark = pytest.mark.skipif(

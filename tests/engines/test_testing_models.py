@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, save_model
+from tensortriage_testing.models import conv_net, encoder, feed_for, mlp, save_model
 
 openvino = pytest.importorskip("openvino")
 

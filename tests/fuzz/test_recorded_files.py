@@ -37,7 +37,7 @@ REPLAYS = (
 )
 BATCHED = ValueSpec("x", DType.FLOAT, (None, 4))
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
-FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 REDUCE = ["debug", "reduce", "m.onnx", "-o", "r.onnx", "--target", "script:faulty.py,kind=scale,node=add_h2",
           "--inputs", "f.npz"]  # fmt: skip
 PACKS = (

@@ -13,9 +13,9 @@ import models
 from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.testing.conformance_models import examples
-from tensortriage.testing.models import conv_net, encoder, feed_for
-from tensortriage.testing.models import mlp as plain_mlp
-from tensortriage.testing.quantized_models import quantized
+from tensortriage_testing.models import conv_net, encoder, feed_for
+from tensortriage_testing.models import mlp as plain_mlp
+from tensortriage_testing.quantized_models import quantized
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/polygraphy"
 FUNCTION = """<ir_version: 10, opset_import: ["": 18, "own": 1]>

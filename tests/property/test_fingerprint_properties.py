@@ -14,7 +14,7 @@ from tensortriage.compare.alignment.value_matching import match
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.testing import conv_net, encoder, feed_for, save_model
+from tensortriage_testing import conv_net, encoder, feed_for, save_model
 
 MODELS = {"encoder": lambda: encoder(layers=3), "conv_net": conv_net}
 FORMATS = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

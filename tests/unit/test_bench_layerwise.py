@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tensortriage.testing.models import encoder, save_model
+from tensortriage_testing.models import encoder, save_model
 
 SOURCE = Path(__file__).resolve().parents[2] / "bench" / "layerwise.py"
 HOLD_200_MB = "import time; block = b'x' * 200_000_000; time.sleep(0.3); print('done')"

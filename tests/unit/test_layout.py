@@ -10,8 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     ROOT / "src/tensortriage",
-    ROOT / "src/tensortriage_batch",
-    ROOT / "src/tensortriage_engines",
+    *sorted(path for path in (ROOT / "src").glob("tensortriage_*") if path.is_dir()),
     ROOT / "worker/tensortriage_worker",
 )
 MOST_MODULES = 16

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check_options import (
@@ -15,6 +14,7 @@ from tensortriage.runs.commands.check_options import (
     load_replay_field,
     save_replay_field,
 )
+from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.request_fields import (
     BATCH_BYTES,
@@ -135,7 +135,7 @@ class ReduceRequest:
     jobs: int = option(
         "--jobs -j", "N", "Number of checks at once; each command then runs in a folder of its own.",
         default=1, least=1)
-    cluster: ClusterSpec | None = cluster_field()
+    cluster: NamedCluster | None = cluster_field()
     premise: int = option(
         "--premise", "N", "Runs of the whole model before the search; give more for a fault that shows seldom.",
         default=3, least=1)

@@ -1,10 +1,11 @@
 """Fields that the requests of several commands have, each with its option."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.engines.spec import PLAIN
+from tensortriage.runs.elsewhere import named_cluster
 from tensortriage.values.options import option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.values.text import parse_bytes
@@ -82,9 +83,11 @@ def external_data_field(**more: Any) -> Any:
                   default=None, **{"rare": True, **more})  # fmt: skip
 
 
-def cluster_field(text: str = "Run checks there: ", **more: Any) -> Any:
+def cluster_field(
+    text: str = "Run checks there: ", *, read: Callable[[str], object] = named_cluster, **more: Any
+) -> Any:
     """Declare where checks, or the command as a whole, run."""
     return option("--cluster", "WHERE",
                   f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "
                   "add what each needs: ,gpus=1 ,tag=NAME.",
-                  default=None, read=ClusterSpec.parse, **more)  # fmt: skip
+                  default=None, read=read, **more)  # fmt: skip

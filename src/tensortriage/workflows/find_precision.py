@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
@@ -28,7 +27,6 @@ from tensortriage.precision.search.outcome import minimality, mode_words, writte
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.precision.search.shared_parts import untried
 from tensortriage.runs.case import Case, command_line
-from tensortriage.runs.commands.cluster_commands import ClusterCommands
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
@@ -215,6 +213,5 @@ def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[Ru
     """Return where commands run, until the stack is left, and how many at once."""
     if request.cluster is None:
         return None, 1
-    cluster = entered.enter_context(open_cluster(request.cluster))
-    needs = request.cluster.needs
-    return ClusterCommands(cluster, needs), cluster.slots(needs)
+    cluster = entered.enter_context(request.cluster.opened())
+    return cluster.commands(), cluster.jobs()

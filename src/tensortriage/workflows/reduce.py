@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
@@ -19,7 +18,6 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
-from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.by_command import StagedAsking, StagedRequest, UndoError
 from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
 from tensortriage.reduce.inside_subgraphs import Asking, FoundInside, go_inside
@@ -31,6 +29,7 @@ from tensortriage.reduce.reduction_result import Effort, KeptNode, Opened, Other
 from tensortriage.reduce.request import Ends, Person, ReduceRequest
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
@@ -153,11 +152,11 @@ def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progre
     return observe
 
 
-def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> ClusterPlace | None:
+def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> OpenedCluster | None:
     """Connect to the cluster, if there is one and it is not a person who judges."""
     if request.cluster is None or not (request.target or request.check):
         return None
-    return ClusterPlace(entered.enter_context(open_cluster(request.cluster)), request.cluster.needs)
+    return entered.enter_context(request.cluster.opened())
 
 
 def _asking(
@@ -166,7 +165,7 @@ def _asking(
     case: Case,
     listener: ReduceListener,
     phases: Phases,
-    place: ClusterPlace | None,
+    place: OpenedCluster | None,
 ) -> EngineAsking | StagedAsking:
     ends = request.mode.ends(request.ends)
     if not request.target:
@@ -212,7 +211,7 @@ def _staged(
     ends: Ends,
     listener: ReduceListener,
     phases: Phases,
-    place: ClusterPlace | None,
+    place: OpenedCluster | None,
 ) -> StagedRequest:
     judge: CheckSpec | Person | None = request.check or request.person
     assert judge is not None

@@ -31,7 +31,7 @@ GOOD, BAD, OTHER = BuildJudgement
 @pytest.fixture
 def studying(tmp_path, monkeypatch):
     """Return what opens a case and makes a bench on an engine in it."""
-    register(monkeypatch, tmp_path, varying="tensortriage.testing:VaryingEngine")
+    register(monkeypatch, tmp_path, varying="tensortriage_testing:VaryingEngine")
     with contextlib.ExitStack() as stack:
 
         def bench(target, *, judge=None, feeds=FEEDS, limit=0.0, **given):

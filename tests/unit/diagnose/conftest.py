@@ -16,12 +16,12 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 ENTRY_POINTS = """[tensortriage.engines]
-faulty = tensortriage.testing:FaultyEngine
+faulty = tensortriage_testing:FaultyEngine
 saturating = quantization_aware:Saturating
-varying = tensortriage.testing:VaryingEngine
+varying = tensortriage_testing:VaryingEngine
 """
 
 

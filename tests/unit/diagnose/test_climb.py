@@ -12,7 +12,7 @@ from tensortriage.diagnose.measurements.local_errors.injection import Influence
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.model.model import Model
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 FAULT = "faulty:kind=scale,node=softmax,amount=1.05"
 

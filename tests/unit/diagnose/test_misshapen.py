@@ -84,7 +84,7 @@ def test_another_kind_of_type_has_no_figures():
 
 ALONE = """
 import onnx
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 class Engine(FaultyEngine):
     def compile(self, path, options):

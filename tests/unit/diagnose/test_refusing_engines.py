@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, step
-from tensortriage.testing import encoder, feed_for
+from tensortriage_testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
 
 REFUSING = """
 import onnx
 from tensortriage.errors import BuildFailed
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 class Engine(FaultyEngine):
     def compile(self, path, options):

@@ -19,7 +19,7 @@ import onnx
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.emulate import EmulateEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 COUNT, LATE = Path(__file__).with_name("count"), Path(__file__).with_name("late")
 

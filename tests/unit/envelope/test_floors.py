@@ -19,9 +19,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
-from tensortriage.testing import encoder, feed_for, mlp, save_model
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore
+from tensortriage_testing import encoder, feed_for, mlp, save_model
 
 pytestmark = pytest.mark.slow
 

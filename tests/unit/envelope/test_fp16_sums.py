@@ -11,7 +11,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.envelope.limits import of_rounding
 from tensortriage.envelope.registry import REGISTRY
-from tensortriage.testing import conv_net, feed_for
+from tensortriage_testing import conv_net, feed_for
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ OPTIONS = {each.name: each.options for each in REGISTRY}
 # layers, and the Conv that cuts the image into patches of 3 channels x 16 x 16.
 MEASURED = [("MatMul", 768, 1.07e-3), ("MatMul", 3072, 2.05e-3), ("Conv", 768, 2.35e-3)]
 SMALLEST_UNIT = np.sqrt(2)  # roundings after 8 products (mma.m16n8k8) instead of the 16 that were measured
-ACCELERATOR = "from tensortriage.testing import SimulatedAccelerator as Engine\n"
+ACCELERATOR = "from tensortriage_testing import SimulatedAccelerator as Engine\n"
 
 
 def operator(op_type, depth):

@@ -12,7 +12,7 @@ from tensortriage.envelope.stands_for import UNROUNDED, StandsFor, enough, is_ro
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.testing import feed_for, mlp
+from tensortriage_testing import feed_for, mlp
 
 MODEL = mlp(width=48)
 FEEDS = [feed_for(MODEL, seed=seed) for seed in range(3)]

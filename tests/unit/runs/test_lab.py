@@ -9,7 +9,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
-from tensortriage.testing.models import feed_for, mlp, save_model
+from tensortriage_testing.models import feed_for, mlp, save_model
 
 REFUSES = """
 class Engine:

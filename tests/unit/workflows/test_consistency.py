@@ -1,6 +1,6 @@
 """A self-check on engines that are wrong in a known way, and on models that are not independent row by row.
 
-What is right follows from how the fault is planted (`tensortriage.testing.fault_operators`) and from ONNX.
+What is right follows from how the fault is planted (`tensortriage_testing.fault_operators`) and from ONNX.
 """
 
 import numpy as np
@@ -11,15 +11,15 @@ from onnx import TensorProto, helper
 from registered_engines import register
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import encoder, feed_for, mlp, save_model
 from tensortriage.workflows.consistency import check_consistency
 from tensortriage.workflows.requests import ConsistencyRequest
+from tensortriage_testing import encoder, feed_for, mlp, save_model
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("consistency")
-    (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     save_model(mlp(width=34, layers=2, batch="batch"), folder / "mlp.onnx")
     small = encoder(layers=1, width=16, heads=2, tokens=6, vocabulary=40, batch="batch")
     save_model(small, folder / "encoder.onnx")
@@ -57,7 +57,7 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_fault_that_needs_more_than_the_given_batch_is_named(folder, monkeypatch, tmp_path, condition):
-    register(monkeypatch, tmp_path, contradicting="tensortriage.testing:ContradictingEngine")
+    register(monkeypatch, tmp_path, contradicting="tensortriage_testing:ContradictingEngine")
     target = f"contradicting:kind=scale,node=/layer.1/Gemm,when={condition}"
     report = check_consistency(ConsistencyRequest(model=folder / "mlp.onnx", target=target))
     assert report.broken[0].relation == CONDITIONS[condition]
@@ -66,7 +66,7 @@ def test_a_fault_that_needs_more_than_the_given_batch_is_named(folder, monkeypat
 
 @pytest.mark.parametrize("condition", ["inputs-written", "other-stream", "strided", "threads=3"])
 def test_what_a_process_of_its_own_is_fed_lies_and_runs_there_as_asked_for(folder, condition):
-    (folder / "contradicting.py").write_text("from tensortriage.testing import ContradictingEngine as Engine\n")
+    (folder / "contradicting.py").write_text("from tensortriage_testing import ContradictingEngine as Engine\n")
     target = f"script:{folder}/contradicting.py:Engine,kind=scale,node=/layer.1/Gemm,when={condition}"
     report = check_consistency(ConsistencyRequest(model=folder / "mlp.onnx", target=target))
     kind = "same-buffers-again" if condition == "inputs-written" else CONDITIONS[condition]
@@ -78,7 +78,7 @@ def test_streams_of_builds_that_differ_show_nothing(folder):
     save_model(mlp(width=34, layers=2, batch=4), folder / "four.onnx")
     (folder / "second.py").write_text(
         "import os\n"
-        "from tensortriage.testing import FaultyEngine\n"
+        "from tensortriage_testing import FaultyEngine\n"
         "class Engine(FaultyEngine):\n"
         "    def compile(self, model, options):\n"
         "        amount = '1.05' if 'BUILT' in os.environ else '1'\n"
@@ -95,7 +95,7 @@ def test_streams_of_builds_that_differ_show_nothing(folder):
 def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
     (folder / "cpus.py").write_text(
         "import os\n"
-        "from tensortriage.testing import FaultyEngine\n"
+        "from tensortriage_testing import FaultyEngine\n"
         "class Engine(FaultyEngine):\n"
         "    def compile(self, model, options):\n"
         "        one = os.environ.get('OMP_NUM_THREADS') == '1' and len(os.sched_getaffinity(0)) == 1\n"

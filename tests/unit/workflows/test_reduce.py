@@ -18,8 +18,8 @@ from tensortriage.reduce.request import Ends, ReduceMode, ReduceRequest
 from tensortriage.runs.commands.check import CheckSpec, shell_words
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.search_result import SearchBudget
-from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.workflows.reduce import reduce
+from tensortriage_testing import encoder, feed_for, save_model
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.trial import BuildJudgement
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.statistics.repeats import Until
-from tensortriage.testing import conv_net, feed_for, save_model
 from tensortriage.workflows.requests import BuildRequest
 from tensortriage.workflows.study_builds import study_builds
+from tensortriage_testing import conv_net, feed_for, save_model
 
 
 class Quiet:
@@ -34,7 +34,7 @@ class Quiet:
 
 @pytest.fixture
 def request_of(tmp_path, monkeypatch):
-    register(monkeypatch, tmp_path, varying="tensortriage.testing:VaryingEngine")
+    register(monkeypatch, tmp_path, varying="tensortriage_testing:VaryingEngine")
     model = conv_net(blocks=1)
     save_model(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "m.npz", **feed_for(model))

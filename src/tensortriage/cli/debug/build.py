@@ -3,8 +3,8 @@
 from tensortriage.cli.declared import command
 from tensortriage.cli.options import GroupedOption, Written, inference_accepted, model_type_option
 from tensortriage.cli.tensorrt_options import TensorrtOptions
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.runs.commands.check_options import ARTIFACTS
+from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.request_fields import WHOLE, cluster_field
 from tensortriage.workflows.requests import ENGINES, BuildRequest
 
@@ -31,7 +31,7 @@ REPLAYS = [
 def debug_build(
     request: BuildRequest,
     tensorrt: TensorrtOptions,
-    cluster: ClusterSpec | None = cluster_field(WHOLE, group="Stopping"),
+    cluster: NamedCluster | None = cluster_field(WHOLE, group="Stopping"),
     *,
     as_json: bool,
 ) -> None:
@@ -49,7 +49,5 @@ def debug_build(
 
     request = with_target(request, tensorrt)
     if cluster is not None:
-        from tensortriage.cli.cluster.elsewhere import go_elsewhere
-
-        go_elsewhere(cluster, request.target, as_json=as_json)
+        cluster.run_command(request.target, as_json=as_json)
     build_and_show(request, as_json=as_json)

@@ -35,7 +35,5 @@ def debug_precision(request: PrecisionRequest, as_json: bool) -> None:
     from tensortriage.cli.debug.precision_answer import search_and_show
 
     if request.cluster is not None and request.target and request.check is None:
-        from tensortriage.cli.cluster.elsewhere import go_elsewhere
-
-        go_elsewhere(request.cluster, request.target, as_json=as_json)
+        request.cluster.run_command(request.target, as_json=as_json)
     search_and_show(request, as_json=as_json)

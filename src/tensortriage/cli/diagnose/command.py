@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tensortriage.cli.declared import command
-from tensortriage.cluster.cluster_spec import ClusterSpec
+from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.request_fields import LIMITS, WHOLE, cluster_field
 from tensortriage.values.options import argument, flag, option, part
 from tensortriage.workflows.requests import ENGINES, DiagnoseRequest
@@ -51,7 +51,7 @@ def diagnose(
         choices=("dynamo", "legacy"), rare=True, group=ENGINES),
     real_examples: bool = flag(
         "--real-examples", "The example inputs of --torch are real data; they count as random.", rare=True),
-    cluster: ClusterSpec | None = cluster_field(WHOLE, group=LIMITS),
+    cluster: NamedCluster | None = cluster_field(WHOLE, group=LIMITS),
     *,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -65,9 +65,7 @@ def diagnose(
     if request.model == Path() and not request.network:
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")
     if cluster is not None:
-        from tensortriage.cli.cluster.elsewhere import go_elsewhere
-
-        go_elsewhere(cluster, request.target, as_json=as_json)
+        cluster.run_command(request.target, as_json=as_json)
     began = time.perf_counter()
     asked = exported_first(request, exporter, real=real_examples) if request.model == Path() else request
     diagnose_and_show(asked, as_json=as_json, began=began)

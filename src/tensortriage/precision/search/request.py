@@ -4,7 +4,6 @@ import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -15,6 +14,7 @@ from tensortriage.runs.commands.check_options import (
     load_replay_field,
     save_replay_field,
 )
+from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.request_fields import (
     BATCH_BYTES,
@@ -142,7 +142,7 @@ class PrecisionRequest:
         "--max-builds", "N", "Number of builds after which the result is no longer improved.", default=10, least=1)
     budget_seconds: float | None = option(
         "--budget", "SECONDS", "Time for measuring the influence of each node, in emulation.", default=300.0, least=0)
-    cluster: ClusterSpec | None = cluster_field("Run checks of --check there, or, with --target, this command: ")
+    cluster: NamedCluster | None = cluster_field("Run checks of --check there, or, with --target, this command: ")
     artifact: Path = artifact_field(
         "polygraphy_debug.onnx", "File in which the check finds the typed model to judge.")
     keep_artifact: bool = keep_artifact_field()

@@ -15,7 +15,6 @@ from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
-from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.revisable_answers import Revisable
 from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
@@ -37,6 +36,7 @@ from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import CheckPlace, Stages
+from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.search.answers.answer_cache import Cache
@@ -93,7 +93,7 @@ class StagedRequest:
     tell: Callable[[str], None]
     repeats: Repeats
     shrink_seconds: float
-    cluster: ClusterPlace | None = None
+    cluster: OpenedCluster | None = None
 
 
 class StagedAsking:

@@ -5,16 +5,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from tensortriage.cluster.ray_cluster import Cluster, Shared
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
 from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
@@ -29,8 +27,10 @@ from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
+from tensortriage.search.problem import Oracle
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 
@@ -80,7 +80,7 @@ class EngineAsking:
         say: Callable[[str], None],
         jobs: int = 1,
         wanted: FailureKind | None = None,
-        cluster: ClusterPlace | None = None,
+        cluster: OpenedCluster | None = None,
     ) -> None:
         self._premises = premises
         self._cluster = cluster
@@ -118,8 +118,7 @@ class EngineAsking:
     def executor(self) -> Iterator[Executor[str] | None]:
         """Give threads for several checks at once; engines that may crash have processes of their own."""
         if self._cluster is not None:
-            checks = self._cluster.checks(self.oracle, self._source.question.target, self._send)
-            with contextlib.closing(checks):
+            with self._cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
                 yield checks
             return
         if self._jobs == 1:
@@ -131,11 +130,11 @@ class EngineAsking:
         finally:
             threads.close()
 
-    def _send(self, cluster: Cluster) -> Shared | None:
-        """Send what checks need, once it is known how the whole fails."""
+    def _parts(self) -> tuple[Callable[[Any], Oracle[str]], Any] | None:
+        """Return what checks elsewhere are made of, once it is known how the whole fails."""
         if self.oracle.expected is None:
             return None
-        return cluster.share(put_together, parts_of(self.oracle, self.oracle.expected))
+        return put_together, parts_of(self.oracle, self.oracle.expected)
 
     def suspicion(self) -> Mapping[str, float]:
         """Return local error over allowance, for the sample on which the whole fails worst."""

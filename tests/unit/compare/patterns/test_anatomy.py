@@ -7,10 +7,10 @@ import pytest
 from tensortriage.compare.patterns.anatomy import SLUGS, dissect
 from tensortriage.compare.patterns.error_view import MOST_ELEMENTS
 from tensortriage.errors import DataError
-from tensortriage.testing import fault_numbers
-from tensortriage.testing.fault_numbers import Site
-from tensortriage.testing.faulty_engine import FaultKind
 from tensortriage.values import serial
+from tensortriage_testing import fault_numbers
+from tensortriage_testing.fault_numbers import Site
+from tensortriage_testing.faulty_engine import FaultKind
 
 RNG = np.random.default_rng(3)
 IMAGE = RNG.standard_normal((2, 32, 12, 12)).astype(np.float32)

@@ -13,7 +13,7 @@ from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 ROWS_ALONE = """g (float["n", 4] x) => (float["n", 4] y) {
   a = Sin(x)
@@ -88,7 +88,7 @@ def test_what_the_model_itself_mixes_is_not_claimed_and_told_by_its_op(lab):
 
 def test_an_engine_that_fails_on_the_second_batch_is_told_by_the_batch(tmp_path, lab, model):
     (tmp_path / "picky.py").write_text(
-        "from tensortriage.testing import FaultyEngine\n"
+        "from tensortriage_testing import FaultyEngine\n"
         "class Session:\n"
         "    def __init__(self, own): self.own = own\n"
         "    def run(self, feed):\n"

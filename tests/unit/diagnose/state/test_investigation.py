@@ -12,8 +12,8 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.testing import feed_for, mlp, save_model
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import feed_for, mlp, save_model
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage_testing import encoder, feed_for, save_model
 
 
 @pytest.fixture(scope="module")

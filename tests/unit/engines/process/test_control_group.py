@@ -10,7 +10,7 @@ import pytest
 
 from models import write
 from tensortriage.engines.process.control_group import group_memory
-from tensortriage.testing import mlp, save_model
+from tensortriage_testing import mlp, save_model
 
 MB = 1 << 20
 V2_MOUNT = "31 23 0:28 {root} /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate"

@@ -5,9 +5,9 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.synthetic.batch_rows import batch_axes, gather_rows
 from tensortriage.model.model import Model
-from tensortriage.testing import encoder, mlp, save_model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+from tensortriage_testing import encoder, mlp, save_model
 
 
 def spec(name, *shape):

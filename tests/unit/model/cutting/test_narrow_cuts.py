@@ -5,7 +5,7 @@ import pytest
 from models import of_message, parse
 from tensortriage.model.cutting.narrow_cuts import blocks_of, weights_bytes
 from tensortriage.model.ir.graph import Graph
-from tensortriage.testing.models import encoder
+from tensortriage_testing.models import encoder
 
 LAYER = "[left{n}] l{n} = MatMul({x}, w{n}) [right{n}] r{n} = Relu({x}) [out{n}] x{n} = Add(l{n}, r{n}) "
 WEIGHT = 4 * 4 * 4

@@ -11,8 +11,8 @@ from running import run
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.mixed_precision.switchable_rounding import SWITCHES, switch_rounding
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.testing import conv_net, feed_for, residual_dag
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import conv_net, feed_for, residual_dag
 
 FORMATS = [Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.INT8]
 

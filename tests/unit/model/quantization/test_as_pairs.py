@@ -10,7 +10,7 @@ from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_sta
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.as_pairs import as_pairs, owner_of
 from tensortriage.model.quantization.qdq import quantizers
-from tensortriage.testing import conv_net, feed_for, mlp
+from tensortriage_testing import conv_net, feed_for, mlp
 
 MODELS = {"mlp": lambda: mlp(width=24), "conv_net": lambda: conv_net(blocks=1, channels=8)}
 INTEGER = {"QLinearConv", "QLinearMatMul", "QLinearAdd", "QGemm", "MatMulInteger", "ConvInteger"}

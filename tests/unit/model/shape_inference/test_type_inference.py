@@ -7,9 +7,9 @@ import pytest
 import models
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
-from tensortriage.testing import models as networks
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+from tensortriage_testing import models as networks
 
 
 def types(model, specs=None):

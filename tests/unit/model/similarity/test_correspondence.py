@@ -10,8 +10,8 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.folded_norms import with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.testing import conv_net, feed_for, mlp, quantized
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import conv_net, feed_for, mlp, quantized
 
 NETWORK = mlp(layers=2, width=16, features=8, classes=4)
 

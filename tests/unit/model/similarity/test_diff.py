@@ -11,8 +11,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.diff import diff
-from tensortriage.testing import models as networks
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import models as networks
 
 
 def net():

@@ -6,7 +6,7 @@ from onnx import helper
 from models import chain, of_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.instances import Instances
-from tensortriage.testing import encoder, save_model
+from tensortriage_testing import encoder, save_model
 
 
 def test_every_layer_of_an_encoder_has_its_copies(tmp_path):

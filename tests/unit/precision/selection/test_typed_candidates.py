@@ -38,7 +38,7 @@ HALF, FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
 @pytest.fixture
 def candidates(tmp_path, monkeypatch):
     """Return what makes candidates on an engine, in one case."""
-    register(monkeypatch, tmp_path, faulty="tensortriage.testing:FaultyEngine")
+    register(monkeypatch, tmp_path, faulty="tensortriage_testing:FaultyEngine")
     with Case(tmp_path / "case") as case, Lab(case) as lab:
         stage = stage_of(MODEL, Precision.FP16, value_specs(MODEL), typed=True)
         told = []

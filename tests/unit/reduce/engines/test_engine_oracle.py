@@ -39,7 +39,7 @@ WHOLE = ("a", "b", "c", "d")
 @pytest.fixture
 def oracle_of(tmp_path, monkeypatch):
     """Return what makes an oracle about a fault."""
-    register(monkeypatch, tmp_path, faulty="tensortriage.testing:FaultyEngine")
+    register(monkeypatch, tmp_path, faulty="tensortriage_testing:FaultyEngine")
     with Case(tmp_path / "case") as case, Lab(case) as lab:
 
         def make(fault, text=TEXT, feeds=FLOATS, limit=1e-3, hidden=(), **given):

@@ -11,10 +11,10 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.blocks.block_walk import BlockWalk
 from tensortriage.runs.lab import Lab
-from tensortriage.testing.models import encoder
+from tensortriage_testing.models import encoder
 
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")
-FAULTY = "from tensortriage.testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
 
 
 @pytest.fixture(scope="module")

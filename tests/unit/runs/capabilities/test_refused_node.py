@@ -8,7 +8,7 @@ from diagnosing import ask, named
 ENGINE = """
 import onnx
 from tensortriage.errors import BuildFailed
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 class Engine(FaultyEngine):
     def compile(self, path, options):

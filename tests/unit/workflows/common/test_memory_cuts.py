@@ -10,9 +10,9 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.blocks.memory import BASE_BYTES
-from tensortriage.testing import save_model
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage_testing import save_model
 
 WORDS, WIDTH = 1 << 16, 64
 TABLE = 4 * WORDS * WIDTH

@@ -10,12 +10,12 @@ from tensortriage.model.cutting.narrow_cuts import weights_bytes
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.blocks import memory
-from tensortriage.testing.models import encoder
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage_testing.models import encoder
 
-FAULTY = "from tensortriage.testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
+FAULTY = "from tensortriage_testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")
 
 

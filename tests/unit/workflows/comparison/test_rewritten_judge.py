@@ -8,10 +8,10 @@ from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_sta
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import feed_for, mlp, save_model
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved
+from tensortriage_testing import feed_for, mlp, save_model
 
 MODEL = mlp(width=48)
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")

@@ -10,8 +10,8 @@ from onnx.reference import ReferenceEvaluator
 from diagnosing import ask, step
 from models import mlp as small_mlp
 from tensortriage.runs.scripts import METRIC, ScriptFunction
-from tensortriage.testing.models import feed_for, mlp
 from tensortriage.workflows.diagnosis.good_enough import QUESTION, grows_most, looks_like_classes
+from tensortriage_testing.models import feed_for, mlp
 
 TASK = """
 def metric(outputs, feed):

@@ -7,7 +7,7 @@ from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 PARTICULAR = """
 import onnx
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 class Engine(FaultyEngine):
     def compile(self, path, options):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tensortriage.testing import save_model
-from tensortriage.testing.graph_writer import GraphWriter, floats, integers
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.drawn_limits import in_doubt, may_be_chance
 from tensortriage.workflows.steps.steps_request import StepRow, StepValue
 from tensortriage.workflows.steps.walk import walk
+from tensortriage_testing import save_model
+from tensortriage_testing.graph_writer import GraphWriter, floats, integers
 
 WORDS, WIDTH, STATES = 31, 12, 4
 
@@ -68,7 +68,7 @@ def test_a_state_space_decoder_that_rounds_each_result_once_is_healthy(ask, seed
 def test_an_op_that_is_wrong_by_less_than_chance_may_be_is_found_by_the_diagnosis(ask, tmp_path):
     """A product that is 6 % too large, in bf16."""
     script = tmp_path / "faulty.py"
-    script.write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    script.write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     target = f"script:{script}:Engine,kind=scale,amount=1.06,node=layer.1/out,precision=bf16"
     report = ask(0, target)
     assert (report.verdict, report.exit_code) == ("fault", 1), report.summary

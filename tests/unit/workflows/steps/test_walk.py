@@ -9,9 +9,9 @@ from onnx import TensorProto, helper
 
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
 from tensortriage.workflows.requests import StepsRequest
 from tensortriage.workflows.steps.walk import walk
+from tensortriage_testing import gpt2_decoder, llama_decoder, save_model
 
 PROMPT = 8
 SMALL = {"layers": 2, "depth": 20, "vocabulary": 31}
@@ -20,7 +20,7 @@ SMALL = {"layers": 2, "depth": 20, "vocabulary": 31}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steps")
-    (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     save_model(gpt2_decoder(**SMALL), folder / "gpt2.onnx")
     save_model(llama_decoder(**SMALL), folder / "llama.onnx")
     return folder

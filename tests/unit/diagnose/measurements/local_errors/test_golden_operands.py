@@ -13,8 +13,8 @@ from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.testing import save_model
 from tensortriage.values.store import MemoryStore
+from tensortriage_testing import save_model
 
 TEXT = """<ir_version: 10, opset_import: ["" : 21]>
 agraph (float[2, 6] x) => (float[rows, columns] y) {

@@ -82,7 +82,7 @@ def test_a_nan_that_only_a_fusion_makes_is_a_fusion_fault(tmp_path):
 
 WIRED = """
 from tensortriage.model.model import Model
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 
 class Engine:

@@ -40,7 +40,7 @@ def test_ten_roundings_are_the_most():
 WHOLE_ONLY = """
 import onnx
 
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 RIGHT = "kind", "node", "amount", "fused_with"
 

@@ -14,7 +14,7 @@ CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
 }"""
 
 ENGINE = """
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 
 class Engine:

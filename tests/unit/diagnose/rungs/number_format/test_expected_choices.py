@@ -3,7 +3,7 @@
 import pytest
 
 from diagnosing import ask
-from tensortriage.testing import encoder, feed_for
+from tensortriage_testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ GPU = "precision=fp16,accumulator=fp16,block=8,hardware=gpu"
 
 
 def diagnosed(tmp_path, options):
-    (tmp_path / "accelerator.py").write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
+    (tmp_path / "accelerator.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     model = encoder(layers=2, width=256, tokens=16, seed=4)
     verdict, _ = ask(tmp_path, model, feed_for(model), f"script:{tmp_path / 'accelerator.py'},{options}")
     return verdict, [name for name, question in QUESTIONS.items() if question in {s.question for s in verdict.steps}]

@@ -20,7 +20,7 @@ import json
 from pathlib import Path
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.capabilities import PinsTactics
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 BUILDS = Path(__file__).with_name("builds.jsonl")
 

@@ -61,7 +61,7 @@ def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
 
 def test_what_the_engine_does_at_most_ops_of_a_kind_is_no_fault_of_one(tmp_path):
     """Sums cut off in float16 after every 4 products: every MatMul is a little beyond its floor."""
-    (tmp_path / "engine.py").write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
+    (tmp_path / "engine.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     options = "precision=fp16,accumulator=fp16,block=4,rounding=zero"
     verdict, _ = ask(tmp_path, model(), FEED, f"script:{tmp_path / 'engine.py'},{options}")
     assert verdict.verdict == "rounding", verdict.summary

@@ -10,9 +10,9 @@ from diagnosing import ask, step
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, save_model
-from tensortriage.testing.graph_writer import GraphWriter, floats
 from tensortriage.values.dtype import Precision
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, save_model
+from tensortriage_testing.graph_writer import GraphWriter, floats
 
 pytestmark = pytest.mark.slow
 

@@ -4,14 +4,14 @@ import pytest
 
 from diagnosing import ask, step
 from tensortriage.diagnose.rungs.number_format.whole_model_freedom import QUESTION
-from tensortriage.testing import encoder, feed_for
+from tensortriage_testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
 
 ENGINE = """
 import onnx
 from tensortriage.errors import BuildFailed
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 class Engine(SimulatedAccelerator):
     def compile(self, path, options):

@@ -5,7 +5,7 @@ import pytest
 from diagnosing import ask
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.instances import Instances
-from tensortriage.testing import encoder, feed_for, save_model
+from tensortriage_testing import encoder, feed_for, save_model
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from onnx import numpy_helper
 
 from diagnosing import ask
 from tensortriage.model.model import Model
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 PLAIN = "onnxruntime:optimization=none"
 MODELS = {

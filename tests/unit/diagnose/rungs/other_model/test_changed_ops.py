@@ -12,7 +12,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.changes import ChangeKind, NodeChange
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 CHAIN = """<ir_version: 8, opset_import: ["": 17]>
   g (float[4,8] x) => (float[4,8] y) <float[8] w = {%s}> {

@@ -12,7 +12,7 @@ from tensortriage.envelope.stands_for import SIGNED
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 RNG = np.random.default_rng(0)
 FEED = {"x": RNG.standard_normal((4, 8, 16)).astype(np.float32)}

@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 
 from diagnosing import ask, step
-from tensortriage.testing import feed_for, mlp, save_model
+from tensortriage_testing import feed_for, mlp, save_model
 
 QUESTION = "is it the file, or what the engine builds?"
 

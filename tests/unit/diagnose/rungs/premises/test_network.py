@@ -28,7 +28,7 @@ from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.operations import Operation
 from tensortriage.model.provenance.origin import FX_NODE, NodeOrigin
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 MODEL = """g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] v = {3, 4}> {
     [first] a = Mul(x, w)

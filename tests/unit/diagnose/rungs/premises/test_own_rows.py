@@ -8,7 +8,7 @@ import pytest
 from diagnosing import ask, step
 from tensortriage.diagnose.rungs.premises import own_rows
 from tensortriage.runs.observation.experiment import Measurement
-from tensortriage.testing import feed_for, mlp
+from tensortriage_testing import feed_for, mlp
 
 NODE = "/layer.0/Gemm"
 QUESTION = "do equal inputs get equal results?"
@@ -53,7 +53,7 @@ def test_of_a_model_of_one_row_the_ways_to_run_it_are_asked(tmp_path):
     assert step(verdict, QUESTION).answer.startswith("yes (6 tests: ")
 
 
-CONTRADICTING = "from tensortriage.testing import ContradictingEngine as Engine\n"
+CONTRADICTING = "from tensortriage_testing import ContradictingEngine as Engine\n"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from diagnosing import ask, step
 from machine import exact_int8
-from tensortriage.testing import feed_for, mlp, quantized
+from tensortriage_testing import feed_for, mlp, quantized
 
 QUESTION = "is the target right on made-up data as well?"
 WEIGHT = "w"
@@ -16,7 +16,7 @@ FEED = {"x": np.arange(32, dtype=np.float32)[None] - 16}
 
 def diagnosed(tmp_path, hardware):
     """Diagnose a product with operands in TF32 (11 bits): the real data are small whole numbers, which it holds."""
-    (tmp_path / "accelerator.py").write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
+    (tmp_path / "accelerator.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     target = f"script:{tmp_path / 'accelerator.py'},operands=tf32,hardware={hardware}"
     verdict, _ = ask(tmp_path, product(), FEED, target)
     return verdict

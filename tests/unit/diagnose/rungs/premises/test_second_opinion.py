@@ -9,12 +9,12 @@ from tensortriage.diagnose.rungs.premises import second_opinion
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.float64.kernels import call, kernel_for
-from tensortriage.engines.registry import BUILT_IN
+from tensortriage.engines.registry import known
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.testing import feed_for, mlp, save_model
+from tensortriage_testing import feed_for, mlp, save_model
 
 PLAIN = "onnxruntime:optimization=none"
 
@@ -24,7 +24,7 @@ def asked(tmp_path):
     """Return a function that diagnoses an MLP with some reference and target, and returns the verdict."""
     proto = mlp(seed=3)
     path = save_model(proto, tmp_path / "mlp.onnx")
-    (tmp_path / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    (tmp_path / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     node = next(node.name for node in proto.graph.node[4:] if node.op_type in ("Gemm", "MatMul"))
     wrong = f"script:{tmp_path}/faulty.py:Engine,kind=scale,amount=1.01,node={node}"
 
@@ -142,4 +142,4 @@ def test_results_of_other_shapes_never_agree():
 
 def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
     monkeypatch.setattr(second_opinion, "asked", lambda inv: {})
-    assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in BUILT_IN
+    assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in known()

@@ -82,7 +82,7 @@ class Session:
 
 OF_THE_IF = """
 import onnx
-from tensortriage.testing import FaultyEngine
+from tensortriage_testing import FaultyEngine
 
 class Engine(FaultyEngine):
     def compile(self, model, options):

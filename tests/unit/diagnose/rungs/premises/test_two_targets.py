@@ -5,7 +5,7 @@ import pytest
 from diagnosing import FAULTY, ask, step
 from tensortriage.diagnose.rungs.premises.two_targets import plan_changes
 from tensortriage.engines.base import Plan, Region
-from tensortriage.testing import feed_for, mlp
+from tensortriage_testing import feed_for, mlp
 
 NODE = "/layer.1/Gemm"
 HEALTHY = "onnxruntime:optimization=basic"

@@ -18,7 +18,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.origin import FX_NODE
 from tensortriage.runs.case import Case
-from tensortriage.testing import save_model
+from tensortriage_testing import save_model
 
 DIVIDED = """g (int64[3] x) => (int64[3] y) <float seven = {7}> {
   [cast] wide = Cast <to: int = 1> (x)

@@ -12,7 +12,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.rungs.quantization import int16_sums
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.testing import quantized
+from tensortriage_testing import quantized
 
 ALIKE = {"x": np.random.default_rng(0).uniform(0.9, 1.0, (4, 8)).astype(np.float32)}
 """Close to the largest number that the quantizer knows: 230 to 255 of 255."""

@@ -8,7 +8,7 @@ from onnxruntime.quantization import quantize_static
 
 from diagnosing import ask, step
 from machine import exact_int8
-from tensortriage.testing import encoder, feed_for, mlp, quantized, save_model
+from tensortriage_testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
 

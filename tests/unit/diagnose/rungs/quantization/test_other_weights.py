@@ -10,7 +10,7 @@ from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.testing import quantized, save_model
+from tensortriage_testing import quantized, save_model
 
 RNG = np.random.default_rng(7)
 ONE, TWO = (RNG.standard_normal((16, 16)).astype(np.float32) for _ in range(2))

@@ -8,7 +8,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from diagnosing import ask, step
-from tensortriage.testing import encoder, feed_for, mlp, save_model
+from tensortriage_testing import encoder, feed_for, mlp, save_model
 
 PLAIN = "onnxruntime:optimization=none"
 FEED = {"x": np.random.default_rng(1).standard_normal((4, 3, 12, 12)).astype(np.float32)}

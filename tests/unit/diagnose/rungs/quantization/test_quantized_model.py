@@ -7,7 +7,7 @@ from onnx import numpy_helper
 from diagnosing import ask, named, step
 from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu_features import sums_in_int16
-from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
+from tensortriage_testing import conv_net, encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from diagnosing import ask, step
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import unequal_pairs
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
-from tensortriage.testing import feed_for, mlp, quantized, save_model
+from tensortriage_testing import feed_for, mlp, quantized, save_model
 
 VALUE = "/layer.1/Relu_output_0"
 

@@ -3,14 +3,14 @@
 import pytest
 
 from diagnosing import ask, step
-from tensortriage.testing import encoder, feed_for
+from tensortriage_testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
 
 TACTICS = """
 from pathlib import Path
 import onnx
-from tensortriage.testing import SimulatedAccelerator
+from tensortriage_testing import SimulatedAccelerator
 
 COUNT = Path(__file__).with_name("count")
 SUMS_IN_FP16, WHOLE_MODEL = 1, False

@@ -1,1 +1,0 @@
-"""Where checks and cells run: the option that several commands share."""

@@ -1,0 +1,90 @@
+"""Converted files kept in a folder by content: what a converter made of a model is made once per case.
+
+Converters take seconds, and one diagnosis asks for the same file several times: deployed, watched, at other settings
+of the runtime. What identifies a conversion is the model, the options that the converter reads, and the packages that
+are installed where it runs.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortriage.engines.sdk import Arrange, IsolatedEngine, IsolatedSession, packages_digest, placed
+
+if TYPE_CHECKING:
+    from tensortriage.engines.sdk import Model
+
+CONVERTED = "converted"
+"""Option of adapters that takes a kept conversion, and the question that hands one over."""
+_logger = logging.getLogger(__name__)
+
+
+class Conversions:
+    """Builds in a worker whose adapter converts first, or takes what was converted before.
+
+    An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
+    question ``converted`` with that file's bytes; they tell ``conversion_seconds``. For a given file it is what the
+    adapter converts to learn of it.
+
+    Args:
+        isolated: The adapter.
+        words: The options that the converter reads.
+        files: Words that name files of the user's, such as converted ones.
+    """
+
+    def __init__(self, isolated: IsolatedEngine, words: Sequence[str], files: Sequence[str]) -> None:
+        self._files = tuple(files)
+        self._isolated = isolated
+        self._words = tuple(words)
+        self._folder: Path | None = None
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is converted from now on in a folder."""
+        self._folder = folder
+
+    def compile(
+        self, path: Path, model: "Model", words: Mapping[str, str], *, arrange: Arrange | None = None
+    ) -> IsolatedSession:
+        """Build an ONNX file, converting it unless that was done before.
+
+        Args:
+            path: The file.
+            model: What it holds.
+            words: Options for the adapter.
+            arrange: For a given file, how it holds the model; see `IsolatedEngine.compile`.
+
+        Raises:
+            TriageError: As `IsolatedEngine.compile`.
+        """
+        given = tuple(key for key in self._files if words.get(key))
+        if self._folder is None:
+            return self._isolated.compile(path, words, files=given, arrange=arrange)
+        kept = self._folder / f"{self._key(model, words, given)}.converted"
+        if kept.is_file():
+            _logger.info("%s: a conversion of this model is in the case", self._isolated.title)
+            known = {**words, CONVERTED: str(kept)}
+            return self._isolated.compile(path, known, files=(*given, CONVERTED), arrange=arrange)
+        session = self._isolated.compile(path, words, files=given, arrange=arrange)
+        if given and "conversion_seconds" not in session.info:  # a given file runs, and nothing was converted
+            return session
+        try:
+            _logger.info("%s: converted in %.3f s", self._isolated.title, session.info["conversion_seconds"])
+            content = session.answer(CONVERTED)[1][CONVERTED]
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with placed(kept) as file:
+                file.write(content.data)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _key(self, model: "Model", words: Mapping[str, str], given: Sequence[str]) -> str:
+        names = [[node.name, *node.inputs, *node.outputs] for node in model.graph.nodes]
+        read = {key: words[key] for key in self._words if key in words}
+        place = packages_digest(words["worker"]) if "worker" in words else ""
+        files = [hashlib.sha256(Path(words[key]).read_bytes()).hexdigest() for key in given]
+        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place, files]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]

@@ -1,0 +1,31 @@
+"""What ``triage batch`` is asked for, each field with its option; light to import, for help is made of it."""
+
+from pathlib import Path
+
+from tensortriage.sdk import Place, argument, case_field, cluster_field, option, request
+from tensortriage_fleet.cluster.cluster_spec import ClusterSpec
+
+
+@request
+class BatchRequest:
+    """What to run many times.
+
+    Attributes:
+        file: The batch file.
+        memory_limit: Memory limit of each cell, as commands take it.
+    """
+
+    # fmt: off
+    file: Path = argument("FILE")
+    jobs: int = option("--jobs -j", "N", "Cells at once.", default=1, least=1, group="Limits")
+    cluster: ClusterSpec | None = cluster_field("Run cells there: ", read=ClusterSpec.parse)
+    timeout_seconds: float | None = option(
+        "--timeout", "SECONDS", "Time limit of each cell  [default: what FILE says, else none].",
+        default=None, above=0)
+    memory_limit: str = option(
+        "--memory-limit", "BYTES", "Memory limit of each cell and of the engines that it starts, e.g. 8G.", default="")
+    case: Path = case_field(
+        default="triage-batch", text="Directory of the results; a batch that is already there is resumed.")
+    junit: Path | None = option(
+        "--junit", "FILE", "File for the results as JUnit's XML.", default=None, writes=Place.FILE)
+    # fmt: on

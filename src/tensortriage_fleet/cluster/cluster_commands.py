@@ -1,0 +1,181 @@
+"""Commands as tasks of a cluster: each runs in the same folder on whatever node is free.
+
+The folder of a command must be there on every node (a shared file system, as clusters have); what a command prints
+comes back, what it writes lies in that folder.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tensortriage.sdk import CommandLine, Finished, Processes, UsageError, search_is_ending
+from tensortriage_fleet.cluster.cluster_spec import TaskNeeds
+from tensortriage_fleet.cluster.ray_cluster import Cluster
+from tensortriage_fleet.cluster.relay import STDERR, STDOUT, Relay, is_interrupted
+
+R = TypeVar("R")
+LISTEN_SECONDS = 0.5
+END_SECONDS = 2.5
+"""How long a command has to end by itself after Ctrl-C: a second more than one that is called here."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WholeRun:
+    """What a command that is no check came to.
+
+    Attributes:
+        code: Exit code, negative for a signal.
+        stdout: All that it wrote there.
+    """
+
+    code: int
+    stdout: bytes
+
+
+class ClusterCommands:
+    """Runs commands on a cluster, from any number of threads; see `tensortriage.sdk.RunsCommands`.
+
+    Args:
+        cluster: The cluster.
+        needs: What every command needs of a node.
+    """
+
+    def __init__(self, cluster: Cluster, needs: TaskNeeds) -> None:
+        self._cluster = cluster
+        self._needs = needs
+        self._running: set[Any] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, command: CommandLine, /) -> Finished:
+        """Run a command to its end; a node that is lost meanwhile costs the time until then.
+
+        Raises:
+            UsageError: When it cannot be started (``check-program-missing``), or a node does not have the folder
+                (``cluster-folder-missing``).
+            WorkerLost: When it is cancelled, or worker after worker is lost (``cluster-worker-lost``).
+            EngineMissing: When the cluster cannot be used any more (``cluster-head-lost``, ``cluster-failed``).
+        """
+        there = dataclasses.replace(command, folder=(command.folder or Path()).absolute())
+        with self._under_way(run_there, there) as task:
+            result: Finished = self._cluster.result(task)
+            return result
+
+    def run_whole(self, words: Sequence[str], hear: Callable[[str, bytes], object]) -> WholeRun:
+        """Run a command in the folder of this process, and return what it came to; errors as `run`.
+
+        Where its node is lost, it is begun again on another one: it should go on from what it kept. Ctrl-C reaches it,
+        and it has `END_SECONDS` to write what it has found; a second one ends it at once.
+
+        Args:
+            words: Program and arguments.
+            hear: Is given the name of a stream, ``stdout`` or ``stderr``, and what has come there.
+
+        Raises:
+            StoreError: When the folder cannot be written (``cluster-folder-unwritable``).
+        """
+        folder = Path().absolute()
+        with (
+            Relay(folder) as relay,
+            self._under_way(run_whole_there, tuple(words), str(folder), str(relay.place)) as task,
+        ):
+
+            def listen() -> bool:
+                ended = bool(self._cluster.ready([task], seconds=LISTEN_SECONDS))
+                for stream in (STDERR, STDOUT):
+                    if new := relay.heard(stream):
+                        hear(stream, new)
+                return ended
+
+            try:
+                while not listen():
+                    pass
+            except KeyboardInterrupt:
+                relay.interrupt()
+                last = time.monotonic() + END_SECONDS
+                while not listen():
+                    if time.monotonic() > last:
+                        raise
+            result: WholeRun = self._cluster.result(task)
+            return result
+
+    @contextlib.contextmanager
+    def _under_way(self, function: Callable[..., R], *arguments: object) -> Iterator[Any]:
+        with self._lock:
+            if self._closed:
+                raise search_is_ending()
+            task = self._cluster.submit(function, *arguments, needs=self._needs)
+            self._running.add(task)
+        try:
+            yield task
+        except BaseException:
+            self._cluster.cancel(task)
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(task)
+
+    def kill_running(self) -> None:
+        """Kill what is running."""
+        with self._lock:
+            for task in self._running:
+                self._cluster.cancel(task)
+
+    def close(self) -> None:
+        """Kill what is running, and start nothing new."""
+        with self._lock:
+            self._closed = True
+        self.kill_running()
+
+
+def run_there(command: CommandLine) -> Finished:
+    """Run a command in a worker of a cluster.
+
+    Raises:
+        UsageError: When the node has no such folder.
+    """
+    _see(command.folder or Path())
+    return _of_this_worker().run(command)
+
+
+def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
+    """Run a command in a worker of a cluster, and return what it came to.
+
+    Args:
+        words: Program and arguments.
+        folder: Where it runs.
+        place: Folder of its `Relay`.
+
+    Raises:
+        UsageError: When the node has no such folder.
+    """
+    relay = Path(place)
+    _see(relay)
+    with (relay / STDERR).open("wb", buffering=0) as stderr:
+        finished = _of_this_worker().run(
+            CommandLine(words, folder=Path(folder), stdout=relay / STDOUT),
+            hear=stderr.write,
+            interrupted=lambda: is_interrupted(relay),
+        )
+    assert finished.code is not None  # it has no time limit
+    return WholeRun(finished.code, (relay / STDOUT).read_bytes())
+
+
+@functools.cache
+def _of_this_worker() -> Processes:
+    """Return what runs all commands of a worker: a watchdog's start for each of them cost more than the rest of Ray."""
+    return Processes()
+
+
+def _see(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(
+            f"a node of the cluster has no folder {folder}",
+            slug="cluster-folder-missing",
+            cure="work in a folder that all nodes share, or take --cluster local:N",
+        )

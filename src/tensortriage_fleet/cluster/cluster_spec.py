@@ -1,0 +1,87 @@
+"""Clusters as users name them, ``local:N``, ``auto`` or ``ray://HOST:PORT``, and what a task needs of a node."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from tensortriage.sdk import UsageError
+
+_LOCAL = re.compile(r"local:([1-9]\d{0,4})")
+_GPUS, _TAG = re.compile(r"gpus=(\d{1,3})"), re.compile(r"tag=([A-Za-z_][\w.-]*)")
+_CLIENT = re.compile(r"ray://[^\s/@]+:\d{1,5}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """A cluster.
+
+    Attributes:
+        text: As the user wrote it.
+        workers: Processes of a cluster that is started for this command, on this machine; 0 for one that is there.
+        address: Address of one that is there, as Ray takes it.
+        needs: What every check needs of a node, as far as the user says it.
+    """
+
+    text: str
+    workers: int = 0
+    address: str = ""
+    needs: "TaskNeeds" = dataclasses.field(default_factory=lambda: TaskNeeds())
+
+    @classmethod
+    def parse(cls, text: str) -> "ClusterSpec":
+        """Read ``local:N``, ``auto`` or ``ray://HOST:PORT``, each perhaps with ``,gpus=N`` and ``,tag=NAME``.
+
+        Raises:
+            UsageError: For anything else (``cluster-malformed``).
+        """
+        place, *words = text.split(",")
+        gpus, tags = 0, list[str]()
+        for word in words:
+            if found := _GPUS.fullmatch(word):
+                gpus = int(found[1])
+            elif found := _TAG.fullmatch(word):
+                tags.append(found[1])
+            else:
+                place = ""  # neither: the text is refused
+        needs = TaskNeeds(gpus, tuple(tags))
+        if place == "auto":
+            return cls(text, address="auto", needs=needs)
+        if found := _LOCAL.fullmatch(place):
+            return cls(text, workers=int(found[1]), needs=needs)
+        if _CLIENT.fullmatch(place):
+            return cls(text, address=place, needs=needs)
+        raise UsageError(
+            f"'{text}' is no cluster",
+            slug="cluster-malformed",
+            cure="write local:N for N processes of this machine, auto for the Ray cluster that this machine is in, or "
+            "ray://HOST:PORT; for what a check needs add ,gpus=1 or ,tag=NAME",
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskNeeds:
+    """What a task needs of a node, besides a processor.
+
+    Attributes:
+        gpus: Number of GPUs; each is used by one task at a time.
+        tags: Names of resources that the node was started with, such as ``tensorrt``; one of each.
+    """
+
+    gpus: int = 0
+    tags: tuple[str, ...] = ()
+
+
+def needs_of_engine(name: str, *, on_gpu: bool, asked: TaskNeeds, offered: Mapping[str, float]) -> TaskNeeds:
+    """Return what a check of an engine needs.
+
+    A node says by a resource with the engine's name that it has that engine; where none does, all nodes are taken to
+    have it. An engine on a GPU has one to itself, where the cluster has any.
+
+    Args:
+        name: Name of the engine.
+        on_gpu: Whether it computes on one.
+        asked: What the user says that a check needs.
+        offered: Resources of the cluster.
+    """
+    tags = tuple(dict.fromkeys((*asked.tags, *((name,) if name in offered else ()))))
+    return TaskNeeds(max(asked.gpus, 1 if on_gpu and offered.get("GPU", 0) >= 1 else 0), tags)
