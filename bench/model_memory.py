@@ -23,7 +23,6 @@ TRIAGE = [sys.executable, "-c", "from tensortriage.cli import main; main()"]
 COMMANDS = """
     inspect model big.onnx
     inspect model big.onnx --show layers
-    inspect sparsity big.onnx
     inspect plan big.onnx --target onnxruntime
     inspect capability big.onnx --target onnxruntime
     check lint big.onnx
@@ -34,9 +33,6 @@ COMMANDS = """
     surgeon extract big.onnx --node-range 10 59 --save-external-data -o else/out.onnx
     surgeon extract big.onnx --node-range 10 59 --with-inputs random -o else/out.onnx
     surgeon insert big.onnx --op Relu --inputs v9 --outputs v9 -o out.onnx
-    surgeon prune big.onnx -o out.onnx
-    surgeon weight-strip big.onnx -o stripped.onnx
-    surgeon weight-reconstruct stripped.onnx -o else/out.onnx
     convert big.onnx --precision fp16 -o out.onnx
     convert big.onnx --precision bf16 -o out.onnx
     convert big.onnx --opset 21 -o out.onnx

@@ -67,7 +67,7 @@ def test_made_up_inputs_are_polygraphys(tmp_path):
         (["run", MODEL, "--onnxrt", "--load-outputs", "missing.json"], 1),
         (["surgeon", "extract", MODEL], 2),
         (["check", "lint", MODEL], 0),
-        (["inspect", "sparsity", MODEL], 0),
+        (["inspect", "sparsity", MODEL], 1),
         (["debug", "repeat", "--until", "2", "--check", "false"], 0),
         (["debug", "repeat", "--until", "bad", "--check", "false"], 0),
         (["-v"], 0),

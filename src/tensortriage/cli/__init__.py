@@ -55,7 +55,7 @@ COMMANDS = {
         "tensortriage.cli.groups:debug",
         "Reduce a failing model, study its builds and precision, repeat a check.",
     ),
-    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
+    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert."),
     "convert": (
         "tensortriage.cli.convert.command:convert",
         "Write a model in fp16, bf16 or int8, or of a later opset.",
@@ -68,11 +68,6 @@ COMMANDS = {
         "Many models, feeds and targets from one file, with what is expected.",
     ),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
-    "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
-    "plugin": (
-        "tensortriage.cli.groups:plugin",
-        "Find where TensorRT plugins match, and put them into a model.",
-    ),
     "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
     "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for existing scripts."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),

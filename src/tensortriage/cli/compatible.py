@@ -25,8 +25,6 @@ COMMANDS = {
     "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models."),
     "debug": ("tensortriage.cli.groups:debug", "Reduce, study builds and precision, repeat a check."),
     "data": ("tensortriage.cli.data:data", "Merge and concatenate saved data."),
-    "template": ("tensortriage.cli.groups:template", "Python files to start from."),
-    "plugin": ("tensortriage.cli.groups:plugin", "Patterns of TensorRT plugins."),
 }
 _FAILED, _USAGE = 1, 2
 

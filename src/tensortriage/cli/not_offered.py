@@ -33,7 +33,8 @@ _PIECES = (
     "for another layout: triage surgeon sanitize PIECE --save-external-data -o OUT",
 )
 _NUMBERS = ("the answer is in the weights", "leave it out, or put the external data in place")
-_WRITTEN = ("the script that is written says it", "write it there, behind the TODO")
+_CALL = ("no scripts are written", "call it from Python: from tensortriage.api import compare, CompareRequest")
+_SPEED = ("it is for speed, not for accuracy", "use Polygraphy for it; triage run compares the model with the original")
 _LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric-script FILE.py:FUNCTION")
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -76,7 +77,6 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     ("run", "--opset"): _TENSORFLOW,
-    ("template trt-network", "--opset"): _TENSORFLOW,
     **{
         ("inspect model", name): _BUILDS_FIRST
         for name in (
@@ -103,34 +103,8 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
             "--strongly-typed", "--mark-unfused-tensors-as-debug-tensors", "--trt-outputs", "--trt-exclude-outputs",
         )
     },
-    **{
-        ("template trt-network", name): _WRITTEN
-        for name in (
-            "--trt-outputs", "--trt-exclude-outputs", "--trt-outputs-by-type", "--layer-precisions", "--plugins",
-            "--mark-debug", "--mark-unfused-tensors-as-debug-tensors", *(
-                name for name, why in _EVERYWHERE.items() if why in (_NETWORK, _PARSER)
-            ),
-        )
-    },
-    **{
-        (f"template {which}", name): _WRITTEN
-        for which in ("onnx-gs", "trt-network")
-        for name in (
-            "--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type", "--external-data-dir",
-            "--load-external-data", "--ext", "--ignore-external-data", "--fp-to-fp16",
-        )
-    },
-    **{
-        ("template onnx-gs", name): _WRITTEN
-        for name in ("--shape-inference", "--do-shape-inference", "--no-onnxruntime-shape-inference")
-    },
-    **{
-        (f"plugin {which}", name): ("the model is taken as it is", "convert first: triage convert MODEL -o OUT.onnx")
-        for which in ("list", "match", "replace")
-        for name in ("--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type")
-    },
-    ("template onnx-gs", "--input-shapes"): _WRITTEN,
-    ("template onnx-gs", "--inputs"): _WRITTEN,
+    ("run", "--gen-script"): _CALL,
+    ("run", "--gen"): _CALL,
     **{
         (command, name): ("builds are judged by their outputs as they are", "mark outputs in the file: triage convert")
         for command in ("debug build", "convert")
@@ -138,6 +112,15 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     },
 }  # fmt: skip
 _COMMANDS: Mapping[str, tuple[str, str]] = {
+    "plugin": ("no plugins are put into models", "edit with onnx_graphsurgeon; triage surgeon insert adds one node"),
+    "template": (
+        "no scripts are written",
+        f"edit models with onnx_ir or onnx_graphsurgeon; for networks and configurations of your own, {_SCRIPT}",
+    ),
+    "prune": _SPEED,
+    "sparsity": _SPEED,
+    "weight-strip": ("weights stay where they are", "use Polygraphy for it; triage needs the numbers to judge a model"),
+    "weight-reconstruct": ("no numbers are made up for weights", "give the original model, or use Polygraphy for it"),
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares what it writes"),

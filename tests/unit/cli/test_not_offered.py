@@ -10,16 +10,13 @@ from tensortriage.cli.not_offered import refusal, refused_command
     [
         ("run", "--save-pb", "TensorFlow"),
         ("run", "--opset", "TensorFlow"),
-        ("template trt-network", "--opset", "TensorFlow"),
         ("inspect model", "--convert-to", "inspect plan"),
         ("inspect model", "--tensor-formats", "inspect plan"),  # elsewhere a matter of the network
         ("debug build", "--tensor-formats", "triage surgeon"),
         ("debug build", "--trt-outputs", "triage convert"),
         ("debug precision", "--trt-min-shapes", "spec"),
-        ("template onnx-gs", "--input-shapes", "TODO"),
-        ("template trt-network", "--fp-to-fp16", "TODO"),
         ("check lint", "--fp-to-fp16", "convert first"),
-        ("plugin list", "--onnx-outputs", "convert first"),
+        ("run", "--gen-script", "tensortriage.api"),
     ],
 )
 def test_an_option_is_refused_with_what_to_do_instead(command, option, words):

@@ -23,7 +23,6 @@ OPTIONS = json.loads((ROOT / "tests/data/polygraphy/options.json").read_text())
 MODEL = str(ROOT / "examples/digits_cnn.onnx")
 REQUIRED = {
     "surgeon insert": ["--op", "Relu", "--inputs", "x", "--outputs", "y"],
-    **{f"plugin {which}": ["--plugin-dir", "plugins"] for which in ("list", "match", "replace")},
     "debug build": ["--until", "1"],
     "debug repeat": ["--until", "1"],
 }

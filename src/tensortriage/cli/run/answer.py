@@ -17,7 +17,6 @@ from tensortriage.cli.progress import Teller
 from tensortriage.cli.run import averages, compatible
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.options import RunOptions
-from tensortriage.cli.run.script import script_of
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -27,7 +26,6 @@ from tensortriage.report.run_result import CompareResult
 from tensortriage.report.terminal import run_text
 from tensortriage.report.terminal.lines import show, width
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
-from tensortriage.values.files import write_text
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
@@ -57,8 +55,6 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     if given.judgement.check_average:
         averages.check(request.tolerances)
     check_places(request, given)
-    if given.gen_script is not None:
-        write_script(request, given)
     if not as_there:
         click.echo(printable(headline(request)), err=as_json)
     names = compatible.runner_names(participants(request)) if as_there else {}
@@ -124,7 +120,7 @@ def check_saved_alone(given: RunOptions, context: click.Context) -> None:
     needing = {
         "--save-inputs": given.save_inputs, "--save-input-blob": given.save_input_blob, "--save-onnx": given.save_onnx,
         "--fp-to-fp16": given.to_fp16, "--target-model": given.request.target_model,
-        "--metric-script": given.request.metric, "--gen-script": given.gen_script,
+        "--metric-script": given.request.metric,
     }  # fmt: skip
     for name, value in needing.items():
         if value:
@@ -143,20 +139,6 @@ def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Pa
         return dataclasses.replace(request, model=chosen)
     targets = [with_tactics(with_calibration(spec, source, feeding, folder), folder) for spec in request.targets]
     return dataclasses.replace(request, model=chosen, targets=targets)
-
-
-def write_script(request: CompareRequest, given: RunOptions) -> NoReturn:
-    """Write the script that does the same and exit."""
-    context = click.get_current_context()
-    words, place = context.meta["words"], str(given.gen_script)
-    kept = [word for word in words if word != place and word.partition("=")[0] not in ("--gen", "--gen-script")]
-    line = f"{context.command_path} {shlex.join(kept)}"
-    text = script_of(dataclasses.replace(request, saved=()), given, line)
-    if place == "-":
-        click.echo(text, nl=False)
-    else:
-        write_text(Path(place), text)
-    sys.exit(0)
 
 
 def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:

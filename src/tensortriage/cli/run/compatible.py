@@ -35,7 +35,7 @@ def check_words(words: Sequence[str]) -> None:
 def asks_nothing(given: RunOptions) -> bool:
     """Whether neither an engine nor a saved result is named: Polygraphy says so and ends with 0."""
     named = given.runners or given.targets or given.reference or given.load_outputs
-    if given.gen_script is not None or named:
+    if named:
         return False
     _logger.warning("No runners have been selected. Inference will not be run!")
     return True

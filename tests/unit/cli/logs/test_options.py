@@ -87,7 +87,7 @@ def test_the_words_of_a_check_are_its_own(tmp_path):
     assert "check 0: " in done.stderr
 
 
-@pytest.mark.parametrize("group", [("debug", "reduce"), ("surgeon", "prune"), ("data", "merge"), ("check", "lint")])
+@pytest.mark.parametrize("group", [("debug", "reduce"), ("surgeon", "sanitize"), ("data", "merge"), ("check", "lint")])
 def test_groups_and_commands_take_them(group):
     front, back = group[:1], group[1:]
     for words in ((*group, "-vv"), (*front, "-q", *back), ("--verbosity", "INFO", *group)):

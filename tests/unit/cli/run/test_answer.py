@@ -215,13 +215,6 @@ def run(*words):
     return CliRunner().invoke(cli, ["run", *map(str, words)], standalone_mode=False)
 
 
-def test_a_script_is_written_instead_of_anything_being_run(tmp_path):
-    done = run(tmp_path / "missing.onnx", "--onnxrt", "--target", "float64", "--gen-script", "-")
-    assert done.exit_code == 0
-    assert str(tmp_path / "missing.onnx") in done.output
-    compile(done.output, "script", "exec")
-
-
 def test_saved_outputs_are_compared_without_a_model(tmp_path):
     for name, factor in (("a", 1.0), ("b", 1.0), ("c", 1.1)):
         np.savez(tmp_path / f"{name}.npz", y=np.float32([1, 2]) * np.float32(factor))
