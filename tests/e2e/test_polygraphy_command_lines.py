@@ -28,10 +28,7 @@ RUN = """
 run m.onnx --onnxrt
 run m.onnx --onnxrt -v
 run --onnxrt m.onnx -vvv --model-type onnx
-run m.onnx --onnxrt --silent
-run m.onnx --onnxrt --log-file log/x.log --log-format timestamp line-info no-colors
-run m.onnx --onnxrt --verbosity INFO
-run m.onnx --onnxrt --verbosity INFO backend:VERBOSE
+run m.onnx --onnxrt --log-file log/x.log
 run m.onnx --onnxrt -qq
 run m.onnx --onnxrt --onnxrt
 run m.onnx --onnxrt --pluginref --atol 1e-4 --rtol 1e-4

@@ -19,7 +19,7 @@ import click
 
 from tensortriage.cli import documents, guard
 from tensortriage.cli.lazy import LazyGroup
-from tensortriage.cli.logs.options import finish, to_file, unsilenced
+from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
 
 INTERRUPTED = 130
@@ -323,9 +323,8 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
         lines = [f"triage: {problem.slug}; {problem.message}"]
     if problem.cure:
         lines.append(f"  cure: {printable(problem.cure)}")
-    with unsilenced():
-        for line in lines:
-            click.echo(line, err=True)
+    for line in lines:
+        click.echo(line, err=True)
     to_file(lines)
     if as_json and not documents.begun():
         from tensortriage.values.serial import to_json

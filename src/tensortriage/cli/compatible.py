@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from tensortriage.cli.lazy import LazyGroup
-from tensortriage.cli.logs.options import given_to
+from tensortriage.cli.logs import given_to
 from tensortriage.errors import TriageError
 
 KEY = "tensortriage.compatible"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.logs.options import before_the_command, log_parameters
+from tensortriage.cli.logs import log_parameters
 from tensortriage.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,8 +25,17 @@ class CommandGroup(click.Group):
         self.params += log_parameters(hidden=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite lists of values in front of the command word, then let click parse."""
-        return super().parse_args(ctx, before_the_command(args))
+        """Let click parse.
+
+        Raises:
+            UsageError: For an option that Polygraphy has here and we do not.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from tensortriage.cli.not_offered import refusal
+
+            raise refusal(ctx.command_path, error.option_name) or error from None
 
 
 class LazyGroup(CommandGroup):

@@ -37,6 +37,9 @@ _CALL = ("no scripts are written", "call it from Python: from tensortriage.api i
 _SPEED = ("it is for speed, not for accuracy", "use Polygraphy for it; triage run compares the model with the original")
 _LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric-script FILE.py:FUNCTION")
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
+    "--verbosity": ("parts of the package have no levels of their own", "-v, -vv or -q, or --log LEVEL for everything"),
+    "--log-format": ("log lines have one form", "leave it out; NO_COLOR=1 turns colours off"),
+    "--silent": ("what a command found is its answer", "redirect it: > /dev/null; errors go to stderr"),
     **dict.fromkeys(
         ("--tf", "--tftrt", "--use-tftrt", "--minimum-segment-size", "--dynamic-op", "--ckpt", "--tf-outputs",
          "--save-pb", "--save-tensorboard", "--freeze-graph", "--gpu-memory-fraction", "--allow-growth", "--xla",

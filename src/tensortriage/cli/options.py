@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from tensortriage.cli.logs.options import LOG_LISTS, begin, given_to, log_parameters
+from tensortriage.cli.logs import begin, given_to, log_parameters
 from tensortriage.errors import UsageError
 from tensortriage.values.output_files import Place, check_output
 
@@ -150,23 +150,17 @@ def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
         if word in RUNNER_FLAGS:
             done += ["--runner", RUNNER_FLAGS[word]]
             continue
-        if word not in value_lists and word not in LOG_LISTS:
+        if word not in value_lists:
             done.append(word)
             continue
-        belongs = LOG_LISTS.get(word, anything)
         start = position
-        while position < len(words) and not is_option(words[position]) and belongs(words[position]):
+        while position < len(words) and not is_option(words[position]):
             position += 1
         if position == start:
             done += [word, "none"] if word in EMPTY_LISTS else [word]  # click says that a value is missing
         for value in words[start:position]:
             done += [word, value]
     return done
-
-
-def anything(_: str) -> bool:
-    """Whether a word can be a value of a list that takes any."""
-    return True
 
 
 def is_option(word: str) -> bool:

@@ -17,6 +17,7 @@ from tensortriage.cli.not_offered import refusal, refused_command
         ("debug precision", "--trt-min-shapes", "spec"),
         ("check lint", "--fp-to-fp16", "convert first"),
         ("run", "--gen-script", "tensortriage.api"),
+        ("debug reduce", "--verbosity", "--log LEVEL"),
     ],
 )
 def test_an_option_is_refused_with_what_to_do_instead(command, option, words):

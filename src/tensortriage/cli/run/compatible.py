@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
+from tensortriage.cli.logs import FINISHED
 from tensortriage.cli.run.options import RunOptions
 from tensortriage.compare.comparison import Row
 from tensortriage.engines.spec import EngineSpec
@@ -13,7 +14,6 @@ from tensortriage.workflows.comparison.participants import Saved
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 _logger = logging.getLogger(__name__)
-_FINISH = 28
 _PREFIXES = {"onnxruntime": "onnxrt", "tensorrt": "trt", "float64": "pluginref"}
 
 
@@ -125,7 +125,7 @@ def tell_validation(result: CompareResult, names: Mapping[str, str]) -> None:
     if result.invalid:
         _logger.error("FAILED | Output Validation")
     else:
-        _logger.log(_FINISH, "PASSED | Output Validation")
+        _logger.log(FINISHED, "PASSED | Output Validation")
 
 
 def _tell_row(row: Row) -> None:
