@@ -31,7 +31,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from tensortriage.workflows.engines.environments import Environment, environments
+from tensortriage_engines.install.environments import Environment, environments
 
 NAMES = ("convnext", "squeeze", "tagger", "bert", "unet", "audio", "keypoints")
 HEALTHY = ("match", "rounding")

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, save
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 
 COUNT = 1 << 20
 RANGES: Mapping[str, tuple[float, float]] = {

@@ -3,8 +3,8 @@
     python bench/lines.py [--by-file] [PATH ...]
 
 A line counts when a token of code begins or continues on it; docstrings, comments and import statements do not. One
-row a package of `src/tensortriage`, one for `triage batch`, one for the optional engines with their halves in the
-worker, and one for the rest of the worker; the last is the sum.
+row a package of `src/tensortriage`, one for the worker, and one for each package beside the core. The core is
+`src/tensortriage` with the worker, but for halves of the worker that are in the packages beside it.
 """
 
 import argparse
@@ -12,10 +12,11 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = {"tensortriage_worker": "worker", "tensortriage_batch": "batch", "tensortriage_engines": "optional engines"}
+WORKER, BESIDE = "tensortriage_worker", "tensortriage_"
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -30,17 +31,26 @@ def main() -> None:
         code[row] += lines_of_code(text)
         whole[row] += text.count("\n")
         files[row] += 1
-    for row in sorted(code, key=lambda row: -code[row]):
-        print(f"{code[row]:7d} {whole[row]:7d} {files[row]:5d}  {row}")
-    print(f"{code.total():7d} {whole.total():7d} {files.total():5d}  in all (code, lines, files)")
+
+    def show(rows: Sequence[str], text: str) -> None:
+        counts = [sum(each[row] for row in rows) for each in (code, whole, files)]
+        print("{:7d} {:7d} {:5d}  {}".format(*counts, text))
+
+    order = sorted(code, key=lambda row: -code[row])
+    core, beside = ([row for row in order if row.startswith(BESIDE) is side] for side in (False, True))
+    for row in (*core, *beside):
+        show([row], row)
+    if not arguments.by_file:
+        show(core, "core (code, lines, files)")
+    show(order, "in all (code, lines, files)")
 
 
 def package_of(path: Path) -> str:
     """Return the package of the product that a module belongs to."""
     parts = path.parts
-    for package in OUTSIDE:
-        if package in parts:
-            return OUTSIDE[package]
+    beside = next((part for part in parts if part.startswith(BESIDE)), None)
+    if beside is not None:
+        return "worker" if beside == WORKER else beside
     if "tensortriage" not in parts:
         return path.parent.name
     below = parts[parts.index("tensortriage") + 1 :]

@@ -23,7 +23,7 @@ import onnx
 from onnx import numpy_helper, parser
 
 from tensortriage.testing.models import conv_net, encoder, feed_for, mlp
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 
 RANDOM = np.random.default_rng(0)
 

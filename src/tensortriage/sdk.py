@@ -10,9 +10,13 @@ from tensortriage.cli.declared import command as command
 from tensortriage.cli.documents import answer as answer
 from tensortriage.cluster.cluster_spec import ClusterSpec as ClusterSpec
 from tensortriage.errors import DataError as DataError
+from tensortriage.errors import EngineMissing as EngineMissing
 from tensortriage.errors import StoreError as StoreError
+from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.errors import did_you_mean as did_you_mean
+from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
+from tensortriage.runs.environment_folder import environments_folder as environments_folder
 from tensortriage.runs.request_fields import case_field as case_field
 from tensortriage.runs.request_fields import cluster_field as cluster_field
 from tensortriage.values.files import read_regular as read_regular
@@ -31,6 +35,8 @@ from tensortriage.values.text import shorten as shorten
 
 if TYPE_CHECKING:
     from tensortriage.cli.progress import Teller as Teller
+    from tensortriage.engines.base import Availability as Availability
+    from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.report.html_page import page as page
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
@@ -45,8 +51,16 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.process import CommandLine as CommandLine
     from tensortriage.runs.commands.process import Finished as Finished
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
+    from tensortriage.values.serial import dump as dump
+    from tensortriage.values.serial import load as load
+    from tensortriage.workflows.engines.trial import try_out as try_out
 
 _HOMES = {
+    "Availability": "engines.base",
+    "availabilities": "engines.registry",
+    "dump": "values.serial",
+    "load": "values.serial",
+    "try_out": "workflows.engines.trial",
     "Case": "runs.case",
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",

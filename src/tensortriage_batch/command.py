@@ -20,11 +20,11 @@ Exit codes: 0 all as expected; 1 not; 2 bad input; 3 no cluster; 130 interrupted
 
 @command(epilog=EPILOG)
 def batch(request: BatchRequest, as_json: bool) -> None:
-    """Run the cells of FILE: its commands on its models, feeds and targets, and compare with what it expects.
+    """Run many models, feeds and targets from one file, and compare with what is expected.
 
-    FILE is YAML or TOML; the files that it names are relative to it. Each cell is a process of its own. Cells that have
-    ended are not run again, unless the model, the feed, the options or a version has changed. report.html in the case
-    shows them all.
+    FILE is YAML or TOML; the files that it names are relative to it. Each cell, a command on a model, a feed and a
+    target, is a process of its own. Cells that have ended are not run again, unless the model, the feed, the options or
+    a version has changed. report.html in the case shows them all.
     """
     from tensortriage.sdk import Teller
     from tensortriage_batch.batch import BatchProgress, run_batch

@@ -23,7 +23,7 @@ def start(tmp_path):
     """Return what starts a command in which a stand-in takes the place of venv and pip."""
     first = (
         f"sys.executable = {str(stand_in_python(tmp_path))!r}; "
-        "from tensortriage.workflows.engines import environments; environments.try_out = lambda *words: None"
+        "from tensortriage_engines.install import environments; environments.try_out = lambda *words: None"
     )
     for name in ("work", "tmp", "home"):
         (tmp_path / name).mkdir()

@@ -19,7 +19,7 @@ from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 
 MADE = {environment.engine: environment for environment in environments()}
 MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"

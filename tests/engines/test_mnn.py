@@ -13,7 +13,7 @@ from diagnosing import ask, step
 from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 from tensortriage_engines.mnn.engine import MnnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "mnn"]

@@ -14,7 +14,7 @@ from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 from tensortriage_engines.ncnn.engine import NcnnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "ncnn"]

@@ -12,7 +12,7 @@ from diagnosing import ask
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 
 MADE = [environment for environment in environments() if environment.engine == "qnn"]
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install qnn")

@@ -26,7 +26,7 @@ from tensortriage.reduce.repro.repro_case import Repro, ReproSample, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.runs.lab import Lab
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 
 ATLAS = Path(__file__).parents[2] / "docs" / "atlas" / "repros"
 NEEDED = {

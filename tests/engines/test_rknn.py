@@ -16,7 +16,7 @@ from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.engines.environments import environments
+from tensortriage_engines.install.environments import environments
 from tensortriage_engines.rknn.engine import RknnEngine
 
 MADE = [environment for environment in environments() if environment.engine == "rknn"]

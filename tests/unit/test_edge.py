@@ -1,6 +1,7 @@
 """What is optional lives at the edge: it imports what a plug-in from outside may, and the rest is private to it."""
 
 import ast
+import importlib.metadata
 import subprocess
 import sys
 import tomllib
@@ -9,21 +10,27 @@ from pathlib import Path
 import pytest
 
 import tensortriage.cluster
-import tensortriage_batch
 import tensortriage_engines
 from tensortriage import cli
 from tensortriage.engines import registry
 
-BATCH = Path(tensortriage_batch.__file__).parent
+ROOT = Path(__file__).parents[2]
 HOME = Path(tensortriage_engines.__file__).parent
-PUBLIC = ("tensortriage.engines.sdk", "tensortriage.api")
-PUBLIC_FOR_COMMANDS = ("tensortriage.sdk", "tensortriage.api")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+POINTS = PROJECT["project"]["entry-points"]
+BESIDE = sorted(path for path in (ROOT / "src").glob("tensortriage_*") if path.is_dir())
+"""The packages beside the core."""
+PUBLIC = {
+    "tensortriage_batch": {"tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_engines": {
+        "tensortriage.engines.sdk", "tensortriage.sdk", "tensortriage.api", "tensortriage_worker.shards"
+    },
+}  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")
 }  # what the worker offers to adapters
-HOSTS = sorted(HOME.glob("*/*.py"))
 HALVES = sorted(HOME.glob("*/worker/*.py"))
-POINTS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["entry-points"]
+FILES = [file for package in BESIDE for file in sorted(package.rglob("*.py")) if file not in HALVES]
 
 
 def imported(file):
@@ -34,10 +41,15 @@ def imported(file):
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("file", HOSTS, ids=lambda file: file.relative_to(HOME).as_posix())
-def test_an_optional_engine_is_written_with_the_public_names_only(file):
+def package_of(file):
+    return file.relative_to(ROOT / "src").parts[0]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT / "src").as_posix())
+def test_what_is_optional_is_written_with_the_public_names_only(file):
     ours = {name for name in imported(file) if name.startswith("tensortriage")}
-    assert ours <= {*PUBLIC, "tensortriage_worker.shards"}
+    own = package_of(file)
+    assert {name for name in ours if not name.startswith(f"{own}.")} <= PUBLIC[own]
 
 
 @pytest.mark.parametrize("file", HALVES, ids=lambda file: file.relative_to(HOME).as_posix())
@@ -47,50 +59,64 @@ def test_its_half_in_the_worker_knows_the_worker_and_itself(file):
     assert {name for name in ours if not name.startswith(own)} <= WORKER
 
 
-@pytest.mark.parametrize(
-    "folder", sorted(path.parent for path in HOSTS if path.name == "engine.py"), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("folder", sorted(path.parent for path in HOME.glob("*/engine.py")), ids=lambda path: path.name)
 def test_both_halves_are_in_one_folder(folder):
     assert (folder / "worker" / "adapter.py").is_file()
     assert list((Path(__file__).parent / HOME.name / folder.name).glob("test_*.py"))
 
 
-@pytest.mark.parametrize("file", sorted(BATCH.glob("*.py")), ids=lambda file: file.name)
-def test_batch_is_written_with_the_public_names_only(file):
-    ours = {name for name in imported(file) if name.startswith("tensortriage")}
-    assert {name for name in ours if not name.startswith("tensortriage_batch.")} <= {*PUBLIC_FOR_COMMANDS}
-
-
 PRIVATE = """
-import builtins, importlib, pkgutil, tensortriage_batch
+import builtins, importlib, pkgutil, {package}
 
 plain = builtins.__import__
 
 def public_alone(name, globals=None, *more):
     asks = (globals or {{}}).get("__name__", "")
-    if asks.startswith("tensortriage_batch") and name.partition(".")[0] == "tensortriage" and name not in {public}:
+    if asks.startswith("{package}") and name.partition(".")[0] == "tensortriage" and name not in {public}:
         raise ImportError(f"{{name}} is private")
     return plain(name, globals, *more)
 
 builtins.__import__ = public_alone
-for module in pkgutil.iter_modules(tensortriage_batch.__path__):
-    importlib.import_module(f"tensortriage_batch.{{module.name}}")
-    print(module.name)
+for module in pkgutil.walk_packages({package}.__path__, "{package}."):
+    if ".worker" not in module.name:
+        importlib.import_module(module.name)
+        print(module.name)
 """
 
 
-def test_batch_is_there_with_the_rest_of_the_package_private():
-    code = PRIVATE.format(public=PUBLIC_FOR_COMMANDS)
+@pytest.mark.parametrize("package", BESIDE, ids=lambda path: path.name)
+def test_each_is_there_with_the_rest_of_the_package_private(package):
+    code = PRIVATE.format(package=package.name, public=tuple(PUBLIC[package.name]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert set(done.stdout.split()) == {file.stem for file in BATCH.glob("*.py")} - {"__init__"}
+    files = [file for file in FILES if package_of(file) == package.name and file.parent != package]
+    wanted = {".".join(file.relative_to(ROOT / "src").with_suffix("").parts) for file in files}
+    assert set(done.stdout.split()) >= {name.removesuffix(".__init__") for name in wanted}
 
 
-def test_what_is_optional_is_registered_as_that_of_others_is():
-    """The tables, which need no metadata of a package, say nothing else."""
-    engines = {name: place for name, place in registry.BUILT_IN.items() if not place.startswith("tensortriage.")}
-    commands = {name: place for name, (place, _) in cli.COMMANDS.items() if not place.startswith("tensortriage.")}
-    assert {registry.GROUP: engines, cli.GROUP: commands} == POINTS
+@pytest.mark.parametrize("package", BESIDE, ids=lambda path: path.name)
+def test_each_says_what_it_is_and_has_tests_of_its_own(package):
+    lines = (package / "README.md").read_text().splitlines()
+    assert lines[0] == f"# {package.name}"
+    assert 5 <= len(lines) <= 12
+    assert list((Path(__file__).parent / package.name).rglob("test_*.py"))
+    assert f"src/{package.name}" in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+def test_nothing_is_in_a_table_and_an_entry_point():
+    """And no table of the core names a package beside it."""
+    assert set(registry.BUILT_IN).isdisjoint(POINTS[registry.GROUP])
+    assert set(cli.COMMANDS).isdisjoint(POINTS[cli.GROUP])
+    places = [*registry.BUILT_IN.values(), *(place for place, _ in cli.COMMANDS.values())]
+    assert all(place.startswith("tensortriage.") for place in places)
+
+
+def test_what_is_declared_is_installed_and_can_be_had():
+    """What an installation knows of entry points is as old as itself."""
+    for group, points in POINTS.items():
+        found = {point.name: point for point in importlib.metadata.entry_points(group=group)}
+        assert {name: found[name].value for name in points} == points
+        assert all(found[name].load() for name in points)
 
 
 def test_the_cluster_is_a_floor_of_its_own():

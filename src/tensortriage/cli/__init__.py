@@ -37,7 +37,7 @@ used here, 4 inconclusive, 130 interrupted (state is kept).
 """
 
 GROUP = "tensortriage.commands"
-"""Entry-point group under which other packages register commands."""
+"""Entry-point group under which other packages register commands; those of a group of ours in ``GROUP.group``."""
 COMMANDS = {
     "diagnose": (
         "tensortriage.cli.diagnose.command:diagnose",
@@ -63,10 +63,6 @@ COMMANDS = {
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
-    "batch": (
-        "tensortriage_batch.command:batch",
-        "Many models, feeds and targets from one file, with what is expected.",
-    ),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
     "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for existing scripts."),
@@ -87,7 +83,7 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
 @click.group(
     cls=LazyGroup,
     commands_table=COMMANDS,
-    registered=GROUP,
+    entry_points=GROUP,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )

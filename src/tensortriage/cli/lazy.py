@@ -1,20 +1,18 @@
 """A click group whose commands are imported when used; listing them needs only a table (click's lazy pattern).
 
-Other packages add commands by entry points. Reading those takes longer than all the rest of ``triage --help``, so they
-are looked for only where the table lacks a word; a word of the table cannot be taken over.
+Other packages add commands by entry points, to the group of the whole command line and to those of its groups
+(``tensortriage.commands.inspect``). They are listed without being imported; a word of the table cannot be taken over.
 """
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tensortriage.cli.logs import log_parameters
 from tensortriage.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    import importlib.metadata
+from tensortriage.values.registered import EntryPoint, registered
 
 
 class CommandGroup(click.Group):
@@ -42,15 +40,15 @@ class LazyGroup(CommandGroup):
     """A group with a table ``name -> ("module:attribute", one-line help)``, and perhaps an entry-point group."""
 
     def __init__(
-        self, *args: Any, commands_table: Mapping[str, tuple[str, str]], registered: str = "", **kwargs: Any
+        self, *args: Any, commands_table: Mapping[str, tuple[str, str]], entry_points: str = "", **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self._table = commands_table
-        self._group = registered
+        self._group = entry_points
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(self._table)
+        """Return the names in the order of the table, then those of other packages."""
+        return [*self._table, *self._registered()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command.
@@ -66,13 +64,10 @@ class LazyGroup(CommandGroup):
         assert isinstance(command, click.Command)
         return command
 
-    def _registered(self) -> "Mapping[str, importlib.metadata.EntryPoint]":
+    def _registered(self) -> Mapping[str, EntryPoint]:
         """Return the commands of other packages by name."""
-        if not self._group:
-            return {}
-        import importlib.metadata
-
-        return {point.name: point for point in importlib.metadata.entry_points(group=self._group)}
+        found = registered(self._group) if self._group else {}
+        return {name: point for name, point in found.items() if name not in self._table}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,7 +77,7 @@ class LazyGroup(CommandGroup):
         Raises:
             UsageError: For a command that Polygraphy has and we do not, and for any other word (``command-unknown``).
         """
-        known = self._table if not args or args[0] in self._table else {**self._table, **self._registered()}
+        known = self._table if not args or args[0] in self._table else self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
             from tensortriage.cli.not_offered import refused_command
 
@@ -96,12 +91,13 @@ class LazyGroup(CommandGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table, importing none."""
+        """List the commands from the table and from the sources of other packages, importing none."""
+        rows = [(name, text) for name, (_, text) in self._table.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+            formatter.write_dl(rows + [(name, point.summary()) for name, point in self._registered().items()])
 
 
-def _loaded(point: "importlib.metadata.EntryPoint") -> click.Command:
+def _loaded(point: EntryPoint) -> click.Command:
     try:
         command = point.load()
         if not isinstance(command, click.Command):

@@ -148,13 +148,13 @@ def of_an_engine(words: Sequence[str], option: str) -> UsageError | None:
         words: The command line, which may name the engine.
         option: The option, without a value, e.g. ``--precision``.
     """
-    from tensortriage.engines.registry import BUILT_IN, create
+    from tensortriage.engines.registry import create, known
     from tensortriage.engines.spec import EngineSpec
 
     flat = [part for word in words for part in (word.split("=", 1) if word.startswith("-") else [word])]
     target = next((flat[place + 1] for place, word in enumerate(flat[:-1]) if word in ("--target", "-t")), "")
     key = option.lstrip("-").replace("-", "_")
-    for name in [target.split(":", 1)[0]] if target else BUILT_IN:
+    for name in [target.split(":", 1)[0]] if target else known():
         with contextlib.suppress(TriageError):
             if key in getattr(create(EngineSpec(name)), "options", {}):
                 spec = f"{target}{',' if ':' in target else ':'}" if target else f"{name}:"

@@ -1,8 +1,7 @@
-"""From an engine's name to an engine: the built-in ones by table, third-party ones by entry point.
+"""From an engine's name to an engine: the built-in ones by table, those of other packages by entry point.
 
-Built-in engines resolve without any package metadata (a source checkout, a zip, a frozen app) and their modules are
-imported only when asked for, so that naming one engine never costs the import of another. The metadata scan happens
-only for names the table does not know. A built-in name cannot be taken over by an installed package.
+Built-in engines resolve without any package metadata, and a name of theirs cannot be taken over by an installed
+package. Modules are imported only when asked for, so that naming one engine never costs the import of another.
 """
 
 import contextlib
@@ -10,7 +9,6 @@ import dataclasses
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,10 +20,11 @@ from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
 from tensortriage.values.dtype import Precision
+from tensortriage.values.registered import OWN, EntryPoint, registered
 from tensortriage_worker.silence import APART
 
 GROUP = "tensortriage.engines"
-"""Entry-point group under which third-party packages register engine classes."""
+"""Entry-point group under which other packages register engine classes."""
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
@@ -34,12 +33,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
-        "litert": "tensortriage_engines.litert.engine:LiteRtEngine",
-        "mnn": "tensortriage_engines.mnn.engine:MnnEngine",
-        "ncnn": "tensortriage_engines.ncnn.engine:NcnnEngine",
-        "rknn": "tensortriage_engines.rknn.engine:RknnEngine",
-        "iree": "tensortriage_engines.iree.engine:IreeEngine",
-        "tvm": "tensortriage_engines.tvm.engine:TvmEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
@@ -48,8 +41,11 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 
 
 def is_foreign(name: str) -> bool:
-    """Say whether an engine was written by somebody else: a script, or one that another package registers."""
-    return name == "script" or name not in BUILT_IN
+    """Say whether an engine was written by somebody else: a script, or one that another distribution registers."""
+    if name in BUILT_IN:
+        return name == "script"
+    point = registered(GROUP).get(name)
+    return point is None or point.distribution != OWN
 
 
 def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
@@ -147,7 +143,7 @@ def resolve(spec: EngineSpec) -> ResolvedEngine:
 
 def known() -> tuple[str, ...]:
     """Return every engine name that a spec may use: built-in ones first, then registered ones by name."""
-    return (*BUILT_IN, *sorted(_registered()))
+    return (*BUILT_IN, *_registered())
 
 
 def availabilities() -> Mapping[str, Availability]:
@@ -176,18 +172,17 @@ def _resolve(name: str) -> Callable[..., Engine]:
             return cast(Callable[..., Engine], getattr(importlib.import_module(module), attribute))
         except ImportError as error:
             raise _broken(name, error) from error
-    registered = _registered()
-    if name in registered:
+    points = _registered()
+    if name in points:
         try:
-            return cast(Callable[..., Engine], registered[name].load())
+            return cast(Callable[..., Engine], points[name].load())
         except Exception as error:  # importing a third-party module may raise anything
             raise _broken(name, error) from error
-    raise _unknown(name, (*BUILT_IN, *sorted(registered)))
+    raise _unknown(name, (*BUILT_IN, *points))
 
 
-def _registered() -> Mapping[str, importlib.metadata.EntryPoint]:
-    found = importlib.metadata.entry_points(group=GROUP)
-    return {point.name: point for point in found if point.name not in BUILT_IN}
+def _registered() -> Mapping[str, EntryPoint]:
+    return {name: point for name, point in registered(GROUP).items() if name not in BUILT_IN}
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> UsageError:

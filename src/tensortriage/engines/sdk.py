@@ -1,7 +1,8 @@
 """What an engine is written with, inside this package or outside of it: names that stay.
 
-`ConvertedEngine` is for engines with a converter, `IsolatedEngine` for others that work in a worker. What is about the
-model loads onnx, and is loaded on first use; import it inside functions.
+`IsolatedEngine` is for engines that work in a worker; `ConvertedEngine` of `tensortriage_engines.converted`, for those
+with a converter, is written with these names. What is about the model loads onnx, and is loaded on first use; import it
+inside functions.
 """
 
 import importlib
@@ -15,29 +16,33 @@ from tensortriage.engines.base import Plan as Plan
 from tensortriage.engines.base import Region as Region
 from tensortriage.engines.base import Session as Session
 from tensortriage.engines.capabilities import *  # noqa: F403 - each is a name of its own
+from tensortriage.engines.feed_checks import build_failed as build_failed
 from tensortriage.engines.feed_checks import checked_feed as checked_feed
 from tensortriage.engines.feed_checks import fits as fits
 from tensortriage.engines.options import Options as Options
 from tensortriage.engines.options import read_options as read_options
-from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS as ARRANGEMENT_OPTIONS
 from tensortriage.engines.process.by_shape import Build as Build
-from tensortriage.engines.process.converted import ConvertedEngine as ConvertedEngine
-from tensortriage.engines.process.converted import ConvertedSession as ConvertedSession
-from tensortriage.engines.process.converted import NamedValuesSession as NamedValuesSession
+from tensortriage.engines.process.by_shape import SessionByShape as SessionByShape
 from tensortriage.engines.process.given_files import FILE as FILE
+from tensortriage.engines.process.given_files import Arrange as Arrange
+from tensortriage.engines.process.given_files import HeldOtherwise as HeldOtherwise
 from tensortriage.engines.process.given_files import beside as beside
+from tensortriage.engines.process.given_files import checked_file as checked_file
+from tensortriage.engines.process.given_files import without_file as without_file
+from tensortriage.engines.process.interpreters import packages_digest as packages_digest
 from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
-from tensortriage.engines.process.values_by_number import Holder as Holder
-from tensortriage.engines.process.values_by_number import first_wrong as first_wrong
-from tensortriage.engines.process.values_by_number import same_values as same_values
+from tensortriage.engines.region_nodes import place as place
 from tensortriage.errors import BuildFailed as BuildFailed
 from tensortriage.errors import EngineError as EngineError
 from tensortriage.errors import EngineMissing as EngineMissing
+from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import RunFailed as RunFailed
 from tensortriage.errors import UsageError as UsageError
+from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision
+from tensortriage.values.files import placed as placed
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tensortriage.errors import UsageError
 
-NOTE = "tensortriage-environment.json"
+ENVIRONMENT_NOTE = "tensortriage-environment.json"
 """The file that says what an environment is."""
 
 
-def data_folder() -> Path:
+def environments_folder() -> Path:
     """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
 
     Raises:
@@ -33,8 +33,8 @@ def data_folder() -> Path:
 def installed_python(engine: str) -> str:
     """Return the Python of the environment that was made for an engine's default version; empty without one."""
     try:
-        folder = data_folder() / engine
+        folder = environments_folder() / engine
     except UsageError:
         return ""
     python = folder / "bin" / "python"
-    return str(python) if (folder / NOTE).is_file() and python.exists() else ""
+    return str(python) if (folder / ENVIRONMENT_NOTE).is_file() and python.exists() else ""

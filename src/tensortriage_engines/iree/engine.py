@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
+from tensortriage.engines.sdk import FILE, WORKER_OPTION, Options, Precision
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.converted import ConvertedEngine
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
-    ARRANGEMENT_OPTIONS,
     FILE,
     WORKER_OPTION,
     Build,
-    ConvertedEngine,
-    ConvertedSession,
     IsolatedSession,
     Options,
     Plan,
     Precision,
     checked_feed,
-    first_wrong,
     fits,
-    same_values,
 )
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS, ways_of
+from tensortriage_engines.converted import ConvertedEngine, ConvertedSession
+from tensortriage_engines.values_by_number import first_wrong, same_values
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph, Model
@@ -118,7 +116,7 @@ class LiteRtSession(ConvertedSession):
         arrays = checked_feed(feed, self.inputs)
         session = self.built_for(arrays)
         told, _ = session.answer("records")
-        moved = {placed.held.name for way in session.ways[:1] for placed in way.inputs if placed.moved}
+        moved = {placed.held.name for way in ways_of(session)[:1] for placed in way.inputs if placed.moved}
         held = holders(told["records"], self._model.graph, moved)
         if not held and self._unedited is not None:
             yield from self._by_number(arrays, values)

@@ -6,7 +6,9 @@ MNN keeps the names of ONNX values that it does not fuse away, so inner values a
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tensortriage.engines.sdk import ARRANGEMENT_OPTIONS, FILE, WORKER_OPTION, ConvertedEngine, Options, Precision
+from tensortriage.engines.sdk import FILE, WORKER_OPTION, Options, Precision
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.converted import ConvertedEngine
 
 GELUS = {"approximated": "1", "exact": "0"}
 

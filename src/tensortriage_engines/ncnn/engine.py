@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
-    ARRANGEMENT_OPTIONS,
     FILE,
     WORKER_OPTION,
     Build,
-    ConvertedEngine,
-    ConvertedSession,
     EngineError,
-    Holder,
     IsolatedSession,
     Options,
     Plan,
     Precision,
     beside,
     checked_feed,
-    same_values,
 )
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.converted import ConvertedEngine, ConvertedSession
+from tensortriage_engines.values_by_number import Holder, same_values
 
 if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tensortriage.engines.sdk import (
-    ARRANGEMENT_OPTIONS,
     FILE,
     WORKER_OPTION,
     Calibrates,
-    ConvertedEngine,
     IsolatedSession,
-    NamedValuesSession,
     Options,
     Plan,
     Precision,
@@ -27,6 +24,8 @@ from tensortriage.engines.sdk import (
     beside,
     checked_feed,
 )
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.converted import ConvertedEngine, NamedValuesSession
 from tensortriage_worker.shards import write_shard
 
 if TYPE_CHECKING:

@@ -8,15 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tensortriage.engines.sdk import (
-    ARRANGEMENT_OPTIONS,
-    FILE,
-    WORKER_OPTION,
-    ConvertedEngine,
-    Options,
-    Precision,
-    beside,
-)
+from tensortriage.engines.sdk import FILE, WORKER_OPTION, Options, Precision, beside
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS
+from tensortriage_engines.converted import ConvertedEngine
 
 
 class TvmEngine(ConvertedEngine):

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import tensortriage_batch.command
+import tensortriage.cli.run.command
 from tensortriage.cli import GROUP, cli
 from tensortriage.errors import UsageError
 
@@ -35,12 +35,12 @@ nothing = None
 def registered(tmp_path, monkeypatch):
     """Return a function that makes a distribution with an entry point importable."""
 
-    def install(entry, source=SOURCE):
+    def install(entry, source=SOURCE, group=GROUP):
         (tmp_path / "third_party_command.py").write_text(source)
         info = tmp_path / "third_party-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry}\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
 
     monkeypatch.syspath_prepend(str(tmp_path))
     yield install
@@ -62,8 +62,9 @@ def test_a_word_that_is_misspelt_may_mean_it(registered):
 
 
 def test_a_word_of_ours_cannot_be_taken_over(registered):
-    registered("batch = third_party_command:mine")
-    assert cli.get_command(click.Context(cli), "batch") is tensortriage_batch.command.batch
+    registered("run = third_party_command:mine")
+    assert cli.get_command(click.Context(cli), "run") is tensortriage.cli.run.command.run
+    assert CliRunner().invoke(cli, ["--help"]).output.count("\n  run ") == 1
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,18 @@ def test_one_that_cannot_be_loaded_is_told(registered, entry, source):
     assert raised.value.slug == "command-broken"
 
 
-def test_help_is_made_of_the_table_and_reads_no_entry_points(registered):
+def test_help_lists_them_without_importing_them(registered):
     registered("mine = third_party_command:mine")
-    assert "mine" not in CliRunner().invoke(cli, ["--help"]).output.split()
+    assert "  mine        Say which model it is.\n" in CliRunner().invoke(cli, ["--help"]).output
+    assert "third_party_command" not in sys.modules
+
+
+def test_one_whose_source_is_not_to_be_found_is_listed_with_its_package(registered):
+    registered("mine = third_party_command:nothing")
+    assert "  mine        Of the package third-party.\n" in CliRunner().invoke(cli, ["--help"]).output
+
+
+def test_a_group_takes_them_too(registered):
+    registered("mine = third_party_command:mine", group=f"{GROUP}.engines")
+    assert "  mine  " in CliRunner().invoke(cli, ["engines", "--help"]).output
+    assert CliRunner().invoke(cli, ["engines", "mine", "m.onnx"]).output == "1 word\n"

@@ -36,7 +36,7 @@ def test_a_method_that_is_not_declared_is_not_called(monkeypatch, engine, precis
     assert resolve(EngineSpec("mine")).hardware is Hardware.ANY
 
 
-@pytest.mark.parametrize("name", registry.BUILT_IN)
+@pytest.mark.parametrize("name", registry.known())
 def test_our_own_engines_declare_what_they_have(name):
     engine = registry.create(EngineSpec(name))
     for capability in DeclaredCapability.__subclasses__():

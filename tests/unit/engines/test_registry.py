@@ -1,3 +1,4 @@
+import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,10 @@ def third_party(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "third_party_engine", raising=False)
     yield lambda entry, source: install(tmp_path, entry, source)
     sys.modules.pop("third_party_engine", None)
+
+
+def metadata_entries(group):
+    return {point.name for point in importlib.metadata.entry_points(group=group)}
 
 
 SOURCE = """
@@ -55,7 +60,7 @@ def test_third_party_engine_is_created_with_limits(third_party):
     limits = registry.Limits(build_seconds=3)
     engine = registry.create(EngineSpec("mine"), limits=limits)
     assert engine.limits is limits
-    assert registry.known()[-1] == "mine"
+    assert "mine" in registry.known()
     assert registry.availabilities()["mine"].version == "1.0"
 
 
@@ -91,3 +96,14 @@ def test_importing_the_registry_imports_no_engine():
     assert not {"onnx", "onnx_ir", "onnxruntime", "openvino"} & set(out)
     ours = {name for name in out if name.startswith("tensortriage.engines.")}
     assert ours == {f"tensortriage.engines.{name}" for name in ("base", "capabilities", "spec", "registry")}
+
+
+def test_engines_of_this_distribution_are_registered_as_those_of_others_are():
+    assert set(registry.BUILT_IN).isdisjoint(metadata_entries(registry.GROUP))
+    assert set(registry.known()) - set(registry.BUILT_IN) >= {"litert", "mnn", "ncnn", "rknn", "tvm", "iree"}
+
+
+def test_only_those_of_other_distributions_are_foreign(third_party):
+    third_party("mine = third_party_engine:Mine", SOURCE)
+    foreign = {name for name in registry.known() if registry.is_foreign(name)}
+    assert foreign == {"script", "mine"}

@@ -5,7 +5,7 @@ import pytest
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, TriageError
 from tensortriage.runs.engine_specs import in_its_environment, usable
-from tensortriage.runs.environment_folder import NOTE, installed_python
+from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE, installed_python
 
 
 @pytest.fixture
@@ -16,13 +16,13 @@ def environment(tmp_path, monkeypatch):
     python = folder / "bin" / "python"
     python.write_text("#!/bin/sh\necho this is no worker\n")
     python.chmod(0o755)
-    (folder / NOTE).write_text("{}")
+    (folder / ENVIRONMENT_NOTE).write_text("{}")
     return folder
 
 
 def test_an_environment_without_its_note_is_none(environment):
     assert installed_python("mnn") == str(environment / "bin" / "python")
-    (environment / NOTE).unlink()
+    (environment / ENVIRONMENT_NOTE).unlink()
     assert installed_python("mnn") == ""
 
 
@@ -46,7 +46,7 @@ def test_a_provider_has_an_environment_of_its_own(tmp_path, monkeypatch):
     python = tmp_path / "tensortriage" / "engines" / "qnn" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    (python.parents[1] / NOTE).touch()
+    (python.parents[1] / ENVIRONMENT_NOTE).touch()
     assert in_its_environment(spec).options == {"ep": "qnn", "worker": str(python)}
     plain = EngineSpec.parse("onnxruntime:optimization=none")  # this Python has it
     assert in_its_environment(plain) == plain

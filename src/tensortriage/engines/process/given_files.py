@@ -1,12 +1,32 @@
 """Files that an engine made of a model before: given with ``file=``, they run in place of what it would build now."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 from tensortriage.errors import UsageError
+from tensortriage.values.spec import ValueSpec
 
 FILE = "file"
 """The option that names one."""
+
+
+class HeldOtherwise(Protocol):
+    """How a given file holds a model's inputs and outputs, where other names or orders of axes are possible."""
+
+    def feed(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return a feed of the model's as the file takes it, by the file's names."""
+        ...
+
+    def results(self, found: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return results of the file as the model has them, by the model's names."""
+        ...
+
+
+Arrange = Callable[[Sequence[ValueSpec], Sequence[ValueSpec]], HeldOtherwise]
+"""Finds how inputs and outputs that a given file has are those of a model."""
 
 
 def without_file(options: Mapping[str, str]) -> Mapping[str, str] | None:

@@ -20,9 +20,9 @@ import numpy as np
 from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
 from tensortriage.engines.capabilities import BoundsRuns, FedOtherwise, TellsTactics
 from tensortriage.engines.feed_checks import checked_feed, closed
-from tensortriage.engines.process.arrangement import Arrange, Arrangement, only
 from tensortriage.engines.process.asked_builds import AskedBuild, told
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
+from tensortriage.engines.process.given_files import Arrange, HeldOtherwise
 from tensortriage.engines.process.gpus import own_gpus
 from tensortriage.engines.process.interpreters import check_interpreter
 from tensortriage.engines.process.workers import lease
@@ -153,7 +153,7 @@ class IsolatedEngine:
             wanted = declared_inputs(model) if declared_inputs else None
             inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
             asked.fed_as, asked.info = fed_as, answer["info"]
-            ways = arrange(inputs, outputs or ()) if arrange is not None else ()
+            held = arrange(inputs, outputs or ()) if arrange is not None else None
         except BaseException:
             conversation.end()
             raise
@@ -164,7 +164,7 @@ class IsolatedEngine:
             outputs=outputs or (),
             info=answer["info"],
             translate=lambda plan: translate(plan, model),
-            ways=ways,
+            held=held,
         )
 
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
@@ -182,7 +182,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         inputs: What `run` must be fed.
         outputs: What it returns.
         info: What the adapter tells about the build, e.g. the effective ``precision``.
-        ways: How inputs and outputs may be the model's, where they are those of a given file; empty where they are its.
+        held: How inputs and outputs are the model's, where they are those of a given file.
         pid: Process id of the engine, on its machine.
     """
 
@@ -195,12 +195,12 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         outputs: Sequence[ValueSpec],
         info: Mapping[str, Any],
         translate: Callable[[Plan], Plan],
-        ways: Sequence[Arrangement] = (),
+        held: HeldOtherwise | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
         self._fed_as = fed_as
         self.outputs = tuple(outputs)
-        self.ways = tuple(ways)
+        self.held = held
         self.info = info
         self.pid: int = conversation.worker.hello["pid"]
         self._title = conversation.title
@@ -262,7 +262,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
 
     def _items(self, feed: Mapping[str, np.ndarray]) -> list[Item]:
         """Return a feed, checked, as the engine or the given file takes it, without what that dropped."""
-        arrays = only(self.ways).feed(feed) if self.ways else checked_feed(feed, self.inputs)
+        arrays = self.held.feed(feed) if self.held else checked_feed(feed, self.inputs)
         return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
 
     def allow(self, run_seconds: float) -> None:
@@ -306,7 +306,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         if told:
             raise wrong_outputs(self._title, "the result " + " and ".join(told))
         typed = {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
-        return only(self.ways).results(typed) if self.ways else typed
+        return dict(self.held.results(typed)) if self.held else typed
 
     def _typed(self, array: np.ndarray, spec: ValueSpec) -> np.ndarray:
         declared, given = spec.dtype, DType.from_numpy(array.dtype)

@@ -89,7 +89,7 @@ class Built:
     """What a worker would hold of a file."""
 
     def __init__(self, records, shown, regions=()):
-        self.records, self.shown, self.regions, self.wanted, self.ways = records, shown, regions, [], ()
+        self.records, self.shown, self.regions, self.wanted, self.held = records, shown, regions, [], None
 
     def plan(self):
         return Plan(tuple(self.regions))

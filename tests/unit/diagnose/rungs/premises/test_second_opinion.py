@@ -9,7 +9,7 @@ from tensortriage.diagnose.rungs.premises import second_opinion
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.float64.kernels import call, kernel_for
-from tensortriage.engines.registry import BUILT_IN
+from tensortriage.engines.registry import known
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
@@ -142,4 +142,4 @@ def test_results_of_other_shapes_never_agree():
 
 def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
     monkeypatch.setattr(second_opinion, "asked", lambda inv: {})
-    assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in BUILT_IN
+    assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in known()

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from tensortriage.errors import EngineMissing
-from tensortriage.workflows.engines import environments, pythons
-from tensortriage.workflows.engines.environments import install
-from tensortriage.workflows.engines.pythons import interpreter, lacking, needed
+from tensortriage_engines.install import environments, pythons
+from tensortriage_engines.install.environments import install
+from tensortriage_engines.install.pythons import interpreter, lacking, needed
 
 HERE = sys.version_info[:2]
 INDEX = """#!/bin/sh

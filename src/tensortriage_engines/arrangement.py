@@ -10,13 +10,11 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.errors import BuildFailed, UsageError
-from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import BuildFailed, DType, IsolatedSession, UsageError, ValueSpec
 
 LAYOUT, NAMES = "layout", "names"
 ARRANGEMENT_OPTIONS: Mapping[str, str] = {
@@ -121,8 +119,32 @@ class Arrangement:
         return ", ".join(told)
 
 
-Arrange = Callable[[Sequence[ValueSpec], Sequence[ValueSpec]], Sequence[Arrangement]]
-"""Says in which ways inputs and outputs that a given file has may be those of a model, at least one."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrangements:
+    """The ways in which a given file may hold a model, at least one; it runs in the only one there is.
+
+    Attributes:
+        ways: The most usual first.
+    """
+
+    ways: tuple[Arrangement, ...]
+
+    def feed(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """See `Arrangement.feed`.
+
+        Raises:
+            UsageError: When there are several ways (``layout-unknown``).
+        """
+        return only(self.ways).feed(arrays)
+
+    def results(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """See `Arrangement.results`; raises as `feed` does."""
+        return only(self.ways).results(found)
+
+
+def ways_of(session: IsolatedSession) -> tuple[Arrangement, ...]:
+    """Return the ways in which the file of a session may hold the model; empty where none was given."""
+    return session.held.ways if isinstance(session.held, Arrangements) else ()
 
 
 def arrangements(

@@ -11,7 +11,7 @@ import pytest
 
 from environment_stand_in import stand_in_python
 from tensortriage.errors import EngineMissing, UsageError
-from tensortriage.workflows.engines.virtual_environment import (
+from tensortriage_engines.install.virtual_environment import (
     MARK,
     PYTHON,
     call,
@@ -20,7 +20,7 @@ from tensortriage.workflows.engines.virtual_environment import (
     make,
 )
 
-NOTE = "note.json"
+ENVIRONMENT_NOTE = "note.json"
 
 
 def sh(script, *handles):
@@ -47,7 +47,7 @@ def test_a_folder_is_locked_by_one_and_by_what_inherits_its_handle(tmp_path):
         raise OSError("closed")
 
 
-@pytest.mark.parametrize("mark", [MARK, NOTE])
+@pytest.mark.parametrize("mark", [MARK, ENVIRONMENT_NOTE])
 def test_what_is_left_of_an_environment_is_removed_and_no_link_is_followed(tmp_path, mark):
     folder, mine = tmp_path / "environment", tmp_path / "mine"
     mine.mkdir()
@@ -55,15 +55,15 @@ def test_what_is_left_of_an_environment_is_removed_and_no_link_is_followed(tmp_p
     (folder / "lib" / "deep").mkdir(parents=True)
     (folder / mark).touch()
     (folder / "link").symlink_to(mine)
-    clear(folder, NOTE)
+    clear(folder, ENVIRONMENT_NOTE)
     assert not folder.exists()
     assert (mine / "file").exists()
-    clear(folder, NOTE)  # nothing is there
+    clear(folder, ENVIRONMENT_NOTE)  # nothing is there
 
 
 def test_an_empty_folder_may_be_ours(tmp_path):
     (tmp_path / "empty").mkdir()
-    clear(tmp_path / "empty", NOTE)
+    clear(tmp_path / "empty", ENVIRONMENT_NOTE)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_ours_is_left_alone(tmp_path, kind):
     else:
         place.symlink_to(tmp_path / ("other" if kind == "link" else "nowhere"))
     with pytest.raises(UsageError) as caught:
-        clear(place, NOTE)
+        clear(place, ENVIRONMENT_NOTE)
     assert caught.value.slug == "environment-foreign"
     assert os.path.lexists(place)
     assert (tmp_path / "other" / MARK).exists()

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.sdk import EngineMissing, UsageError
 
 MARK = "tensortriage-environment.part"
 """Lies in a folder of ours until it is complete."""

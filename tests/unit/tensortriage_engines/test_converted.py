@@ -9,9 +9,9 @@ import pytest
 
 from models import parse, write
 from tensortriage.engines.base import Plan, Region
-from tensortriage.engines.process.converted import SEEN, ConvertedEngine
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.values.dtype import Precision
+from tensortriage_engines.converted import SEEN, ConvertedEngine
 
 MODEL = """g (float[N, 4] x) => (float[N, 4] y, int64[2] k) <int64[2] c = {1, 2}> {
     [first] a = Exp(x)  [second] b = Relu(a)  [third] y = Neg(b)  [whole] k = Identity(c) }"""

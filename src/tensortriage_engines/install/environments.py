@@ -11,15 +11,22 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from tensortriage.engines.base import Availability
-from tensortriage.engines.registry import availabilities
-from tensortriage.errors import EngineMissing, StoreError, TriageError, UsageError
-from tensortriage.runs.environment_folder import NOTE, data_folder
-from tensortriage.values.serial import dump, load
-from tensortriage.workflows.engines.pythons import interpreter, lacking, minors_with, needed, offered
-from tensortriage.workflows.engines.recipes import RECIPES, Ingredients
-from tensortriage.workflows.engines.trial import try_out
-from tensortriage.workflows.engines.virtual_environment import (
+from tensortriage.sdk import (
+    ENVIRONMENT_NOTE,
+    Availability,
+    EngineMissing,
+    StoreError,
+    TriageError,
+    UsageError,
+    availabilities,
+    dump,
+    environments_folder,
+    load,
+    try_out,
+)
+from tensortriage_engines.install.pythons import interpreter, lacking, minors_with, needed, offered
+from tensortriage_engines.install.recipes import RECIPES, Ingredients
+from tensortriage_engines.install.virtual_environment import (
     MARK,
     PYTHON,
     call,
@@ -96,7 +103,7 @@ class EngineList:
 def list_engines() -> EngineList:
     """Return every engine, whether it can be used here, and what makes it so."""
     try:
-        folder: Path | None = data_folder()
+        folder: Path | None = environments_folder()
     except UsageError:  # a user without a home has no environments
         folder = None
     made = environments() if folder is not None else ()
@@ -128,7 +135,9 @@ def _command(name: str, found: Availability, own: tuple[Environment, ...]) -> st
 def environments() -> tuple[Environment, ...]:
     """Return the environments that were made, by name."""
     found = []
-    for note in sorted(data_folder().glob(f"[!.]*/{NOTE}")):  # not those that are being made or replaced
+    for note in sorted(
+        environments_folder().glob(f"[!.]*/{ENVIRONMENT_NOTE}")
+    ):  # not those that are being made or replaced
         try:
             found.append(load(note, Environment))
         except StoreError:  # another version's, or damaged: it is made again when asked for
@@ -153,7 +162,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
     """
     engine, version, made_of = _asked(word)
     name = f"{engine}-{version}" if version else engine
-    around = data_folder()
+    around = environments_folder()
     if "," in str(around):
         raise UsageError(
             f"{around} contains a comma, so that no engine spec can name a Python in it",
@@ -162,7 +171,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         )
     try:
         with locked(around) as lock:
-            restore(around / name, NOTE)
+            restore(around / name, ENVIRONMENT_NOTE)
             return _known(name, made_of, say) or _make(engine, name, made_of, lock, say)
     except OSError as error:
         raise failed(f"{error.filename or around}: {error.strerror or error}") from error
@@ -196,7 +205,7 @@ def _asked(word: str) -> tuple[str, str, Ingredients]:
 
 def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Environment | None:
     """Return the environment of that name, if it is there, made of the same packages, and its engine works."""
-    place = data_folder() / name
+    place = environments_folder() / name
     for known in environments():
         if known.name == name and Path(known.python) == place / PYTHON and Path(known.python).exists():
             (place / MARK).unlink(missing_ok=True)
@@ -213,17 +222,17 @@ def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Envir
 
 
 def _make(engine: str, name: str, made_of: Ingredients, lock: int, say: Callable[[str], None]) -> Environment:
-    folder = data_folder() / name
-    part = data_folder() / f".new-{name}"
-    check_ours(folder, NOTE)
+    folder = environments_folder() / name
+    part = environments_folder() / f".new-{name}"
+    check_ours(folder, ENVIRONMENT_NOTE)
     try:
         python = _installed(engine, part, made_of, lock, say)
         version = _tried(engine, python, made_of, say)
         made = Environment(engine, name, str(folder / PYTHON), (*made_of.requirements, *made_of.bare), version)
-        dump(made, part / NOTE)
-        stand(part, folder, NOTE)
+        dump(made, part / ENVIRONMENT_NOTE)
+        stand(part, folder, ENVIRONMENT_NOTE)
     except BaseException:
-        clear(part, NOTE)
+        clear(part, ENVIRONMENT_NOTE)
         raise
     return made
 
@@ -249,7 +258,7 @@ def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Ca
     if not base:
         raise needed(what, made_of.pythons)
     try:
-        clear(part, NOTE)
+        clear(part, ENVIRONMENT_NOTE)
         return make(part, base, made_of.requirements, lock, say, made_of.bare)
     except EngineMissing as error:
         package, version = lacking(error.message)
@@ -264,5 +273,5 @@ def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Ca
         base = interpreter(made_of.pythons, minors)
         if not base:
             raise needed(f"{package} {version}", made_of.pythons, minors, cure=cure) from error
-    clear(part, NOTE)
+    clear(part, ENVIRONMENT_NOTE)
     return make(part, base, made_of.requirements, lock, say, made_of.bare)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensortriage.model.ir.graph import Graph
+    from tensortriage.engines.sdk import Graph
 
 ALIKE = 1e-5
 """Largest difference, against the size of the numbers, of two arrays that are one value: two networks differ in what is

@@ -12,10 +12,10 @@ from environment_stand_in import stand_in_python
 from tensortriage.engines.base import Availability
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.serial import dump
-from tensortriage.workflows.engines import environments
-from tensortriage.workflows.engines.environments import NOTE, Environment, install, list_engines
-from tensortriage.workflows.engines.recipes import RECIPES
-from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, locked
+from tensortriage_engines.install import environments
+from tensortriage_engines.install.environments import ENVIRONMENT_NOTE, Environment, install, list_engines
+from tensortriage_engines.install.recipes import RECIPES
+from tensortriage_engines.install.virtual_environment import MARK, PYTHON, locked
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.converters import imported
 
@@ -45,13 +45,13 @@ def test_an_environment_is_pinned_and_made_once(data, calls):
     count = len(words(calls))
     assert install("openvino") == made
     assert len(words(calls)) == count
-    assert sorted(path.name for path in (data / "openvino").iterdir()) == ["bin", "pyvenv.cfg", NOTE]
+    assert sorted(path.name for path in (data / "openvino").iterdir()) == ["bin", "pyvenv.cfg", ENVIRONMENT_NOTE]
 
 
 def test_another_version_is_an_environment_of_its_own(data, calls):
     install("openvino")
     install("openvino==2024.0.0")
-    assert sorted(path.parent.name for path in data.glob(f"*/{NOTE}")) == ["openvino", "openvino-2024.0.0"]
+    assert sorted(path.parent.name for path in data.glob(f"*/{ENVIRONMENT_NOTE}")) == ["openvino", "openvino-2024.0.0"]
 
 
 def test_what_pip_refuses_leaves_nothing(data, calls):
@@ -96,7 +96,7 @@ def test_what_is_no_folder_is_left_alone(data, calls, tmp_path, kind):
     there = tmp_path / "there"
     if kind == "link":
         there.mkdir()
-        (there / NOTE).write_text("{}")
+        (there / ENVIRONMENT_NOTE).write_text("{}")
     if kind == "file":
         (data / "openvino").write_text("mine")
     else:
@@ -187,7 +187,9 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
     }
     for name in ("openvino-1", "openvino"):
         (data / name).mkdir(parents=True)
-        dump(Environment("openvino", name, f"/{name}/bin/python", ("openvino==1",), "1"), data / name / NOTE)
+        dump(
+            Environment("openvino", name, f"/{name}/bin/python", ("openvino==1",), "1"), data / name / ENVIRONMENT_NOTE
+        )
         row = next(row for row in list_engines().engines if row.name == "openvino")
         if name == "openvino-1":  # another version is used when its Python is named
             assert (row.usable, row.command) == (False, "--target openvino:worker=/openvino-1/bin/python")
@@ -198,7 +200,7 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
 @pytest.mark.parametrize("kind", ["{}", "[" * 2000, "fifo", "folder"])
 def test_a_note_of_another_kind_is_no_environment(data, kind):
     (data / "openvino").mkdir(parents=True)
-    note = data / "openvino" / NOTE
+    note = data / "openvino" / ENVIRONMENT_NOTE
     if kind in ("fifo", "folder"):
         os.mkfifo(note) if kind == "fifo" else note.mkdir()
     else:
@@ -282,7 +284,7 @@ def test_an_environment_counts_once_its_engine_has_run_a_network(data, working):
 def test_one_of_other_packages_stays_until_the_new_one_works(data, working):
     made = install("onnxruntime")
     old = dataclasses.replace(made, requirements=("onnxruntime==1.0",))
-    dump(old, data / "onnxruntime" / NOTE)
+    dump(old, data / "onnxruntime" / ENVIRONMENT_NOTE)
     (data / "onnxruntime" / "kept").touch()
     working.touch()
     with pytest.raises(EngineMissing):
@@ -314,7 +316,7 @@ def test_a_command_that_was_killed_between_old_and_new_leaves_the_old(data, work
 
 
 def test_programs_are_told_where_they_are(data, calls, monkeypatch):
-    from tensortriage.workflows.engines import virtual_environment
+    from tensortriage_engines.install import virtual_environment
 
     def make(folder, *rest):
         python = virtual_environment.make(folder, *rest)

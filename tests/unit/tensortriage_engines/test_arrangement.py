@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tensortriage.engines.process.arrangement import arrangements, only, ways
 from tensortriage.errors import BuildFailed, UsageError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+from tensortriage_engines.arrangement import arrangements, only, ways
 
 
 def spec(name, *shape, dtype="float32"):

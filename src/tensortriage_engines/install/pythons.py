@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tensortriage.errors import EngineMissing
-from tensortriage.workflows.engines.recipes import Pythons, in_order
-from tensortriage.workflows.engines.virtual_environment import call, failed
+from tensortriage.sdk import EngineMissing
+from tensortriage_engines.install.recipes import Pythons, in_order
+from tensortriage_engines.install.virtual_environment import call, failed
 
 KNOWN_MINORS = range(8, 15)
 """The Pythons that are looked for and asked about: from the worker's oldest to the newest release."""

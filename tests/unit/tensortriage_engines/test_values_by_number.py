@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models import parse
-from tensortriage.engines.process.values_by_number import Holder, first_wrong, same_values
+from tensortriage_engines.values_by_number import Holder, first_wrong, same_values
 
 RANDOM = np.random.default_rng(0)
 

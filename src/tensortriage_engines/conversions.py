@@ -12,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.engines.process.arrangement import Arrange
-from tensortriage.engines.process.interpreters import packages_digest
-from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
-from tensortriage.values.files import placed
+from tensortriage.engines.sdk import Arrange, IsolatedEngine, IsolatedSession, packages_digest, placed
 
 if TYPE_CHECKING:
-    from tensortriage.model.model import Model
+    from tensortriage.engines.sdk import Model
 
 CONVERTED = "converted"
 """Option of adapters that takes a kept conversion, and the question that hands one over."""

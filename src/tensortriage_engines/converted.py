@@ -13,34 +13,45 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Limits, Plan
-from tensortriage.engines.capabilities import (
+from tensortriage.engines.sdk import (
+    FILE,
     AnswersQuestions,
+    Arrange,
     ArrangesFiles,
+    Availability,
+    Build,
     ChecksOptions,
+    IsolatedEngine,
+    IsolatedSession,
     KeepsEngines,
+    Limits,
+    ModelError,
     Observes,
     OffersLadder,
+    Options,
+    Plan,
+    Precision,
     ReportsPrecision,
     RunsFiles,
     RunsOnHardware,
+    SessionByShape,
     ShowsValues,
     TellsPlan,
+    ValueSpec,
     VariesBuilds,
+    build_failed,
+    checked_feed,
+    checked_file,
+    fits,
+    place,
+    read_options,
+    without_file,
 )
-from tensortriage.engines.feed_checks import build_failed, checked_feed, fits
-from tensortriage.engines.options import Options, read_options
-from tensortriage.engines.process.arrangement import ARRANGEMENT_OPTIONS, Arrange, arrangements
-from tensortriage.engines.process.by_shape import Build, SessionByShape
-from tensortriage.engines.process.conversions import Conversions
-from tensortriage.engines.process.given_files import FILE, checked_file, without_file
-from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
-from tensortriage.errors import ModelError
-from tensortriage.values.dtype import Precision
-from tensortriage.values.spec import ValueSpec
+from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS, Arrangements, arrangements, ways_of
+from tensortriage_engines.conversions import Conversions
 
 if TYPE_CHECKING:
-    from tensortriage.model.model import Model
+    from tensortriage.engines.sdk import Model
 
 SEEN = "converted file"
 """How inner values are seen: in the file that runs, under the names that the converter kept."""
@@ -201,7 +212,7 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
         if question == "weights":
             return built.answer(question)
         assert question == "ways", "there is no other question"
-        ways = [{"options": way.options, "words": way.words, "evident": way.evident} for way in built.ways]
+        ways = [{"options": way.options, "words": way.words, "evident": way.evident} for way in ways_of(built)]
         return {"ways": ways, "weights": built.info.get("weights", "")}, {}
 
     def in_terms_of_onnx(self, plan: Plan | None, values: Callable[[str], Iterable[str]]) -> Plan | None:
@@ -211,8 +222,6 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
             plan: Its regions name what the file calls its values.
             values: The model's values that something so called holds.
         """
-        from tensortriage.engines.region_nodes import place
-
         graph = self._model.graph
         held = [[value for name in region.nodes for value in values(name)] for region in (plan or Plan(())).regions]
         named = [[node.name for value in each if (node := graph.producer(value)) is not None] for each in held]
@@ -237,7 +246,7 @@ class NamedValuesSession(ConvertedSession):
         Raises:
             TriageError: As for `run`.
         """
-        from tensortriage.model.shape_inference.value_specs import value_specs
+        from tensortriage.engines.sdk import value_specs
 
         arrays = checked_feed(feed, self.inputs)
         _, found = self.built_for(arrays).answer("captured", arrays, wanted=list(values))
@@ -253,7 +262,7 @@ def _opened(title: str, path: Path) -> "Model":
     Raises:
         BuildFailed: When it is none.
     """
-    from tensortriage.model.model import Model
+    from tensortriage.engines.sdk import Model
 
     try:
         return Model.of_file(path.absolute())
@@ -271,11 +280,11 @@ def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange | None:
     if FILE not in words:
         return None
     declared = (model.inputs, _outputs(model))
-    return lambda inputs, outputs: arrangements(declared, (inputs, outputs), words)
+    return lambda inputs, outputs: Arrangements(arrangements(declared, (inputs, outputs), words))
 
 
 def _outputs(model: "Model") -> Sequence[ValueSpec]:
-    from tensortriage.model.shape_inference.value_specs import value_specs
+    from tensortriage.engines.sdk import value_specs
 
     known = value_specs(model)
     return [known.get(spec.name, spec) for spec in model.outputs]

@@ -1,0 +1,94 @@
+"""Entry points, by which packages add engines and commands: read from the folders of installed distributions.
+
+`importlib.metadata` would find the same, and takes longer to import than ``triage --help`` takes altogether.
+"""
+
+import dataclasses
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+OWN = "tensortriage"
+"""The distribution of this package and of those beside it."""
+_ENDINGS = (".dist-info", ".egg-info")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """What a distribution registers.
+
+    Attributes:
+        name: Its name in its group.
+        value: Where it is, ``module:attribute``.
+        distribution: Who registers it, in small letters.
+    """
+
+    name: str
+    value: str
+    distribution: str
+
+    def load(self) -> Any:
+        """Import and return it; whatever the import raises is raised."""
+        module, _, attributes = self.value.partition(":")
+        found = importlib.import_module(module)
+        for attribute in filter(None, attributes.split(".")):
+            found = getattr(found, attribute)
+        return found
+
+    def summary(self) -> str:
+        """Return the first line of a function's documentation, out of its source: nothing is imported."""
+        module, _, attribute = self.value.partition(":")
+        head = rf"^def {re.escape(attribute)}\((?:(?!^(?:def|class|@)).)*?:\n\s+"
+        told = re.compile(rf'{head}"""(.+?)\s*(?:\n|""")', re.MULTILINE | re.DOTALL)
+        for folder in filter(None, sys.path):
+            for file in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
+                try:
+                    found = told.search(Path(folder, file).read_text(encoding="utf-8"))
+                except (OSError, UnicodeDecodeError):
+                    continue
+                return found[1] if found else f"Of the package {self.distribution}."
+        return f"Of the package {self.distribution}."
+
+
+def registered(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name, in order of names; of one name, that of the first distribution."""
+    found: dict[str, EntryPoint] = {}
+    for name, value, distribution in _read(group):
+        found.setdefault(name, EntryPoint(name, value, distribution))
+    return dict(sorted(found.items()))
+
+
+def _read(group: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and distribution of each entry; of a distribution that is there twice, of the first."""
+    seen = set()
+    for folder in sys.path:
+        try:
+            names = sorted(name for name in os.listdir(folder or ".") if name.endswith(_ENDINGS))
+        except OSError:  # an archive, or nothing at all
+            continue
+        for name in names:
+            distribution = re.sub(r"[-_.]+", "-", name.rpartition(".")[0].partition("-")[0]).lower()
+            if distribution in seen:
+                continue
+            seen.add(distribution)
+            try:
+                text = Path(folder, name, "entry_points.txt").read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+            if f"[{group}]" in text:
+                yield from ((*entry, distribution) for entry in _entries(text, group))
+
+
+def _entries(text: str, group: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each entry of a group; of the value the extras are left out."""
+    within = False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            within = line == f"[{group}]"
+        elif within and "=" in line and not line.startswith(("#", ";")):
+            name, _, value = line.partition("=")
+            yield name.strip(), value.partition("[")[0].replace(" ", "")
