@@ -25,6 +25,7 @@ PUBLIC = {
     "tensortriage_engines": {
         "tensortriage.engines.sdk", "tensortriage.sdk", "tensortriage.api", "tensortriage_worker.shards"
     },
+    "tensortriage_polygraphy": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")

@@ -12,6 +12,7 @@ PACKAGES = (
     ROOT / "src/tensortriage",
     ROOT / "src/tensortriage_batch",
     ROOT / "src/tensortriage_engines",
+    ROOT / "src/tensortriage_polygraphy",
     ROOT / "worker/tensortriage_worker",
 )
 MOST_MODULES = 16

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import click
 
-from tensortriage.cli import documents, guard
+from tensortriage.cli import dialect, documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
@@ -65,7 +65,6 @@ COMMANDS = {
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
-    "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for existing scripts."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }
 
@@ -122,7 +121,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
-    compatible = "polygraphy" in words[:3]
     if arguments is None and not debug and guard.possible(ours):
         answer_for_child(ours)
     cause: BaseException | None = None
@@ -142,11 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
         guard.about_to_tell()
-        code = tell(problem_of(cause), as_json="--json" in ours, prefix="[!] " if compatible else "")
-    if compatible:
-        from tensortriage.cli.compatible import exit_code, is_asked
-
-        code = exit_code(words, code, cause) if is_asked(words) else code
+        code = tell(problem_of(cause), as_json="--json" in ours, prefix=dialect.last_spoken().mark)
+    code = dialect.last_spoken().exit_code(words, code, cause)
     finish(code)
     guard.settle(code)
     if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
@@ -263,6 +258,7 @@ def prepare_process() -> None:
     _interrupted.clear()
     _last_words.begun = False
     documents.forget()
+    dialect.forget()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

@@ -26,14 +26,14 @@ class CommandGroup(click.Group):
         """Let click parse.
 
         Raises:
-            UsageError: For an option that Polygraphy has here and we do not.
+            UsageError: For an option that another program has here and we do not.
         """
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            from tensortriage.cli.not_offered import refusal
+            from tensortriage.cli.refusals import refused
 
-            raise refusal(ctx.command_path, error.option_name) or error from None
+            raise refused(" ".join(ctx.command_path.split()[1:]), error.option_name) or error from None
 
 
 class LazyGroup(CommandGroup):
@@ -75,14 +75,14 @@ class LazyGroup(CommandGroup):
         """Find the command, with a suggestion when it is misspelt.
 
         Raises:
-            UsageError: For a command that Polygraphy has and we do not, and for any other word (``command-unknown``).
+            UsageError: For a command that another program has, and for any other word (``command-unknown``).
         """
         known = self._table if not args or args[0] in self._table else self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            from tensortriage.cli.not_offered import refused_command
+            from tensortriage.cli.refusals import refused
 
-            if (refused := refused_command(args[0])) is not None:
-                raise refused
+            if (error := refused(" ".join(ctx.command_path.split()[1:]), args[0])) is not None:
+                raise error
             meant = did_you_mean(args[0], known)
             hint = f", {meant}" if meant else f"; commands: {', '.join(known)}"
             raise UsageError(

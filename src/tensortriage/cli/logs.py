@@ -10,14 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TextIO, TypedDict, cast
 
 import click
+
+from tensortriage.cli.dialect import dialect_of, last_spoken
 
 PACKAGE = "tensortriage"
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FINISHED = 28
-"""Level of the lines that end something in Polygraphy's words, which one ``-q`` leaves there."""
+"""Level of lines that end something where lines are the answer: one ``-q`` leaves them."""
 _STEP = 10
 _USUAL = LEVELS["warning"]
 _META = "tensortriage.log"
@@ -83,17 +85,16 @@ class Log:
         moved = usual + _STEP * (given["less"] - given["more"]) - (_STEP // 2 if on_stdout and given["less"] else 0)
         moved = min(max(moved, LEVELS["debug"]), LEVELS["critical"])
         self.level = LEVELS[given["level"]] if given["level"] else moved
-        self.on_stdout, self.command = on_stdout, ""
         self._started = time.monotonic()
         self._logger = logging.getLogger(PACKAGE)
         self._old = self._logger.level, self._logger.propagate
         self._handlers: list[logging.Handler] = []
         self._add(logging.StreamHandler(sys.stdout if on_stdout else sys.stderr), self.level)
-        self._file: logging.FileHandler | None = None
+        self._file: TextIO | None = None
         if given["file"] is not None:
             given["file"].parent.mkdir(parents=True, exist_ok=True)
-            self._file = logging.FileHandler(given["file"], "w", encoding="utf-8", errors="backslashreplace")
-            self._add(self._file, min(self.level, LEVELS["info"]))
+            self._file = given["file"].open("w", encoding="utf-8", errors="backslashreplace")
+            self._add(logging.StreamHandler(self._file), min(self.level, LEVELS["info"]))
         self._logger.setLevel(min(handler.level for handler in self._handlers))
         self._logger.propagate = False
 
@@ -110,7 +111,7 @@ class Log:
     def copy(self, lines: Sequence[str]) -> None:
         """Write lines to the file alone."""
         if self._file is not None:
-            self._file.stream.writelines(f"{line}\n" for line in lines)
+            self._file.writelines(f"{line}\n" for line in lines)
 
     @property
     def seconds(self) -> float:
@@ -124,6 +125,8 @@ class Log:
             handler.close()
         self._logger.setLevel(self._old[0])
         self._logger.propagate = self._old[1]
+        if self._file is not None:
+            self._file.close()
 
 
 class _Lines(logging.Formatter):
@@ -150,31 +153,22 @@ def begin(context: click.Context, words: Sequence[str]) -> None:
     global _log
     end()
     given = given_to(context)
-    compatible = bool(context.meta.get("tensortriage.compatible"))
-    if not compatible and not (given["more"] or given["less"] or given["level"] or given["file"]):
+    spoken = dialect_of(context)
+    if not (spoken.lines_on_stdout or given["more"] or given["less"] or given["level"] or given["file"]):
         return
-    from tensortriage import __version__
-
-    document = bool(context.params.get("as_json"))
-    _log = Log(given, LEVELS["info"] if compatible else _USUAL, on_stdout=compatible and not document)
+    usual = LEVELS["info"] if spoken.lines_on_stdout else _USUAL
+    _log = Log(given, usual, on_stdout=spoken.lines_on_stdout and not context.params.get("as_json"))
     check = ["--check", *context.meta["check"]] if context.meta.get("check") else []
-    line = f"{context.command_path} {shlex.join([*words, *check])}"
-    if not compatible:
-        _log.hear(LEVELS["info"], "triage %s: %s", __version__, line)
-        return
-    if context.command_path.split()[2] in ("run", "convert", "check", "surgeon", "debug"):
-        _log.command = line.removeprefix("triage ")
-        _log.hear(LEVELS["info"], "RUNNING | Command: %s", _log.command)
+    if text := spoken.opening(context.command_path, f"{context.command_path} {shlex.join([*words, *check])}"):
+        _log.hear(LEVELS["info"], "%s", text)
 
 
 def finish(code: int) -> None:
     """Log how the command ended, and close the log."""
-    if _log is not None and _log.on_stdout:
-        if _log.command:
-            level, word = (LEVELS["error"], "FAILED") if code else (FINISHED, "PASSED")
-            _log.hear(level, "%s | Runtime: %.3fs | Command: %s", word, _log.seconds, _log.command)
-    elif _log is not None:
-        _log.hear(LEVELS["info"], "ended with exit code %d after %.1f s", code, _log.seconds)
+    if _log is not None:
+        level, text = last_spoken().closing(code, _log.seconds)
+        if text:
+            _log.hear(level, "%s", text)
     end()
 
 

@@ -44,7 +44,7 @@ class GuideCommand(click.Command):
         """Rewrite the words, let click parse them, then look at the places that are to be written.
 
         Raises:
-            UsageError: As `check_written`, and for an option that Polygraphy or an engine has and we do not.
+            UsageError: As `check_written`, and for an option that another program or an engine has and we do not.
             click.UsageError: For what click does not understand.
         """
         ctx.meta["words"] = list(args)
@@ -91,10 +91,10 @@ class GuideCommand(click.Command):
 
 
 def _refused(context: click.Context, error: click.NoSuchOption) -> Exception | None:
-    """Return the error for an option that Polygraphy has and we do not, or that is one of an engine."""
-    from tensortriage.cli.not_offered import of_an_engine, refusal
+    """Return the error for an option that another program has and we do not, or that is one of an engine."""
+    from tensortriage.cli.refusals import of_an_engine, refused
 
-    found = refusal(" ".join(context.command_path.split()[1:]).removeprefix("polygraphy "), error.option_name)
+    found: Exception | None = refused(" ".join(context.command_path.split()[1:]), error.option_name)
     if found is None and any("--target" in one.opts for one in context.command.params):
         found = of_an_engine(context.meta["words"], error.option_name)
     return found

@@ -11,13 +11,12 @@ from typing import NoReturn
 
 import click
 
-from tensortriage.cli.compatible import KEY as COMPATIBLE
+from tensortriage.cli.dialect import Dialect, dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.run import averages, compatible
+from tensortriage.cli.run import averages
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.options import RunOptions
-from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
@@ -43,21 +42,20 @@ from tensortriage.workflows.engines.tactic_files import with_tactics
 def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
     context = click.get_current_context()
-    as_there = bool(context.meta.get(COMPATIBLE))
-    if as_there:
-        compatible.check_words(context.meta["words"])
-        if compatible.asks_nothing(given):
-            sys.exit(0)
+    spoken = dialect()
+    named = bool(given.runners or given.targets or given.reference or given.load_outputs)
+    if not spoken.asks_for_run(context.meta["words"], named=named):
+        sys.exit(0)
     model = given.request.model
     if model is None:
         check_saved_alone(given, context)
-    request = request_of(given, as_there=as_there)
+    request = request_of(given, spoken)
     if given.judgement.check_average:
         averages.check(request.tolerances)
     check_places(request, given)
-    if not as_there:
+    names = spoken.runner_names(participants(request))
+    if not names:
         click.echo(printable(headline(request)), err=as_json)
-    names = compatible.runner_names(participants(request)) if as_there else {}
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         if model is not None:
             request = prepared(request, model, given, Path(folder))
@@ -67,30 +65,27 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         saved_worst = save_worst(request, result, given.save_worst) if given.save_worst else 0
     if given.judgement.check_average:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
-    if as_there and not as_json:
-        compatible.tell(result, names)
-        if request.validate:
-            compatible.tell_validation(result, names)
-    elif as_json:
+    if as_json:
         print_document(run_text.to_document(result))
-    else:
+    elif not spoken.tell_comparison(result, names, validated=request.validate):
         show(run_text.comparison_lines(result, width(), given.shown))
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
-    if model is not None and not as_there and not result.passed:
+    if model is not None and not names and not result.passed:
         for line in tell_network(request, model):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
 
 
-def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
+def request_of(given: RunOptions, spoken: Dialect) -> CompareRequest:
     """Return the comparison that the options ask for, with engines that can be used here."""
     limits = given.request.limits
     saved = load_every(given.load_outputs)
     reference, targets = engines_of(given, saved)
-    if as_there and not (given.reference or given.targets):
-        reference, targets, saved = compatible.ordered([runner(name, given) for name in given.runners], saved)
+    shorthands = [runner(name, given) for name in given.runners]
+    if not (given.reference or given.targets) and (ordered := spoken.ordered(shorthands, saved)) is not None:
+        reference, targets, saved = ordered
     chosen = given.request.outputs
     return dataclasses.replace(
         given.request,
@@ -101,10 +96,10 @@ def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
             chosen,
             mark=joined(chosen.mark, given.marked.outputs, given.marked.debug),
             exclude=joined(chosen.exclude, given.marked.excluded),
-            strict=not as_there,
+            strict=spoken.strict,
         ),
-        tolerances=given.judgement.tolerances(limits) or ([PolygraphyTolerance()] if as_there else []),
-        strict=not as_there,
+        tolerances=given.judgement.tolerances(limits) or spoken.tolerances(),
+        strict=spoken.strict,
     )
 
 
@@ -174,7 +169,7 @@ def check_places(request: CompareRequest, given: RunOptions) -> None:
 
 
 def participants(request: CompareRequest) -> list[str]:
-    """Return the names of runners in Polygraphy's order: the engines as on the command line, then loaded outputs."""
+    """Return the names of runners: the engines as on the command line, then loaded outputs."""
     engines = [*([request.reference] if request.reference else []), *request.targets]
     live = [name for name, _ in numbered(engines)]
     live = [*live[1:], live[0]] if request.reference else live

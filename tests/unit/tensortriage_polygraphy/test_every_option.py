@@ -13,9 +13,9 @@ import click
 import pytest
 
 from tensortriage.cli import cli, logs
-from tensortriage.cli.not_offered import refused_command
 from tensortriage.cli.options import EMPTY_LISTS
 from tensortriage.errors import UsageError
+from tensortriage_polygraphy.not_offered import refused_command
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = json.loads((ROOT / "tests/data/polygraphy/options.json").read_text())
@@ -120,7 +120,7 @@ def test_an_option_that_means_nothing_to_polygraphy_either():
 
 
 def test_refusals_are_of_options_that_exist():
-    from tensortriage.cli.not_offered import _BY_COMMAND, _EVERYWHERE
+    from tensortriage_polygraphy.not_offered import _BY_COMMAND, _EVERYWHERE
 
     theirs = {name for options in OPTIONS.values() for names, *_ in options for name in names}
     assert set(_EVERYWHERE) <= theirs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.cli.not_offered import refusal, refused_command
+from tensortriage_polygraphy.not_offered import refusal, refused, refused_command
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,9 @@ def test_a_command_is_refused_with_what_to_do_instead(word):
 
 def test_any_other_word_is_no_command_of_polygraphys():
     assert refused_command("run") is None
+
+
+def test_the_word_of_the_shell_before_a_command_changes_nothing():
+    assert refused("polygraphy run", "--tf").message == refused("run", "--tf").message
+    assert refused("polygraphy", "template").slug == refused("", "template").slug == "option-not-offered"
+    assert refused("polygraphy run", "--no-such-option") is None

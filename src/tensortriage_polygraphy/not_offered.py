@@ -3,10 +3,9 @@
 An option of this table is refused by name, never ignored, so that users of existing scripts know which line to change.
 """
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from tensortriage.errors import TriageError, UsageError
+from tensortriage.sdk import UsageError
 
 _SPEC = "say it in the engine's spec, e.g. --target tensorrt:precision=fp16,opt_level=3"
 _FIRST = "convert first: triage convert MODEL --precision fp16 -o fp16.onnx"
@@ -130,6 +129,16 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
+def refused(command: str, word: str) -> UsageError | None:
+    """Return the error for a word that Polygraphy knows and we do not; see `tensortriage.refusals`.
+
+    Args:
+        command: The words of the command, with or without ``polygraphy``.
+        word: An option, or what names no command.
+    """
+    return refusal(command.removeprefix("polygraphy").strip(), word) if word.startswith("-") else refused_command(word)
+
+
 def refusal(command: str, option: str) -> UsageError | None:
     """Return the error for an option that Polygraphy's command has; None for words that mean nothing to it either.
 
@@ -139,28 +148,6 @@ def refusal(command: str, option: str) -> UsageError | None:
     """
     found = _BY_COMMAND.get((command, option)) or _EVERYWHERE.get(option)
     return None if found is None else _error(f"{option} of Polygraphy is not offered by {command}", *found)
-
-
-def of_an_engine(words: Sequence[str], option: str) -> UsageError | None:
-    """Return the error for an option of an engine, which belongs into its spec; None where none has it.
-
-    Args:
-        words: The command line, which may name the engine.
-        option: The option, without a value, e.g. ``--precision``.
-    """
-    from tensortriage.engines.registry import create, known
-    from tensortriage.engines.spec import EngineSpec
-
-    flat = [part for word in words for part in (word.split("=", 1) if word.startswith("-") else [word])]
-    target = next((flat[place + 1] for place, word in enumerate(flat[:-1]) if word in ("--target", "-t")), "")
-    key = option.lstrip("-").replace("-", "_")
-    for name in [target.split(":", 1)[0]] if target else known():
-        with contextlib.suppress(TriageError):
-            if key in getattr(create(EngineSpec(name)), "options", {}):
-                spec = f"{target}{',' if ':' in target else ':'}" if target else f"{name}:"
-                cure = f"say it in the engine's spec: --target {spec}{key}=..."
-                return UsageError(f"{option} is an option of the engine", slug="option-of-engine", cure=cure)
-    return None
 
 
 def refused_command(word: str) -> UsageError | None:
