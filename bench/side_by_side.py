@@ -8,8 +8,7 @@ operators and the interface of a graph, names, types and values of tensors, the 
 tool wrote is also read by Polygraphy, and the other way round. Polygraphy's answers are kept in ``--answers``: they are
 made once. With ``--plain`` it is `triage` without the word `polygraphy`, which has exit codes and defaults of its own.
 
-Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy, onnxconverter_common and pyyaml beside it. This needs an
-environment with `tensortriage[plugin]`, with Polygraphy (which patterns of plugins import), and without TensorRT.
+Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy and onnxconverter_common beside it, and neither TensorRT.
 """
 
 import argparse

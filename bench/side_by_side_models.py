@@ -33,23 +33,6 @@ if bad:
     print("REALLY BAD!" if "n1" in names else "FOUND A BAD NODE!")
 sys.exit(int(sys.argv[2]) if bad else 0)
 """
-PLUGIN = """
-from polygraphy import mod
-gs = mod.lazy_import("onnx_graphsurgeon")
-def get_matching_subgraphs(graph):
-    found = []
-    for node in graph.nodes:
-        if node.op == "C" and node.attrs["x"] < 2.0:
-            first, second = node.i(0), node.i(1)
-            found.append({
-                "inputs": [first.inputs[0].name],
-                "outputs": [user.outputs[0].name for user in node.outputs[0].outputs],
-                "attributes": {"ToyX": int(node.attrs["x"]) * 2},
-            })
-    return found
-def get_plugin_metadata():
-    return {"name": "toyPlugin", "op": "CustomToyPlugin"}
-"""
 
 
 def value(name: str, shape: Shape = (1,), dtype: int = FLOAT) -> onnx.ValueInfoProto:
@@ -119,11 +102,6 @@ def plain_models(folder: Path) -> None:
         [constant("zero", 0, np.int64), constant("one", 1, np.int64)])  # fmt: skip
     save(folder / "instancenorm.onnx", [node("InstanceNormalization", "x s b", "y")], [value("x", (1, 3, 4, 4))],
          [value("y", (1, 3, 4, 4))], [constant("s", np.ones(3)), constant("b", np.zeros(3))])  # fmt: skip
-    toy = [
-        node("O", "i1", "i2", "n1"), node("A", "i2", "ao", "n2"), node("B", "i2", "bo", "n3"),
-        node("C", "ao bo", "co", "n4", x=1.0), node("D", "co", "d", "n5"), node("E", "co", "e", "n6"),
-    ]  # fmt: skip
-    save(folder / "toy.onnx", toy, [value("i1")], [value("d"), value("e")])
 
 
 def weight_models(folder: Path) -> None:
@@ -137,8 +115,6 @@ def weight_models(folder: Path) -> None:
     narrow = helper.make_tensor("w", BF16, (16, 16), bits.tobytes(), raw=True)
     save(folder / "matmul_bf16.onnx", [node("MatMul", "x w", "y")], [value("x", (4, 16), BF16)],
          [value("y", (4, 16), BF16)], [narrow])  # fmt: skip
-    save(folder / "transposed.onnx", [node("Transpose", "w", "t", perm=[1, 0]), node("MatMul", "x t", "y")],
-         *matrix, [constant("w", weights)])  # fmt: skip
     kernel = np.random.default_rng(1).normal(size=(8, 4, 3, 3)).astype(np.float32)
     image = [value("x", (1, 4, 8, 8))], [value("y", (1, 8, 6, 6))]
     save(folder / "conv.onnx", [node("Conv", "x k", "y", "conv")], *image, [constant("k", kernel)])
@@ -148,10 +124,6 @@ def weight_models(folder: Path) -> None:
     ]  # fmt: skip
     scale = [constant("s", 0.05), constant("z", 0, np.int8)]
     save(folder / "qdq.onnx", quantized, *image, [constant("k", kernel), *scale])
-    save(folder / "qdq_matmul.onnx", [node("QuantizeLinear", "w s z", "q"), node("DequantizeLinear", "q s z", "d"),
-         node("MatMul", "x d", "y")], *matrix, [constant("w", weights), *scale])  # fmt: skip
-    save(folder / "dequantized.onnx", [node("DequantizeLinear", "w s z", "d"), node("MatMul", "x d", "y")], *matrix,
-         [constant("w", np.clip(weights * 40, -127, 127), np.int8), *scale])  # fmt: skip
     (folder / "exclude.txt").write_text("w\n")
     (folder / "weights").mkdir()
     model = onnx.load(folder / "foldable.onnx")
@@ -206,6 +178,4 @@ def make_folder(folder: Path) -> None:
     (folder / "load.py").write_text(LOADER)
     (folder / "post.py").write_text(POSTPROCESS)
     (folder / "check.py").write_text(CHECKER)
-    (folder / "plugins" / "toyPlugin").mkdir(parents=True)
-    (folder / "plugins" / "toyPlugin" / "pattern.py").write_text(PLUGIN)
     (folder / "empty.tmp").touch()

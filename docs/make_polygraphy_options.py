@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tensortriage.cli import cli
-from tensortriage.cli.not_offered import refusal, refused_command
+from tensortriage_polygraphy.not_offered import refusal, refused_command
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/polygraphy-options.md"

@@ -34,14 +34,12 @@ CASES = {
     "{ y = com.microsoft.FusedMatMul <transBatchA = 1, transA = 1, alpha = 0.5> (x, s) }",
     "TransposeMatMul": "(float[2,5,3] x, float[2,5,4] s) => (float[?] y) "
     "{ y = com.microsoft.TransposeMatMul <transA = 1> (x, s) }",
-    "MatMulInteger16": "(int16[2,3] x, int16[3,4] t) => (int32[?] y) { y = com.microsoft.MatMulInteger16(x, t) }",
     "Range": "(int32 delta) => (int32[?] y) <int32 start = {1}, int32 end = {500}> "
     "{ y = com.microsoft.Range(start, end, delta) }",
     "GatherND": "(float[3,4] x) => (float[?] y) <int64[2,2] at = {0, 1, 2, 3}> { y = com.microsoft.GatherND(x, at) }",
     "Pad": "(float[2,3] x) => (float[?] y) <int64[4] pads = {0, 1, 2, 0}, float[1] v = {3.0}> "
     "{ y = com.microsoft.Pad <mode = \"constant\"> (x, pads, v) }",
     "Trilu": "(float[3,4] x) => (float[?] y) <int64 k = {1}> { y = com.microsoft.Trilu <upper = 0> (x, k) }",
-    "ExpandDims": "(float[3,4] x) => (float[?] y) <int32[1] at = {1}> { y = com.microsoft.ExpandDims(x, at) }",
     "DynamicQuantizeLSTM": f"({LSTM} <{LSTM_WEIGHTS}, float[2] ws = {{0.004, 0.003}}, uint8[2] wz = {{120, 130}}, "
     "float[2] rs = {0.002, 0.003}, uint8[2] rz = {128, 127}> { y, h, c = com.microsoft.DynamicQuantizeLSTM "
     "<hidden_size = 8, direction = \"bidirectional\"> (x, w, r, b, , , , , ws, wz, rs, rz) }",
@@ -62,7 +60,7 @@ LOOSE = {"DynamicQuantizeLSTM": 0.02}
 """Where a kernel rounds what the types do not say: the hidden state of an LSTM to 8 bits at every step."""
 WITHOUT_KERNEL = {
     "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "FusedMatMulActivation", "GemmFastGelu", "GroupNorm",
-    "MulInteger", "PackedAttention", "PackedMultiHeadAttention", "QLinearReduceMean", "ReduceSumInteger",
-    "RelativePositionBias", "RemovePadding", "RestorePadding", "SkipGroupNorm", "nhwc.QLinearConv",
+    "PackedAttention", "PackedMultiHeadAttention", "RelativePositionBias", "RemovePadding",
+    "RestorePadding", "SkipGroupNorm", "nhwc.QLinearConv",
 }  # fmt: skip
 """Operators that ONNX Runtime has for GPUs only, or not in its wheels: their formulas are tried."""

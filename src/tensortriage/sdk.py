@@ -7,10 +7,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tensortriage.cli.declared import command as command
+from tensortriage.cli.dialect import Dialect as Dialect
+from tensortriage.cli.dialect import speak as speak
 from tensortriage.cli.documents import answer as answer
+from tensortriage.cli.lazy import LazyGroup as LazyGroup
+from tensortriage.cli.logs import FINISHED as FINISHED
+from tensortriage.cli.logs import given_to as given_to
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import DataError as DataError
 from tensortriage.errors import EngineMissing as EngineMissing
+from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import StoreError as StoreError
 from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
@@ -37,13 +43,27 @@ from tensortriage.values.text import parse_bytes as parse_bytes
 from tensortriage.values.text import shorten as shorten
 
 if TYPE_CHECKING:
+    from tensortriage.cli import cli as cli
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.documents import print_document as print_document
     from tensortriage.cli.progress import Teller as Teller
+    from tensortriage.cli.prompt import Reply as Reply
+    from tensortriage.cli.prompt import ask as ask
+    from tensortriage.compare.comparison import Row as Row
+    from tensortriage.compare.judgement.tolerance import PolygraphyTolerance as PolygraphyTolerance
     from tensortriage.engines.base import Availability as Availability
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.registry import availabilities as availabilities
+    from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
+    from tensortriage.model.inspect.outline import declared_value as declared_value
+    from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
+    from tensortriage.model.io.load import read_model as read_model
+    from tensortriage.model.io.parse import read_message as read_message
+    from tensortriage.model.lint.finding import LintFinding as LintFinding
+    from tensortriage.model.lint.finding import Severity as Severity
+    from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+    from tensortriage.model.transforms.bound_sizes import unbounded_sizes as unbounded_sizes
     from tensortriage.report.html_page import page as page
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
@@ -67,7 +87,11 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
+    from tensortriage.workflows.comparison.participants import Saved as Saved
+    from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
+    from tensortriage.workflows.comparison.rejudge import RejudgedRow as RejudgedRow
     from tensortriage.workflows.engines.trial import try_out as try_out
+    from tensortriage.workflows.lint import LintReport as LintReport
 
 _HOMES = {
     "Availability": "engines.base",
@@ -78,17 +102,30 @@ _HOMES = {
     "Executor": "search.execution.executors",
     "Finished": "runs.commands.process",
     "Gpus": "engines.process.gpus",
+    "LintFinding": "model.lint.finding",
+    "LintReport": "workflows.lint",
     "Looks": "report.tables",
     "Oracle": "search.problem",
     "OracleAnswer": "search.execution.executors",
     "OracleQuestion": "search.execution.executors",
     "OracleVerdict": "search.problem",
+    "PolygraphyTolerance": "compare.judgement.tolerance",
     "Processes": "runs.commands.process",
+    "Rejudged": "workflows.comparison.rejudge",
+    "RejudgedRow": "workflows.comparison.rejudge",
+    "Reply": "cli.prompt",
+    "Row": "compare.comparison",
     "RunsCommands": "runs.commands.process",
+    "Saved": "workflows.comparison.participants",
+    "Severity": "model.lint.finding",
     "Table": "report.tables",
     "TableCell": "report.tables",
     "Teller": "cli.progress",
+    "ValueFacts": "model.inspect.outline",
+    "ask": "cli.prompt",
     "availabilities": "engines.registry",
+    "cli": "cli",
+    "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
     "dump": "values.serial",
     "file_digests": "runs.commands.command_fingerprint",
@@ -96,9 +133,14 @@ _HOMES = {
     "own_words": "cli",
     "page": "report.html_page",
     "print_document": "cli.documents",
+    "read_message": "model.io.parse",
+    "read_model": "model.io.load",
     "resolved_engine": "runs.engine_specs",
     "search_is_ending": "runs.commands.process",
+    "stored_tensor": "model.inspect.outline",
     "try_out": "workflows.engines.trial",
+    "unbounded_sizes": "model.transforms.bound_sizes",
+    "value_specs": "model.shape_inference.value_specs",
     "versions": "runs.case",
     "visible_gpus": "engines.process.gpus",
 }

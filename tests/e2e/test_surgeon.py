@@ -159,17 +159,10 @@ def test_what_cannot_be_cut_is_an_error(inside, tmp_path, words, slug):
     refused(inside("surgeon", "extract", VIT, *words, "-o", "out.onnx", cwd=tmp_path), slug, tmp_path / "out.onnx")
 
 
-def test_insert_prune_strip_and_reconstruct(inside, tmp_path):
+def test_insert(inside, tmp_path):
     words = ["--op", "Clip", "--inputs", "logits", "--outputs", "logits", "--name", "guard"]
     assert inside("surgeon", "insert", CNN, *words, "-o", "i.onnx", cwd=tmp_path).returncode == 0
     assert Model.load(tmp_path / "i.onnx").graph.node("guard").outputs == ("logits",)
-    assert inside("surgeon", "prune", VIT, "-o", "p.onnx", cwd=tmp_path).returncode == 0
-    assert inside("inspect", "sparsity", "p.onnx", cwd=tmp_path).returncode == 0
-    stripped = document(inside("surgeon", "weight-strip", "p.onnx", "-o", "s.onnx", "--json", cwd=tmp_path))
-    assert stripped["passes"][0]["weight_bytes"] < stripped["weight_bytes_before"] / 10
-    assert (tmp_path / "s.onnx").stat().st_size < (tmp_path / "p.onnx").stat().st_size / 4
-    assert inside("surgeon", "weight-reconstruct", "s.onnx", "-o", "r.onnx", cwd=tmp_path).returncode == 0
-    assert inside("inspect", "sparsity", "r.onnx", cwd=tmp_path).returncode == 0
     done = inside("surgeon", "insert", CNN, "--op", "Clop", "--inputs", "logits", "--outputs", "logits",
                   "-o", "bad.onnx", cwd=tmp_path)  # fmt: skip
     refused(done, "node-invalid", tmp_path / "bad.onnx")
@@ -233,8 +226,6 @@ def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_p
     assert Model.load(whole / "cut.onnx").fingerprint == Model.load(tmp_path / "other.onnx").fingerprint
     elsewhere = inside("surgeon", "extract", "bare/m.onnx", *words, "-o", "cut.onnx", cwd=tmp_path)
     assert "they have to be beside it" in elsewhere.stdout
-    refused(inside("surgeon", "prune", "bare/m.onnx", "--ignore-external-data", "-o", "p.onnx", cwd=tmp_path),
-            "weight-ignored", tmp_path / "p.onnx")  # fmt: skip
     insist = inside("surgeon", "extract", "bare/m.onnx", *words, "--verify", "-o", "v.onnx", cwd=tmp_path)
     refused(insist, "verify-impossible", tmp_path / "v.onnx")
 

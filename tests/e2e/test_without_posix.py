@@ -38,8 +38,6 @@ main(sys.argv[1:])
     ids=lambda words: " ".join(map(str, words[:1])),
 )
 def test_a_command(tmp_path, words, codes):
-    if words[0] == "diagnose":
-        pytest.importorskip("filelock")
     models.mlp().save(tmp_path / "m.onnx")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False

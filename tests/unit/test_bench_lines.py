@@ -37,7 +37,7 @@ def lines(monkeypatch, tmp_path):
     spec = importlib.util.spec_from_file_location("bench_lines", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for place in ("src/tensortriage/model", "src/tensortriage_batch"):
+    for place in ("src/tensortriage/model", "src/tensortriage_fleet"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "module.py").write_text(MODULE)
     monkeypatch.setattr(module, "ROOT", tmp_path)

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 import click
 
-from tensortriage.cli import documents, guard
+from tensortriage.cli import dialect, documents, guard
 from tensortriage.cli.lazy import LazyGroup
-from tensortriage.cli.logs.options import finish, to_file, unsilenced
+from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
 
 INTERRUPTED = 130
@@ -55,7 +55,7 @@ COMMANDS = {
         "tensortriage.cli.groups:debug",
         "Reduce a failing model, study its builds and precision, repeat a check.",
     ),
-    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
+    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert."),
     "convert": (
         "tensortriage.cli.convert.command:convert",
         "Write a model in fp16, bf16 or int8, or of a later opset.",
@@ -64,13 +64,7 @@ COMMANDS = {
     "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
-    "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
-    "plugin": (
-        "tensortriage.cli.groups:plugin",
-        "Find where TensorRT plugins match, and put them into a model.",
-    ),
     "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
-    "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for existing scripts."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }
 
@@ -127,7 +121,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
-    compatible = "polygraphy" in words[:3]
     if arguments is None and not debug and guard.possible(ours):
         answer_for_child(ours)
     cause: BaseException | None = None
@@ -147,11 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
         guard.about_to_tell()
-        code = tell(problem_of(cause), as_json="--json" in ours, prefix="[!] " if compatible else "")
-    if compatible:
-        from tensortriage.cli.compatible import exit_code, is_asked
-
-        code = exit_code(words, code, cause) if is_asked(words) else code
+        code = tell(problem_of(cause), as_json="--json" in ours, prefix=dialect.last_spoken().mark)
+    code = dialect.last_spoken().exit_code(words, code, cause)
     finish(code)
     guard.settle(code)
     if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
@@ -268,6 +258,7 @@ def prepare_process() -> None:
     _interrupted.clear()
     _last_words.begun = False
     documents.forget()
+    dialect.forget()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -324,9 +315,8 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
         lines = [f"triage: {problem.slug}; {problem.message}"]
     if problem.cure:
         lines.append(f"  cure: {printable(problem.cure)}")
-    with unsilenced():
-        for line in lines:
-            click.echo(line, err=True)
+    for line in lines:
+        click.echo(line, err=True)
     to_file(lines)
     if as_json and not documents.begun():
         from tensortriage.values.serial import to_json

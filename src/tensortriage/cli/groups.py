@@ -11,7 +11,6 @@ INSPECT = {
         "tensortriage.cli.inspect.capability:inspect_capability",
         "Which parts of a model an engine can build.",
     ),
-    "sparsity": ("tensortriage.cli.inspect.sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "quantizers": (
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
@@ -45,33 +44,7 @@ SURGEON = {
     "sanitize": ("tensortriage.cli.surgeon.sanitize:sanitize", "Fold constants, infer shapes, clean up."),
     "extract": ("tensortriage.cli.surgeon.extract:extract", "Cut a part out, with its golden inputs if wanted."),
     "insert": ("tensortriage.cli.surgeon.insert:insert", "Insert one node."),
-    "prune": ("tensortriage.cli.surgeon.prune:prune", "Make the weights 2:4 sparse (loses accuracy)."),
-    "weight-strip": ("tensortriage.cli.surgeon.weight_strip:weight_strip", "Take the numbers of the weights out."),
-    "weight-reconstruct": (
-        "tensortriage.cli.surgeon.weight_reconstruct:weight_reconstruct", "Make up numbers for stripped weights.",
-    ),
-}  # fmt: skip
-
-TEMPLATE = {
-    "onnx-gs": ("tensortriage.cli.template:onnx_gs", "A script that edits an ONNX graph."),
-    "trt-network": ("tensortriage.cli.template:trt_network", "A script that makes a TensorRT network."),
-    "trt-config": ("tensortriage.cli.template:trt_config", "A script that makes a builder configuration."),
 }
-PLUGIN = {
-    "list": ("tensortriage.cli.plugin:list_plugins", "How often the pattern of each plugin matches a model."),
-    "match": ("tensortriage.cli.plugin:match", "Write down where the patterns match."),
-    "replace": ("tensortriage.cli.plugin:replace", "Put nodes of plugins in those places."),
-}
-
-
-@click.group(cls=LazyGroup, commands_table=PLUGIN)
-def plugin() -> None:
-    """Find the places in a model that a TensorRT plugin can replace, and put the plugin there."""
-
-
-@click.group(cls=LazyGroup, commands_table=TEMPLATE)
-def template() -> None:
-    """Write Python files to start from, for what options cannot express."""
 
 
 @click.group(cls=LazyGroup, commands_table=SURGEON)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.logs.options import before_the_command, log_parameters
+from tensortriage.cli.logs import log_parameters
 from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.values.registered import EntryPoint, registered
 
@@ -23,8 +23,17 @@ class CommandGroup(click.Group):
         self.params += log_parameters(hidden=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite lists of values in front of the command word, then let click parse."""
-        return super().parse_args(ctx, before_the_command(args))
+        """Let click parse.
+
+        Raises:
+            UsageError: For an option that another program has here and we do not.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from tensortriage.cli.refusals import refused
+
+            raise refused(" ".join(ctx.command_path.split()[1:]), error.option_name) or error from None
 
 
 class LazyGroup(CommandGroup):
@@ -66,14 +75,14 @@ class LazyGroup(CommandGroup):
         """Find the command, with a suggestion when it is misspelt.
 
         Raises:
-            UsageError: For a command that Polygraphy has and we do not, and for any other word (``command-unknown``).
+            UsageError: For a command that another program has, and for any other word (``command-unknown``).
         """
         known = self._table if not args or args[0] in self._table else self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            from tensortriage.cli.not_offered import refused_command
+            from tensortriage.cli.refusals import refused
 
-            if (refused := refused_command(args[0])) is not None:
-                raise refused
+            if (error := refused(" ".join(ctx.command_path.split()[1:]), args[0])) is not None:
+                raise error
             meant = did_you_mean(args[0], known)
             hint = f", {meant}" if meant else f"; commands: {', '.join(known)}"
             raise UsageError(

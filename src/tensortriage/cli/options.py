@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from tensortriage.cli.logs.options import LOG_LISTS, begin, given_to, log_parameters
+from tensortriage.cli.logs import begin, given_to, log_parameters
 from tensortriage.errors import UsageError
 from tensortriage.values.output_files import Place, check_output
 
@@ -44,7 +44,7 @@ class GuideCommand(click.Command):
         """Rewrite the words, let click parse them, then look at the places that are to be written.
 
         Raises:
-            UsageError: As `check_written`, and for an option that Polygraphy or an engine has and we do not.
+            UsageError: As `check_written`, and for an option that another program or an engine has and we do not.
             click.UsageError: For what click does not understand.
         """
         ctx.meta["words"] = list(args)
@@ -91,10 +91,10 @@ class GuideCommand(click.Command):
 
 
 def _refused(context: click.Context, error: click.NoSuchOption) -> Exception | None:
-    """Return the error for an option that Polygraphy has and we do not, or that is one of an engine."""
-    from tensortriage.cli.not_offered import of_an_engine, refusal
+    """Return the error for an option that another program has and we do not, or that is one of an engine."""
+    from tensortriage.cli.refusals import of_an_engine, refused
 
-    found = refusal(" ".join(context.command_path.split()[1:]).removeprefix("polygraphy "), error.option_name)
+    found: Exception | None = refused(" ".join(context.command_path.split()[1:]), error.option_name)
     if found is None and any("--target" in one.opts for one in context.command.params):
         found = of_an_engine(context.meta["words"], error.option_name)
     return found
@@ -150,23 +150,17 @@ def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
         if word in RUNNER_FLAGS:
             done += ["--runner", RUNNER_FLAGS[word]]
             continue
-        if word not in value_lists and word not in LOG_LISTS:
+        if word not in value_lists:
             done.append(word)
             continue
-        belongs = LOG_LISTS.get(word, anything)
         start = position
-        while position < len(words) and not is_option(words[position]) and belongs(words[position]):
+        while position < len(words) and not is_option(words[position]):
             position += 1
         if position == start:
             done += [word, "none"] if word in EMPTY_LISTS else [word]  # click says that a value is missing
         for value in words[start:position]:
             done += [word, value]
     return done
-
-
-def anything(_: str) -> bool:
-    """Whether a word can be a value of a list that takes any."""
-    return True
 
 
 def is_option(word: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.logs.options import shows_progress
+from tensortriage.cli.logs import shows_progress
 from tensortriage.values.printable import printable
 from tensortriage.values.text import duration
 

@@ -6,12 +6,12 @@ target or more data later without confusion.
 
 import dataclasses
 import datetime
+import errno
 import importlib.metadata
 import os
 import platform
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
@@ -193,32 +193,16 @@ def _lock(folder: Path) -> Callable[[], None]:
         slug="case-in-use",
         cure="wait for it, or choose another directory: --case DIR",
     )
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        from filelock import FileLock, Timeout
+    from filelock import FileLock, Timeout  # its import takes longer than all else here; most commands have no case
 
-        try:
-            return FileLock(folder / LOCK, thread_local=False).acquire(PATIENCE_SECONDS).lock.release
-        except Timeout:
-            raise in_use from None
     try:
-        file = (folder / LOCK).open("ab")
+        return FileLock(folder / LOCK, thread_local=False).acquire(PATIENCE_SECONDS).lock.release
+    except Timeout:
+        raise in_use from None
     except OSError as error:
+        if error.errno == errno.ENOLCK:  # a file system without locks
+            return lambda: None
         raise _unwritable(folder, error) from error
-    patience = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > patience:
-                file.close()
-                raise in_use from None
-            time.sleep(0.05)
-        except OSError:
-            return file.close  # a file system without locks
-        else:
-            return file.close
 
 
 def _unwritable(folder: Path, error: OSError) -> StoreError:

@@ -38,8 +38,8 @@ LINES = [
         "--save-external-data",
         "w.bin",
     ],
-    ["--load-outputs", "o.json", "--save-inputs", "i.json", "--save-input-blob", "blobs", "--gen-script", "g.py"],
-    ["--include", "one", "two", "--config", "c.yaml", "--exclude-list", "keep.txt", "--warm-up", "2"],
+    ["--load-outputs", "o.json", "--save-inputs", "i.json", "--save-input-blob", "blobs"],
+    ["--warm-up", "2"],
 ]
 NEEDED = {"--target": "onnxruntime", "--min-good": "good.onnx"}
 """What a request needs that its command line does not."""

@@ -59,8 +59,6 @@ def test_a_program_with_a_space_in_its_path_is_no_quoted_check(tmp_path):
         ("--tactic-sources --json", "--tactic-sources none --json"),
         ("m --trt --onnxrt", "m --runner tensorrt --runner onnxruntime"),
         ("--outputs a -- --trt b", "--outputs a -- --trt b"),
-        ("--verbosity INFO m.onnx", "--verbosity INFO m.onnx"),
-        ("--verbosity INFO runs:VERBOSE m.onnx", "--verbosity INFO --verbosity runs:VERBOSE m.onnx"),
     ],
 )
 def test_value_lists_and_runner_flags_are_rewritten_for_click(words, rewritten):

@@ -1,8 +1,8 @@
 """Messages and names as long as a stranger likes: looking into them takes no time, where patterns took minutes."""
 
 import pytest
-
 from tensortriage.cli.check.polygraphy_lint import _core
+
 from tensortriage.engines.openvino import _without_numbers
 from tensortriage_worker.onnxruntime.values import reason
 

@@ -4,10 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import accepted_option
 from tensortriage.cli.run.judgement import JUDGE, THRESHOLDS, JudgementOptions, threshold_field
@@ -47,7 +45,6 @@ def check_accuracy(
 ) -> None:  # fmt: skip
     """Judge PATH, saved by --save-accuracy-results or 'triage run --json', by other limits. Exit code 1 if it fails."""
     from tensortriage.cli.inspect.accuracy_table import accuracy_lines, to_document
-    from tensortriage.cli.run.compatible import tell_rejudged
     from tensortriage.engines.base import Limits
     from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, write_accuracy
     from tensortriage.report.terminal.lines import show
@@ -63,8 +60,6 @@ def check_accuracy(
         write_accuracy(save_accuracy_results, rejudged.results)
     if as_json:
         print_document(to_document(rejudged))
-    elif click.get_current_context().meta.get(COMPATIBLE):
-        tell_rejudged(rejudged)
-    else:
+    elif not dialect().tell_rejudged(rejudged):
         show(accuracy_lines(rejudged))
     sys.exit(0 if rejudged.passed else 1)

@@ -5,12 +5,10 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import answer
 from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
 from tensortriage.values.files import write_text
@@ -57,8 +55,8 @@ def check_lint(
         request = dataclasses.replace(request, target=None)
     elif onnxruntime != OnnxRuntimeOptions() and request.target == LintRequest(model=request.model).target:
         request = dataclasses.replace(request, target=str(onnxruntime.engine()))
-    if click.get_current_context().meta.get(COMPATIBLE) and not as_json:
-        as_polygraphy(request, output)
+    if not as_json and (passes := dialect().lint(request, output)) is not None:
+        sys.exit(0 if passes else 1)
     with contextlib.closing(Teller(err=as_json)) as teller:
         report = lint_model(request, say=teller.progress)
     if output is not None:
@@ -68,22 +66,6 @@ def check_lint(
         write_text(output, text + "\n")
     answer(report, lines(report), as_json=as_json)
     sys.exit(0 if report.passed else 1)
-
-
-def as_polygraphy(request: LintRequest, output: Path | None) -> NoReturn:
-    """Lint, tell it as Polygraphy does, and exit."""
-    from tensortriage.cli.check.polygraphy_lint import report, report_unreadable
-    from tensortriage.errors import ModelError
-    from tensortriage.workflows.lint import lint_model
-
-    try:
-        found = lint_model(request)
-    except ModelError as error:
-        if error.slug != "model-unreadable":
-            raise
-        report_unreadable(error, output)
-        sys.exit(1)
-    sys.exit(0 if report(found, request.model, request.external_data_dir, output) else 1)
 
 
 def lines(report: "LintReport") -> Iterator["Line"]:

@@ -4,11 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.convert.quantize_options import EightBitOptions
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
@@ -79,19 +77,10 @@ def convert(
 
 
 def wanted_by(output: Path) -> str:
-    """Return what the name of the result asks for.
-
-    Raises:
-        UsageError: For a name that says nothing, where Polygraphy would not know either (``convert-target-unknown``).
-    """
+    """Return what the name of the result asks for; a dialect may refuse one that says nothing."""
     if output.suffix in (".engine", ".plan"):
         return "trt"
-    if output.suffix != ".onnx" and click.get_current_context().meta.get(COMPATIBLE):
-        raise UsageError(
-            f"{output} does not show which kind of file to write",
-            slug="convert-target-unknown",
-            cure="add --convert-to onnx",
-        )
+    dialect().check_output(output)
     return "onnx"
 
 

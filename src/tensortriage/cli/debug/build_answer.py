@@ -2,17 +2,15 @@
 
 import contextlib
 import dataclasses
-import logging
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
-from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildJudgement, BuildTrial
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import target_missing
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.tensorrt_options import TensorrtOptions
@@ -23,8 +21,6 @@ from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
 from tensortriage.workflows.requests import BuildRequest
 from tensortriage.workflows.study_builds import study_builds
-
-_logger = logging.getLogger(__name__)
 
 
 class BuildTeller(Teller):
@@ -63,20 +59,13 @@ def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
         study = study_builds(request, listener=teller)
     if as_json:
         print_document(to_json(study))
-    if click.get_current_context().meta.get(COMPATIBLE):
-        tell_as_there(study)
+    told = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
+    good = sum(trial.judgement is BuildJudgement.GOOD for trial in told)
+    dialect().tell_iterations(len(study.trials), passed=good, told=len(told))
     bad = any(trial.judgement is BuildJudgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
         teller.tell(line, bold=bad and line.startswith("guilty"))
     sys.exit(study.exit_code)
-
-
-def tell_as_there(study: BuildStudy) -> None:
-    """Log in Polygraphy's words how many builds passed."""
-    told = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
-    passed = sum(trial.judgement is BuildJudgement.GOOD for trial in told)
-    _logger.info("Finished %d iteration(s) | Passed: %d/%d | Pass Rate: %s%%", len(study.trials), passed, len(told),
-                 100.0 * passed / max(len(told), 1))  # fmt: skip
 
 
 def with_target(request: BuildRequest, tensorrt: TensorrtOptions) -> BuildRequest:

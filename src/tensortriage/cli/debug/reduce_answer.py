@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.debug.prompt import Reply, ask
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.prompt import Reply
 from tensortriage.reduce.commands.by_command import UndoError
 from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.reduce.request import ReduceRequest
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress
 from tensortriage.search.statistics.repeats import CONFIDENCE
-from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration, error_size, percent
 from tensortriage.workflows.reduce import reduce
@@ -57,14 +54,7 @@ class ReduceTeller(Teller):
 
 
 class Asked:
-    """The person at the terminal.
-
-    Args:
-        as_there: Whether the question and its answers are those of Polygraphy.
-    """
-
-    def __init__(self, *, as_there: bool = False) -> None:
-        self._as_there = as_there
+    """The person at the terminal."""
 
     def judge(self, model: Path, nodes: int) -> bool | None:
         """Ask whether a model fails; see `tensortriage.reduce.request.Person`.
@@ -73,28 +63,19 @@ class Asked:
             UndoError: When the last answer is to be taken back.
             KeyboardInterrupt: When no more is to be asked.
         """
-        if self._as_there:
-            plain = {Reply.PASS: "pass", Reply.FAIL: "fail"}
-            reply = ask(f"Did '{printable(str(model))}'", plain, err=False)
-        else:
-            reply = self._ask(model, nodes)
+        reply = dialect().ask_about(model, nodes)
         if reply is Reply.UNDO:
             raise UndoError
         if reply is Reply.QUIT:
             raise KeyboardInterrupt
         return None if reply is Reply.SKIP else reply is Reply.FAIL
 
-    def _ask(self, model: Path, nodes: int) -> Reply:
-        replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
-        return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
-
 
 def reduce_and_show(request: ReduceRequest, *, as_json: bool) -> NoReturn:
     """Reduce, tell how it goes on, show what came of it and exit."""
     teller = ReduceTeller(err=as_json)
-    person = Asked(as_there=bool(click.get_current_context().meta.get(COMPATIBLE)))
     with contextlib.closing(teller):
-        reduction = reduce(dataclasses.replace(request, person=person), listener=teller)
+        reduction = reduce(dataclasses.replace(request, person=Asked()), listener=teller)
     if as_json:
         print_document(to_json(reduction))
     teller.tell("\n".join(summary(reduction)))

@@ -1,7 +1,6 @@
 """Turns a command line of ``triage debug repeat`` into runs, and their result into output and exit code."""
 
 import contextlib
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import NoReturn
 import click
 from click.core import ParameterSource
 
-from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.debug.prompt import Reply, ask
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.prompt import Reply, ask
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
@@ -22,7 +21,6 @@ from tensortriage.values.serial import to_json
 from tensortriage.values.text import percent
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
-_logger = logging.getLogger(__name__)
 CANDIDATE = "repeat"
 """What the replay of a repetition calls its subject: there is only one."""
 
@@ -40,11 +38,10 @@ def repeat_and_show(
     """Repeat a check (or ask, when it has no words), show what came of it and exit.
 
     Raises:
-        click.UsageError: Without ``--until`` where Polygraphy would ask for it.
+        click.UsageError: Without ``--until`` where a dialect asks for it.
     """
     context = click.get_current_context()
-    as_there = bool(context.meta.get(COMPATIBLE))
-    if as_there and context.get_parameter_source("until") is ParameterSource.DEFAULT:
+    if dialect().needs_until and context.get_parameter_source("until") is ParameterSource.DEFAULT:
         raise click.UsageError("the following arguments are required: --until", context)
     tell = Teller(err=as_json).tell
     known = _verdicts(spec, loaded)
@@ -55,10 +52,8 @@ def repeat_and_show(
         print_document(to_json(result))
     for line in summary(result):
         tell(line)
-    if as_there:
-        told = result.passed + result.failed
-        _logger.info("Finished %d iteration(s) | Passed: %d/%d | Pass Rate: %s%%", told + result.unresolved,
-                     result.passed, told, 100.0 * result.passed / max(told, 1))  # fmt: skip
+    told = result.passed + result.failed
+    dialect().tell_iterations(told + result.unresolved, passed=result.passed, told=told)
     sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
 
 

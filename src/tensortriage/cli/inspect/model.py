@@ -1,21 +1,17 @@
 """``triage inspect model``: what is in a model, on one screen or node by node."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.runs.request_fields import external_data_field
 from tensortriage.values.options import argument, flag, option
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tensortriage.model.inspect.node_listing import LayerFacts
     from tensortriage.model.inspect.summary import ModelSummary
     from tensortriage.model.inspect.weight_summary import WeightFacts
@@ -67,8 +63,9 @@ def inspect_model(
     from tensortriage.model.inspect.summary import summary_of
     from tensortriage.model.io.parse import read_message
 
-    if click.get_current_context().meta.get(COMPATIBLE) and not as_json:
-        as_polygraphy(model, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen)
+    if not as_json and dialect().list_model(
+        model, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen
+    ):
         return
     message = read_message(model)
     summary = summary_of(message, model, external_data_dir or model.parent)
@@ -86,51 +83,6 @@ def inspect_model(
         from tensortriage.report.terminal.lines import show as show_lines
 
         show_lines(lines(summary, details, attributes="attrs" in show))
-
-
-def as_polygraphy(
-    path: Path,
-    show: Collection[str],
-    external_data_dir: Path | None,
-    *,
-    unbounded: bool,
-    infer_shapes: bool,
-    unseen: bool,
-) -> None:
-    """Print the model in Polygraphy's layout."""
-    from tensortriage.errors import ModelError
-    from tensortriage.model.inspect.outline import ValueFacts
-    from tensortriage.model.inspect.polygraphy_listing import polygraphy_listing
-    from tensortriage.model.io.load import read_model
-    from tensortriage.model.io.parse import read_message
-    from tensortriage.model.model import Model
-    from tensortriage.model.shape_inference.value_specs import value_specs
-    from tensortriage.model.transforms.bound_sizes import unbounded_sizes
-    from tensortriage.values.printable import printable
-
-    click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
-    message = read_message(path).proto
-    loaded: list[Model] = []
-    if unbounded or infer_shapes or ("weights" in show and not unseen):
-        loaded.append(Model.from_ir(read_model(path, external_data_dir=external_data_dir)))
-
-    def weight(name: str) -> "np.ndarray":
-        if loaded and (array := loaded[0].graph.weight(name)) is not None:
-            return array
-        click.echo("[E] Failed to load weights.\n    Note: Error was: external data are ignored")
-        raise ModelError(
-            "external data are ignored", slug="external-data-missing", cure="leave out --ignore-external-data"
-        )
-
-    specs = value_specs(loaded[0], refine=True).values() if infer_shapes else ()
-    inferred = [ValueFacts(spec.name, spec.dtype.label if spec.dtype else "", spec.shape) for spec in specs]
-    lines = list(polygraphy_listing(message, show, weight, inferred))
-    while not lines[-1].strip():
-        lines.pop()
-    click.echo("\n".join(["[I] " + lines[0], *map(printable, lines[1:])]))
-    if unbounded:
-        found = [row.value for row in unbounded_sizes(loaded[0].graph)]
-        click.echo(f"[I] Found tensors with unbounded DDS: {found}")
 
 
 def deeper(

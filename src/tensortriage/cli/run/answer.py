@@ -11,14 +11,12 @@ from typing import NoReturn
 
 import click
 
-from tensortriage.cli.compatible import KEY as COMPATIBLE
+from tensortriage.cli.dialect import Dialect, dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.run import averages, compatible
+from tensortriage.cli.run import averages
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.options import RunOptions
-from tensortriage.cli.run.script import script_of
-from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
@@ -27,7 +25,6 @@ from tensortriage.report.run_result import CompareResult
 from tensortriage.report.terminal import run_text
 from tensortriage.report.terminal.lines import show, width
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
-from tensortriage.values.files import write_text
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
@@ -45,23 +42,20 @@ from tensortriage.workflows.engines.tactic_files import with_tactics
 def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
     context = click.get_current_context()
-    as_there = bool(context.meta.get(COMPATIBLE))
-    if as_there:
-        compatible.check_words(context.meta["words"])
-        if compatible.asks_nothing(given):
-            sys.exit(0)
+    spoken = dialect()
+    named = bool(given.runners or given.targets or given.reference or given.load_outputs)
+    if not spoken.asks_for_run(context.meta["words"], named=named):
+        sys.exit(0)
     model = given.request.model
     if model is None:
         check_saved_alone(given, context)
-    request = request_of(given, as_there=as_there)
+    request = request_of(given, spoken)
     if given.judgement.check_average:
         averages.check(request.tolerances)
     check_places(request, given)
-    if given.gen_script is not None:
-        write_script(request, given)
-    if not as_there:
+    names = spoken.runner_names(participants(request))
+    if not names:
         click.echo(printable(headline(request)), err=as_json)
-    names = compatible.runner_names(participants(request)) if as_there else {}
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         if model is not None:
             request = prepared(request, model, given, Path(folder))
@@ -71,30 +65,27 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         saved_worst = save_worst(request, result, given.save_worst) if given.save_worst else 0
     if given.judgement.check_average:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
-    if as_there and not as_json:
-        compatible.tell(result, names)
-        if request.validate:
-            compatible.tell_validation(result, names)
-    elif as_json:
+    if as_json:
         print_document(run_text.to_document(result))
-    else:
+    elif not spoken.tell_comparison(result, names, validated=request.validate):
         show(run_text.comparison_lines(result, width(), given.shown))
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
-    if model is not None and not as_there and not result.passed:
+    if model is not None and not names and not result.passed:
         for line in tell_network(request, model):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
 
 
-def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
+def request_of(given: RunOptions, spoken: Dialect) -> CompareRequest:
     """Return the comparison that the options ask for, with engines that can be used here."""
     limits = given.request.limits
     saved = load_every(given.load_outputs)
     reference, targets = engines_of(given, saved)
-    if as_there and not (given.reference or given.targets):
-        reference, targets, saved = compatible.ordered([runner(name, given) for name in given.runners], saved)
+    shorthands = [runner(name, given) for name in given.runners]
+    if not (given.reference or given.targets) and (ordered := spoken.ordered(shorthands, saved)) is not None:
+        reference, targets, saved = ordered
     chosen = given.request.outputs
     return dataclasses.replace(
         given.request,
@@ -105,10 +96,10 @@ def request_of(given: RunOptions, *, as_there: bool) -> CompareRequest:
             chosen,
             mark=joined(chosen.mark, given.marked.outputs, given.marked.debug),
             exclude=joined(chosen.exclude, given.marked.excluded),
-            strict=not as_there,
+            strict=spoken.strict,
         ),
-        tolerances=given.judgement.tolerances(limits) or ([PolygraphyTolerance()] if as_there else []),
-        strict=not as_there,
+        tolerances=given.judgement.tolerances(limits) or spoken.tolerances(),
+        strict=spoken.strict,
     )
 
 
@@ -124,7 +115,7 @@ def check_saved_alone(given: RunOptions, context: click.Context) -> None:
     needing = {
         "--save-inputs": given.save_inputs, "--save-input-blob": given.save_input_blob, "--save-onnx": given.save_onnx,
         "--fp-to-fp16": given.to_fp16, "--target-model": given.request.target_model,
-        "--metric-script": given.request.metric, "--gen-script": given.gen_script,
+        "--metric-script": given.request.metric,
     }  # fmt: skip
     for name, value in needing.items():
         if value:
@@ -143,20 +134,6 @@ def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Pa
         return dataclasses.replace(request, model=chosen)
     targets = [with_tactics(with_calibration(spec, source, feeding, folder), folder) for spec in request.targets]
     return dataclasses.replace(request, model=chosen, targets=targets)
-
-
-def write_script(request: CompareRequest, given: RunOptions) -> NoReturn:
-    """Write the script that does the same and exit."""
-    context = click.get_current_context()
-    words, place = context.meta["words"], str(given.gen_script)
-    kept = [word for word in words if word != place and word.partition("=")[0] not in ("--gen", "--gen-script")]
-    line = f"{context.command_path} {shlex.join(kept)}"
-    text = script_of(dataclasses.replace(request, saved=()), given, line)
-    if place == "-":
-        click.echo(text, nl=False)
-    else:
-        write_text(Path(place), text)
-    sys.exit(0)
 
 
 def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
@@ -192,7 +169,7 @@ def check_places(request: CompareRequest, given: RunOptions) -> None:
 
 
 def participants(request: CompareRequest) -> list[str]:
-    """Return the names of runners in Polygraphy's order: the engines as on the command line, then loaded outputs."""
+    """Return the names of runners: the engines as on the command line, then loaded outputs."""
     engines = [*([request.reference] if request.reference else []), *request.targets]
     live = [name for name, _ in numbered(engines)]
     live = [*live[1:], live[0]] if request.reference else live

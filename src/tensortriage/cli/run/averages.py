@@ -4,9 +4,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.accuracy_table import accuracy_lines, to_document
-from tensortriage.cli.run import compatible
 from tensortriage.compare.judgement.tolerance import ErrorStat, PolygraphyTolerance, ThresholdTolerance, Tolerance
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.accuracy_results import AVERAGE
@@ -45,16 +45,14 @@ def show_and_exit(
     Args:
         result: What was compared, feed by feed.
         tolerances: What the means are judged by.
-        names: Polygraphy's names of the runners, where it answers as Polygraphy.
+        names: Other names of the runners, where a dialect has them.
         as_json: Whether stdout is for one document.
     """
     measured = as_judged(result, tolerances, names) if names else accuracy_of(result)
     judged = rejudge(SavedAccuracy(measured, measured), tolerances, aggregation=AVERAGE)
     if as_json:
         print_document(to_document(judged))
-    elif names:
-        compatible.tell_rejudged(judged)
-    else:
+    elif not dialect().tell_rejudged(judged):
         show(accuracy_lines(judged))
     failed = any(not outcome.ok for outcome in result.outcomes.values()) or bool(result.invalid)
     sys.exit(0 if judged.passed and not failed else 1)

@@ -72,9 +72,6 @@ class RunOptions:
     load_outputs: tuple[Path, ...] = option(
         "--load-outputs --load-results", "PATH...", "Saved outputs; the first is the reference unless --reference is "
         "given.", default=())
-    gen_script: Path | None = option(
-        "--gen-script --gen", "FILE", "Write a Python script that does what this command line does, and run nothing; - "
-        "prints it.", default=None, writes=Place.FILE, rare=True)
     save_accuracy_results: Path | None = option(
         "--save-accuracy-results", "PATH", "Save metrics and verdicts as JSON for 'check accuracy'.",
         default=None, writes=Place.FILE, rare=True)

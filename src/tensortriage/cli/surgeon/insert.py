@@ -4,10 +4,8 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.errors import UsageError
 from tensortriage.values.options import option, part, request
@@ -64,11 +62,11 @@ def insert(
     The result must run, and outputs that do not depend on the node must not move.
     """
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.workflows.edits import small_edits
+    from tensortriage.workflows.edits import insert as insertion
 
-    if click.get_current_context().meta.get(COMPATIBLE):
-        node = dataclasses.replace(node, renamed="{value}_polygraphy_surgeon_insert_output")
-    show(small_edits.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
+    if named := dialect().inserted:
+        node = dataclasses.replace(node, renamed=named)
+    show(insertion.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
 
 
 def attribute(word: str) -> tuple[str, Any]:

@@ -1,12 +1,11 @@
 """``triage surgeon sanitize``: fold constants, choose outputs and input shapes, infer shapes, clean up."""
 
 import dataclasses
-import logging
 
 import click
 
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.declared import command
+from tensortriage.cli.dialect import dialect
 from tensortriage.cli.options import GroupedOption, accepted_option, model_type_option, own_inference
 from tensortriage.workflows.edits.requests import EDITS, FILES, FOLDING, SHAPES, SanitizeRequest
 
@@ -18,7 +17,6 @@ Examples:
   triage surgeon sanitize model.onnx --outputs hidden logits --cleanup -o cut.onnx
 """
 # What scripts look for in the log; the inference is our own.
-_INFERRED = "Inferred shapes in the model with `onnxruntime.tools.symbolic_shape_infer`'s counterpart here"
 ACCEPTED = [
     GroupedOption(["--partitioning"], type=click.Choice(["basic", "recursive"]), expose_value=False, heading=FOLDING,
                   rare=True, help="Accepted; a node that cannot be folded never keeps another from being folded."),
@@ -37,10 +35,9 @@ def sanitize(request: SanitizeRequest, as_json: bool) -> None:
     from tensortriage.cli.surgeon.show import show
     from tensortriage.workflows.edits.sanitize import sanitize
 
-    meta = click.get_current_context().meta
-    strict = not meta.get(COMPATIBLE)
-    outputs = dataclasses.replace(request.outputs, strict=strict)
-    result = sanitize(dataclasses.replace(request, outputs=outputs, strict=strict))
-    if request.infer_shapes and not strict and not meta.get("--no-onnxruntime-shape-inference"):
-        logging.getLogger(__name__).debug(_INFERRED)
+    spoken = dialect()
+    outputs = dataclasses.replace(request.outputs, strict=spoken.strict)
+    result = sanitize(dataclasses.replace(request, outputs=outputs, strict=spoken.strict))
+    if request.infer_shapes and not click.get_current_context().meta.get("--no-onnxruntime-shape-inference"):
+        spoken.shapes_inferred()
     show(result, as_json=as_json)

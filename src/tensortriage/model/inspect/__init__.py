@@ -1,1 +1,1 @@
-"""What is in a model: summary, nodes, weights, sparsity, repeated blocks."""
+"""What is in a model: summary, nodes, weights, repeated blocks."""

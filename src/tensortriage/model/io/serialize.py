@@ -48,7 +48,7 @@ def _no_numbers() -> NoReturn:
     raise ModelError(
         "the values of a weight of this model were stripped",
         slug="weight-stripped",
-        cure="use the original model, or fill in made-up weights: triage surgeon weight-reconstruct",
+        cure="use the original model",
     )
 
 

@@ -130,43 +130,6 @@ def quantized_choice(body: OperatorBody) -> Results:
     return (stored(body, body.op("Where", condition, real(body, 1), real(body, 4)), 7),)
 
 
-@body_of("QLinearReduceMean")
-def quantized_mean(body: OperatorBody) -> Results:
-    """Write the mean over axes of a quantized tensor."""
-    axes = body.attribute("axes", None)
-    refuse_if(axes is None)
-    mean = body.along("ReduceMean", real(body, 0), list(axes), since=18, keepdims=body.attribute("keepdims", 1))
-    return (stored(body, mean, 3),)
-
-
-@body_of("MulInteger")
-def integer_product(body: OperatorBody) -> Results:
-    """Write the product of integers, their zero points taken off, as int32."""
-    wide = int(ir.DataType.INT32)
-    parts = []
-    for place in (0, 2):
-        number = body.op("Cast", needed(body.input(place)), to=wide)
-        zero = body.input(place + 1)
-        parts.append(number if zero is None else body.op("Sub", number, body.op("Cast", zero, to=wide)))
-    return (body.op("Mul", *parts),)
-
-
-@body_of("MatMulInteger16")
-def wide_integer_product(body: OperatorBody) -> Results:
-    """Write a matrix product of 16-bit integers as int32."""
-    wide = int(ir.DataType.INT32)
-    return (body.op("MatMul", *(body.op("Cast", value, to=wide) for value in body.inputs(2))),)
-
-
-@body_of("ReduceSumInteger")
-def integer_sum(body: OperatorBody) -> Results:
-    """Write a sum of bytes as int32."""
-    (x,) = body.inputs(1)
-    wide = body.op("Cast", x, to=int(ir.DataType.INT32))
-    axes, keep = list(body.attribute("axes", ())), body.attribute("keepdims", 1)
-    return (body.along("ReduceSum", wide, axes, since=13, keepdims=keep),)
-
-
 @body_of("GatherBlockQuantized")
 def gathered_blocks(body: OperatorBody) -> Results:
     """Write rows of a table of few bits; a table that is computed is refused."""

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, refuse_if
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, refuse_if
 
 
 @body_of("Range", "GatherND", "Pad", "Trilu")
@@ -16,16 +16,6 @@ def of_the_same_name(body: OperatorBody) -> Results:
         inputs.append(body.op("CastLike", body.constant(1, np.int64), inputs[0]) if body.opset >= 15 else None)
         refuse_if(inputs[2] is None)
     return (body.op(op, *inputs, **body.given("mode", "upper")),)
-
-
-@body_of("ExpandDims")
-def one_more_axis(body: OperatorBody) -> Results:
-    """Write an axis of size 1 put in; one that is computed is refused."""
-    x, axis = body.inputs(2)
-    place = array_of(axis)
-    refuse_if(place is None)
-    assert place is not None
-    return (body.unsqueeze(x, int(place.reshape(-1)[0])),)
 
 
 @body_of("BiasDropout")

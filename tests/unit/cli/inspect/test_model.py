@@ -1,4 +1,4 @@
-"""``triage inspect model``: what is shown beside the summary, where it is asked for, and in Polygraphy's layout."""
+"""``triage inspect model``: what is shown beside the summary, where it is asked for."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 import models
-from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.inspect.model import deeper, inspect_model
 from tensortriage.errors import ModelError
 
@@ -96,42 +95,3 @@ def test_weights_elsewhere_are_found_where_they_are_said_to_be(tmp_path):
     assert "MISSING" not in shown(path, *words)
     assert document(path, *words, "--show", "weights")["weights"][0]["maximum"] == 31
     assert isinstance(run(path, "--show", "weights").exception, ModelError)
-
-
-def as_there(path, *words):
-    """Run the command as below ``triage polygraphy``."""
-    context = inspect_model.make_context("model", [str(path), *words])
-    context.meta[COMPATIBLE] = True
-    with context:
-        inspect_model.invoke(context)
-
-
-def test_the_layout_is_polygraphys_where_its_command_is(path, capsys):
-    as_there(path)
-    text = capsys.readouterr().out
-    assert text.startswith(f"[I] Loading model: {path}\n[I] ==== ONNX Model ====\n")
-    assert "1.5" not in text
-    assert not text.endswith("\n\n")
-    as_there(path, "--show", "weights")
-    assert "1.5" in capsys.readouterr().out
-    as_there(path, "--list-unbounded-dds")
-    assert capsys.readouterr().out.endswith("unbounded DDS: ['i']\n")
-    as_there(path, "--json")
-    assert json.loads(capsys.readouterr().out)["nodes"] == 3
-
-
-def test_inferred_shapes_are_shown_in_its_layout_too(path, capsys):
-    as_there(path, "--show", "layers")
-    assert "a [dtype=float32, shape=(4,)]" not in capsys.readouterr().out
-    as_there(path, "--show", "layers", "--shape-inference")
-    assert "a [dtype=float32, shape=(4,)]" in capsys.readouterr().out
-
-
-def test_weights_in_other_files_are_not_read_where_that_is_said(tmp_path, capsys):
-    path = models.with_external_data(tmp_path)
-    as_there(path, "--show", "weights")
-    assert "31." in capsys.readouterr().out
-    as_there(path, "--show", "weights", "--ignore-external-data")
-    text = capsys.readouterr().out
-    assert "[E] Failed to load weights." in text
-    assert "31." not in text

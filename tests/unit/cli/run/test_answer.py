@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import models
 from tensortriage.cli import cli
+from tensortriage.cli.dialect import OURS
 from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
 from tensortriage.cli.run.answer import (
     check_places,
@@ -86,20 +87,11 @@ def test_a_request_has_usable_engines_and_every_output_that_is_named(tmp_path):
         targets=("float64",),
         marked=TensorrtOutputs(outputs=("b",), excluded=("y",)),
     )
-    found = request_of(given, as_there=False)
+    found = request_of(given, OURS)
     assert (str(found.reference), [*map(str, found.targets)]) == (str(PLAIN), ["float64"])
     assert (found.outputs.mark, found.outputs.exclude, found.outputs.strict) == (("a", "b"), ("x", "y"), True)
     assert (found.tolerances, found.strict) == ([], True)
-    assert slug_of(lambda: request_of(options(targets=("nonesuch",)), as_there=False)) == "engine-unknown"
-
-
-def test_a_request_of_polygraphys_has_its_order_and_its_tolerance(tmp_path):
-    given = options(CompareRequest(model=tmp_path / "m.onnx"), runners=(ORT, "float64"))
-    found = request_of(given, as_there=True)
-    assert (str(found.reference), [*map(str, found.targets)]) == ("float64", [ORT])
-    assert (found.tolerances, found.strict, found.outputs.strict) == ([PolygraphyTolerance()], False, False)
-    named = request_of(dataclasses.replace(given, targets=("float64",)), as_there=True)
-    assert (str(named.reference), [*map(str, named.targets)]) == (ORT, ["float64", "float64"])
+    assert slug_of(lambda: request_of(options(targets=("nonesuch",)), OURS)) == "engine-unknown"
 
 
 @pytest.mark.parametrize(
@@ -213,13 +205,6 @@ def test_the_worst_samples_are_told_with_the_command_that_looks_into_them(tmp_pa
 def run(*words):
     """Return what comes of a command line of ``triage run`` in this process."""
     return CliRunner().invoke(cli, ["run", *map(str, words)], standalone_mode=False)
-
-
-def test_a_script_is_written_instead_of_anything_being_run(tmp_path):
-    done = run(tmp_path / "missing.onnx", "--onnxrt", "--target", "float64", "--gen-script", "-")
-    assert done.exit_code == 0
-    assert str(tmp_path / "missing.onnx") in done.output
-    compile(done.output, "script", "exec")
 
 
 def test_saved_outputs_are_compared_without_a_model(tmp_path):

@@ -102,25 +102,6 @@ def test_channels_last(tmp_path):
     close(made["y"], np.maximum(truth, 0))
 
 
-def test_integers(tmp_path):
-    text = (
-        "(uint8[2,3] x, uint8 xz, uint8[2,3] t, uint8 tz) => (int32[?] y) "
-        "{ y = com.microsoft.MulInteger(x, xz, t, tz) }"
-    )
-    feed, made = own(text, tmp_path / "a.onnx")
-    np.testing.assert_array_equal(made["y"], (feed["x"].astype(int) - 120) * (feed["t"].astype(int) - 120))
-    text = "(uint8[2,3] x) => (int32[?] y) { y = com.microsoft.ReduceSumInteger <axes = [1], keepdims = 0> (x) }"
-    feed, made = own(text, tmp_path / "b.onnx")
-    np.testing.assert_array_equal(made["y"], feed["x"].sum(1, dtype=int))
-    text = (
-        "(uint8[2,3,8] x, float xs, uint8 xz, float ys, uint8 yz) => (uint8[?] y) "
-        "{ y = com.microsoft.QLinearReduceMean <axes = [2], keepdims = 1> (x, xs, xz, ys, yz) }"
-    )
-    feed, made = own(text, tmp_path / "c.onnx")
-    mean = (feed["x"].astype(float) - 120).mean(-1, keepdims=True) * feed["xs"]
-    np.testing.assert_array_equal(made["y"], np.clip(np.rint(mean / feed["ys"] + 120), 0, 255))
-
-
 PACKED = "float[5,8] x, int32[2,3] at, int32[3] ends) => (float[?] y)"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.cli.not_offered import refusal, refused_command
+from tensortriage_polygraphy.not_offered import refusal, refused, refused_command
 
 
 @pytest.mark.parametrize(
@@ -10,16 +10,14 @@ from tensortriage.cli.not_offered import refusal, refused_command
     [
         ("run", "--save-pb", "TensorFlow"),
         ("run", "--opset", "TensorFlow"),
-        ("template trt-network", "--opset", "TensorFlow"),
         ("inspect model", "--convert-to", "inspect plan"),
         ("inspect model", "--tensor-formats", "inspect plan"),  # elsewhere a matter of the network
         ("debug build", "--tensor-formats", "triage surgeon"),
         ("debug build", "--trt-outputs", "triage convert"),
         ("debug precision", "--trt-min-shapes", "spec"),
-        ("template onnx-gs", "--input-shapes", "TODO"),
-        ("template trt-network", "--fp-to-fp16", "TODO"),
         ("check lint", "--fp-to-fp16", "convert first"),
-        ("plugin list", "--onnx-outputs", "convert first"),
+        ("run", "--gen-script", "tensortriage.api"),
+        ("debug reduce", "--verbosity", "--log LEVEL"),
     ],
 )
 def test_an_option_is_refused_with_what_to_do_instead(command, option, words):
@@ -45,3 +43,9 @@ def test_a_command_is_refused_with_what_to_do_instead(word):
 
 def test_any_other_word_is_no_command_of_polygraphys():
     assert refused_command("run") is None
+
+
+def test_the_word_of_the_shell_before_a_command_changes_nothing():
+    assert refused("polygraphy run", "--tf").message == refused("run", "--tf").message
+    assert refused("polygraphy", "template").slug == refused("", "template").slug == "option-not-offered"
+    assert refused("polygraphy run", "--no-such-option") is None

@@ -1,78 +1,19 @@
-"""``triage polygraphy run``: Polygraphy's order of runners, their names, and the lines that scripts look for."""
+"""The lines of a comparison that scripts look for."""
 
 import logging
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tensortriage.cli.run.options import RunOptions
-from tensortriage.compare.comparison import Row
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
-from tensortriage.report.run_result import CompareResult
-from tensortriage.workflows.comparison.participants import Saved
-from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
+from tensortriage.sdk import FINISHED
 
-_logger = logging.getLogger(__name__)
-_FINISH = 28
-_PREFIXES = {"onnxruntime": "onnxrt", "tensorrt": "trt", "float64": "pluginref"}
+if TYPE_CHECKING:
+    from tensortriage.api import CompareResult
+    from tensortriage.sdk import Rejudged, RejudgedRow, Row
+
+_logger = logging.getLogger("tensortriage.polygraphy")
 
 
-def check_words(words: Sequence[str]) -> None:
-    """Refuse what Polygraphy refuses.
-
-    Raises:
-        UsageError: For options that it takes with another one only (``option-needs-another``).
-    """
-    for name in ("--use-subprocess", "--warm-up"):
-        given = any(word.partition("=")[0] == name for word in words)
-        if given and "--sequential-runners" not in words:
-            raise UsageError(
-                f"{name} requires --sequential-runners", slug="option-needs-another",
-                cure="add it; 'triage run' does not require it, only 'triage polygraphy run' does",
-            )  # fmt: skip
-
-
-def asks_nothing(given: RunOptions) -> bool:
-    """Whether neither an engine nor a saved result is named: Polygraphy says so and ends with 0."""
-    named = given.runners or given.targets or given.reference or given.load_outputs
-    if given.gen_script is not None or named:
-        return False
-    _logger.warning("No runners have been selected. Inference will not be run!")
-    return True
-
-
-def ordered(
-    runners: Sequence[EngineSpec], saved: Sequence[Saved]
-) -> tuple[EngineSpec | None, list[EngineSpec], list[Saved]]:
-    """Return the reference engine, the targets, and saved results in the order of a comparison.
-
-    There every runner is compared with the one behind it, which counts as right; loaded outputs come last. So the last
-    of all is the reference here; with more than two, each is compared with that one instead of its neighbour.
-    """
-    if saved:
-        return None, [*runners], [saved[-1], *saved[:-1]]
-    if len(runners) < 2:
-        return None, [*runners], []
-    return runners[-1], [*runners[:-1]], []
-
-
-def runner_names(participants: Sequence[str]) -> Mapping[str, str]:
-    """Return Polygraphy's names of runners, by ours, in the order given: ``onnxrt-runner-N0-11/22/26-10:20:30``."""
-    counts: dict[str, int] = {}
-    now, names = time.strftime("%x-%X"), {}
-    for name in participants:
-        engine = name.partition(":")[0].partition(" ")[0]
-        if " in " in name:
-            names[name] = name.rpartition(" in ")[0]
-            continue
-        prefix = _PREFIXES.get(engine, engine)
-        number = counts.get(prefix, 0)
-        counts[prefix] = number + 1
-        names[name] = f"{prefix}-runner-N{number}-{now}"
-    return names
-
-
-def tell(result: CompareResult, names: Mapping[str, str]) -> None:
+def tell(result: "CompareResult", names: Mapping[str, str]) -> None:
     """Log a comparison in Polygraphy's words."""
     reference = names.get(result.reference, result.reference)
     for target in result.targets if result.reference else ():
@@ -99,7 +40,7 @@ def tell(result: CompareResult, names: Mapping[str, str]) -> None:
             _logger.error("%s | %s", names.get(name, name), outcome.message)
 
 
-def tell_rejudged(rejudged: Rejudged) -> None:
+def tell_rejudged(rejudged: "Rejudged") -> None:
     """Log in its words what was judged again from numbers."""
     groups: dict[tuple[str, tuple[str, str]], list[RejudgedRow]] = {}
     for row in rejudged.rows:
@@ -116,7 +57,7 @@ def tell_rejudged(rejudged: Rejudged) -> None:
                      "outputs" if average else "iterations", rate)  # fmt: skip
 
 
-def tell_validation(result: CompareResult, names: Mapping[str, str]) -> None:
+def tell_validation(result: "CompareResult", names: Mapping[str, str]) -> None:
     """Log whether outputs are finite."""
     _logger.info("Output Validation | Runners: %s", list(names.values()))
     for found in result.invalid:
@@ -125,10 +66,10 @@ def tell_validation(result: CompareResult, names: Mapping[str, str]) -> None:
     if result.invalid:
         _logger.error("FAILED | Output Validation")
     else:
-        _logger.log(_FINISH, "PASSED | Output Validation")
+        _logger.log(FINISHED, "PASSED | Output Validation")
 
 
-def _tell_row(row: Row) -> None:
+def _tell_row(row: "Row") -> None:
     metrics, judgement = row.metrics, row.judgement
     _logger.info("    Comparing Output: '%s' with '%s'", row.value, row.value)
     _logger.info("        Tolerance: %s", judgement.limit)

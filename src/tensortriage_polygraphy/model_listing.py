@@ -5,17 +5,56 @@ The layout was taken from what Polygraphy 0.53.6 prints: sections of the interfa
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
+import click
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from tensortriage.errors import TriageError
-from tensortriage.model.inspect.outline import ValueFacts, declared_value, stored_tensor
+from tensortriage.sdk import ModelError, TriageError, ValueFacts, declared_value, printable, stored_tensor
 
 _UNREADABLE = "<error: failed to load weights>"
 _GRAPH, _TENSOR, _STRING = onnx.AttributeProto.GRAPH, onnx.AttributeProto.TENSOR, onnx.AttributeProto.STRING
 _STRINGS, _FLOATS, _INTS = onnx.AttributeProto.STRINGS, onnx.AttributeProto.FLOATS, onnx.AttributeProto.INTS
+
+
+def print_listing(
+    path: Path,
+    show: Collection[str],
+    external_data_dir: Path | None,
+    *,
+    unbounded: bool,
+    infer_shapes: bool,
+    unseen: bool,
+) -> None:
+    """Print the model in Polygraphy's layout."""
+    from tensortriage.api import Model
+    from tensortriage.sdk import read_message, read_model, unbounded_sizes, value_specs
+
+    click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
+    message = read_message(path).proto
+    loaded: list[Model] = []
+    if unbounded or infer_shapes or ("weights" in show and not unseen):
+        loaded.append(Model.from_ir(read_model(path, external_data_dir=external_data_dir)))
+
+    def weight(name: str) -> np.ndarray:
+        if loaded and (array := loaded[0].graph.weight(name)) is not None:
+            return array
+        click.echo("[E] Failed to load weights.\n    Note: Error was: external data are ignored")
+        raise ModelError(
+            "external data are ignored", slug="external-data-missing", cure="leave out --ignore-external-data"
+        )
+
+    specs = value_specs(loaded[0], refine=True).values() if infer_shapes else ()
+    inferred = [ValueFacts(spec.name, spec.dtype.label if spec.dtype else "", spec.shape) for spec in specs]
+    lines = list(polygraphy_listing(message, show, weight, inferred))
+    while not lines[-1].strip():
+        lines.pop()
+    click.echo("\n".join(["[I] " + lines[0], *map(printable, lines[1:])]))
+    if unbounded:
+        found = [row.value for row in unbounded_sizes(loaded[0].graph)]
+        click.echo(f"[I] Found tensors with unbounded DDS: {found}")
 
 
 def polygraphy_listing(

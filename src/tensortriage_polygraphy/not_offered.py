@@ -3,10 +3,9 @@
 An option of this table is refused by name, never ignored, so that users of existing scripts know which line to change.
 """
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from tensortriage.errors import TriageError, UsageError
+from tensortriage.sdk import UsageError
 
 _SPEC = "say it in the engine's spec, e.g. --target tensorrt:precision=fp16,opt_level=3"
 _FIRST = "convert first: triage convert MODEL --precision fp16 -o fp16.onnx"
@@ -33,9 +32,13 @@ _PIECES = (
     "for another layout: triage surgeon sanitize PIECE --save-external-data -o OUT",
 )
 _NUMBERS = ("the answer is in the weights", "leave it out, or put the external data in place")
-_WRITTEN = ("the script that is written says it", "write it there, behind the TODO")
+_CALL = ("no scripts are written", "call it from Python: from tensortriage.api import compare, CompareRequest")
+_SPEED = ("it is for speed, not for accuracy", "use Polygraphy for it; triage run compares the model with the original")
 _LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric-script FILE.py:FUNCTION")
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
+    "--verbosity": ("parts of the package have no levels of their own", "-v, -vv or -q, or --log LEVEL for everything"),
+    "--log-format": ("log lines have one form", "leave it out; NO_COLOR=1 turns colours off"),
+    "--silent": ("what a command found is its answer", "redirect it: > /dev/null; errors go to stderr"),
     **dict.fromkeys(
         ("--tf", "--tftrt", "--use-tftrt", "--minimum-segment-size", "--dynamic-op", "--ckpt", "--tf-outputs",
          "--save-pb", "--save-tensorboard", "--freeze-graph", "--gpu-memory-fraction", "--allow-growth", "--xla",
@@ -76,7 +79,6 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     ("run", "--opset"): _TENSORFLOW,
-    ("template trt-network", "--opset"): _TENSORFLOW,
     **{
         ("inspect model", name): _BUILDS_FIRST
         for name in (
@@ -103,34 +105,8 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
             "--strongly-typed", "--mark-unfused-tensors-as-debug-tensors", "--trt-outputs", "--trt-exclude-outputs",
         )
     },
-    **{
-        ("template trt-network", name): _WRITTEN
-        for name in (
-            "--trt-outputs", "--trt-exclude-outputs", "--trt-outputs-by-type", "--layer-precisions", "--plugins",
-            "--mark-debug", "--mark-unfused-tensors-as-debug-tensors", *(
-                name for name, why in _EVERYWHERE.items() if why in (_NETWORK, _PARSER)
-            ),
-        )
-    },
-    **{
-        (f"template {which}", name): _WRITTEN
-        for which in ("onnx-gs", "trt-network")
-        for name in (
-            "--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type", "--external-data-dir",
-            "--load-external-data", "--ext", "--ignore-external-data", "--fp-to-fp16",
-        )
-    },
-    **{
-        ("template onnx-gs", name): _WRITTEN
-        for name in ("--shape-inference", "--do-shape-inference", "--no-onnxruntime-shape-inference")
-    },
-    **{
-        (f"plugin {which}", name): ("the model is taken as it is", "convert first: triage convert MODEL -o OUT.onnx")
-        for which in ("list", "match", "replace")
-        for name in ("--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type")
-    },
-    ("template onnx-gs", "--input-shapes"): _WRITTEN,
-    ("template onnx-gs", "--inputs"): _WRITTEN,
+    ("run", "--gen-script"): _CALL,
+    ("run", "--gen"): _CALL,
     **{
         (command, name): ("builds are judged by their outputs as they are", "mark outputs in the file: triage convert")
         for command in ("debug build", "convert")
@@ -138,10 +114,29 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     },
 }  # fmt: skip
 _COMMANDS: Mapping[str, tuple[str, str]] = {
+    "plugin": ("no plugins are put into models", "edit with onnx_graphsurgeon; triage surgeon insert adds one node"),
+    "template": (
+        "no scripts are written",
+        f"edit models with onnx_ir or onnx_graphsurgeon; for networks and configurations of your own, {_SCRIPT}",
+    ),
+    "prune": _SPEED,
+    "sparsity": _SPEED,
+    "weight-strip": ("weights stay where they are", "use Polygraphy for it; triage needs the numbers to judge a model"),
+    "weight-reconstruct": ("no numbers are made up for weights", "give the original model, or use Polygraphy for it"),
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares what it writes"),
 }
+
+
+def refused(command: str, word: str) -> UsageError | None:
+    """Return the error for a word that Polygraphy knows and we do not; see `tensortriage.refusals`.
+
+    Args:
+        command: The words of the command, with or without ``polygraphy``.
+        word: An option, or what names no command.
+    """
+    return refusal(command.removeprefix("polygraphy").strip(), word) if word.startswith("-") else refused_command(word)
 
 
 def refusal(command: str, option: str) -> UsageError | None:
@@ -153,28 +148,6 @@ def refusal(command: str, option: str) -> UsageError | None:
     """
     found = _BY_COMMAND.get((command, option)) or _EVERYWHERE.get(option)
     return None if found is None else _error(f"{option} of Polygraphy is not offered by {command}", *found)
-
-
-def of_an_engine(words: Sequence[str], option: str) -> UsageError | None:
-    """Return the error for an option of an engine, which belongs into its spec; None where none has it.
-
-    Args:
-        words: The command line, which may name the engine.
-        option: The option, without a value, e.g. ``--precision``.
-    """
-    from tensortriage.engines.registry import create, known
-    from tensortriage.engines.spec import EngineSpec
-
-    flat = [part for word in words for part in (word.split("=", 1) if word.startswith("-") else [word])]
-    target = next((flat[place + 1] for place, word in enumerate(flat[:-1]) if word in ("--target", "-t")), "")
-    key = option.lstrip("-").replace("-", "_")
-    for name in [target.split(":", 1)[0]] if target else known():
-        with contextlib.suppress(TriageError):
-            if key in getattr(create(EngineSpec(name)), "options", {}):
-                spec = f"{target}{',' if ':' in target else ':'}" if target else f"{name}:"
-                cure = f"say it in the engine's spec: --target {spec}{key}=..."
-                return UsageError(f"{option} is an option of the engine", slug="option-of-engine", cure=cure)
-    return None
 
 
 def refused_command(word: str) -> UsageError | None:

@@ -11,16 +11,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tensortriage.errors import ModelError
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.values.files import write_text
+from tensortriage.api import LintRequest, Model, lint_model
+from tensortriage.sdk import LintFinding, LintReport, ModelError, Severity, read_message, write_text
 
-if TYPE_CHECKING:
-    from tensortriage.workflows.lint import LintReport
-
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("tensortriage.polygraphy")
 _KIND = re.compile(r"\) \[\w+\]")
 _REASON = re.compile(r"[,)] Error (.*)", re.DOTALL)
 _NO_OPERATOR, _CUSTOM = "No Op registered for", "is not a registered function/op"
@@ -57,13 +52,25 @@ class LintEntry:
         _logger.log(_LOGGED[self.level], "LINT | %s%s", place, self.message)
 
 
+def lint(request: LintRequest, output: Path | None) -> bool:
+    """Lint a model, report what was found, and return whether it passes."""
+    try:
+        found = lint_model(request)
+    except ModelError as error:
+        if error.slug != "model-unreadable":
+            raise
+        report_unreadable(error, output)
+        return False
+    return report(found, request.model, request.external_data_dir, output)
+
+
 def report_unreadable(error: ModelError, output: Path | None) -> None:
     """Tell and write that there is no model in the file."""
     message = f"Error parsing message with type 'onnx.ModelProto': {error.message}"
     _finish([LintEntry("exception", "onnx_loader", message)], [], [], output)
 
 
-def report(found: "LintReport", model: Path, external_data_dir: Path | None, output: Path | None) -> bool:
+def report(found: LintReport, model: Path, external_data_dir: Path | None, output: Path | None) -> bool:
     """Tell and write what was found.
 
     Args:
@@ -140,9 +147,6 @@ def _core(why: str) -> str:
 
 def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
     """Return our names of unnamed nodes to Polygraphy's."""
-    from tensortriage.model.io.parse import read_message
-    from tensortriage.model.model import Model
-
     nodes = read_message(path).proto.graph.node
     if all(node.name for node in nodes):
         return {}
@@ -163,8 +167,6 @@ def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
 
 
 def _named_twice(path: Path) -> list[LintEntry]:
-    from tensortriage.model.io.parse import read_message
-
     places = defaultdict(list)
     for index, node in enumerate(read_message(path).proto.graph.node):
         if node.name:

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from models import of_message, proto, write
-from tensortriage.cli.check.polygraphy_lint import LintEntry, report, report_unreadable
 from tensortriage.errors import ModelError
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.workflows.lint import LintReport
+from tensortriage_polygraphy.lint_report import LintEntry, report, report_unreadable
 
 CHAIN = "g (float[2] x) => (float[2] y) { [one] a = Abs(x) [two] b = Neg(a) [three] y = Exp(b) }"
 

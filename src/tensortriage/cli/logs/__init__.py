@@ -1,1 +1,0 @@
-"""The log of a command: levels, options, and the lines themselves."""
