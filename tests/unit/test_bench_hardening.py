@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.lengthy
+
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 

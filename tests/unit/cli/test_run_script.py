@@ -23,6 +23,7 @@ def triage(*words, cwd):
     return python("-c", "from tensortriage.cli import main; main()", *words, cwd=cwd)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -56,6 +57,7 @@ def test_public_names_come_from_the_public_module():
     assert set(PUBLIC) <= set(api.__all__)
 
 
+@pytest.mark.lengthy
 def test_a_script_scores_by_the_metric_and_keeps_the_worst_samples(tmp_path):
     words = ["run", MODEL, "--onnxrt", "--target", "emulate:precision=fp8e5m2", "--save-worst", "worst.npz", "--inputs",
              str(EXAMPLES / "digits_samples.npz"), "--gen-script", "same.py"]  # fmt: skip

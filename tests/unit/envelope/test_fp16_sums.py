@@ -103,6 +103,7 @@ def test_convolutions_of_few_channels_round_once_per_tap(tmp_path, channels):
     assert "Conv: sums kept in fp16" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     """Sums cut off in float16, as tensor cores do: logits pass on the feed and are a little more off on random data."""
     (tmp_path / "accelerator.py").write_text(ACCELERATOR)
@@ -113,6 +114,7 @@ def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     assert step(verdict, "is the target right on made-up").answer.startswith("yes: within")
 
 
+@pytest.mark.lengthy
 def test_a_scale_in_attention_is_more_than_a_softmax_to_one_side(tmp_path):
     kind = "float[1,2,4,8]"
     text = f"""<ir_version: 10, opset_import: ["" : 23]>

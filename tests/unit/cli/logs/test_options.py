@@ -22,6 +22,7 @@ RUN = ("run", MODEL, "--onnxrt", "--onnxrt")
 BUILT, OUTPUT = "[I] onnxruntime: built in", "[V] onnxruntime: output logits float32 [1, 10]"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("words", "heard", "not_heard"),
     [
@@ -46,6 +47,7 @@ def test_levels(words, heard, not_heard):
         assert text not in done.stderr
 
 
+@pytest.mark.lengthy
 def test_the_format_of_lines():
     done = triage(*RUN, "-v", "--log-format", "timestamp", "line-info", "no-colors", "--seed", "1")
     assert re.search(
@@ -87,6 +89,7 @@ def test_the_words_of_a_check_are_its_own(tmp_path):
     assert "check 0: " in done.stderr
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("group", [("debug", "reduce"), ("surgeon", "prune"), ("data", "merge"), ("check", "lint")])
 def test_groups_and_commands_take_them(group):
     front, back = group[:1], group[1:]

@@ -92,6 +92,7 @@ def test_no_more_builds_than_allowed_and_answers_come_from_the_case(tmp_path, fe
     assert not any(line.startswith("build ") for line in again.heard)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("optimization", "wider"), [("all", {"first"}), ("none", {"first", "last"})])
 def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimization, wider):
     """ONNX Runtime makes MatMulIntegerToFloat of 'last' and its pairs, but a float Gemm of 'first' and the Add."""
@@ -102,6 +103,7 @@ def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimiz
     assert set(plan.honoured.wider) == wider - set(plan.kept)
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_cuts_sums_off_gets_weights_in_7_bits(tmp_path, feed, monkeypatch):
     monkeypatch.setattr("tensortriage.precision.search.quantized.sums_in_int16", lambda: True)
     monkeypatch.setattr("tensortriage.precision.search.quantized.CPU_ENGINES", ("script",))
@@ -210,6 +212,7 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
     assert candidates.asked == 2
 
 
+@pytest.mark.lengthy
 def test_commands_that_run_ahead_change_no_answer(tmp_path, feed, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "check.py").write_text(CHECK.replace("m.npz", str(tmp_path / "m.npz")))

@@ -70,6 +70,7 @@ def test_what_is_right_ends_with_0(run, target):
     assert "test_data_set_0 'y' relative error 0\n" in printed
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "wrong", [3 * X, np.append(2 * X, 0.0), [2.0, -4.0, np.inf], 2 * X * (1 + 1.5 * LIMIT)],
     ids=["numbers", "shape", "infinity", "just beyond the limit"],
@@ -82,6 +83,7 @@ def test_what_is_within_the_limit_ends_with_0(run):
     assert run("onnxruntime", 2 * X * (1 + 0.5 * LIMIT))[0] == 0
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("target", ["onnxruntime", "onnxruntime:threads=1", "openvino:precision=fp32,threads=1"])
 def test_an_engine_is_asked_as_its_options_say(run, target):
     if target.startswith("openvino"):
