@@ -10,6 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 import models
+from engine_scripts import engine_file
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
@@ -94,8 +95,8 @@ def test_an_engine_is_asked_as_its_options_say(run, target):
 def test_an_engine_takes_other_models_than_the_packs(folder):
     """As the module beside it, exported anew, whose inputs have other names."""
     models.write(folder / "other.onnx", "g (float[3] given) => (float[3] made) { made = Neg(given) }")
-    (folder / "own.py").write_text(WRAPPER)
-    for target in ("onnxruntime", f"script:{folder / 'own.py'}"):
+    file = engine_file(WRAPPER)
+    for target in ("onnxruntime", f"script:{file}"):
         scope = {"__file__": str(folder / "repro.py")}
         exec(text_of(folder, target).rpartition("main()")[0], scope)
         found = scope["opened"](folder / "other.onnx")({"given": X}, ["made"])
@@ -168,6 +169,7 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("building", "running", "kind", "code", "told"),
     [
