@@ -4,45 +4,49 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
 COMPILED := hatch_build.py $(wildcard src/tensortriage/compare/metrics/_*.[ch])
+# Tests also wait for what they start, so that three keep two cores busy; each takes 400 MB.
+WORKERS ?= 3
 # Order and random numbers of tests are the same in every run, those of `make fuzz` apart.
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal --randomly-seed=1
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal --randomly-seed=1
+COSTS := $(VENV)/costs.json
 FUZZ_TIMES ?= 400
 ifndef FUZZ_SEED
 FUZZ_SEED := $(shell $(PYTHON) -c 'import random; print(random.SystemRandom().randrange(1, 2**32))')
 endif
 
-.PHONY: demo test quick lasting lint unit lengthy skipped torch coverage fuzz clean
+.PHONY: demo test quick near style lint unit lengthy skipped torch coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
 
-test: lint unit
+# Five minutes on two cores: what every change has to pass.
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j2 lint unit
 
-# A minute: style, imports, and the quick tests of every package.
+# Half a minute: style, imports, and the tests that a change concerns, those nearest to it first.
 quick: $(STAMP)
+	$(MAKE) --no-print-directory -j2 style near
+
+near: $(STAMP)
+	files=$$($(BIN)/python tests/affected.py --seconds 25 --costs $(COSTS)) && \
+	  { [ -z "$$files" ] || $(PYTEST) -m "not lengthy and not slow" $$files || [ $$? = 5 ]; }  # 5: there are only such
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(PYTEST) --without=tests/unhurried.txt -m "not slow" tests/unit
 
-# Which tests last too long for `make quick`, and for `make test`, on a machine that does nothing else.
-lasting: $(STAMP) $(RTX)
-	$(PYTEST) --lasting=0.25 --lasting-to=tests/unhurried.txt -m "not slow" tests/unit
-	$(PYTEST) --lasting=6 --lasting-to=tests/lengthy.txt
-
-lint: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+lint: style
 	$(BIN)/python bench/lines.py --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 
-unit: $(STAMP) $(RTX)
-	$(PYTEST) --without=tests/lengthy.txt --skipped-to=$(VENV)/skipped $(PYTEST_ARGS)
+# A test file that takes more than 5 seconds of processor time fails the run.
+unit: $(STAMP)
+	$(PYTEST) -m "not lengthy" --budget=5 --costs=$(COSTS) --skipped-to=$(VENV)/skipped $(PYTEST_ARGS)
 
-# What `make test` leaves out because it lasts.
+# What `make test` leaves out, which is not needed at every change.
 lengthy: $(STAMP) $(RTX)
-	$(PYTEST) --again=tests/lengthy.txt $(PYTEST_ARGS)
+	$(PYTEST) -m lengthy $(PYTEST_ARGS)
 
 # What the last `make test` skipped for want of a program that has been installed since.
 skipped:

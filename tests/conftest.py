@@ -7,7 +7,6 @@ Hypothesis tries the same examples in every run, unless ``FUZZ_SEED`` is set (`m
 more of them.
 """
 
-import collections
 import os
 import signal
 import sys
@@ -17,6 +16,8 @@ import hypothesis
 import pytest
 
 from hostile.tally import IS_FREE, TIMES
+
+pytest_plugins = ("processor_time",)
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -50,22 +51,13 @@ def _no_engine_is_known_from_another_test():
 def pytest_addoption(parser):
     parser.addoption("--skipped-to", type=Path, metavar="FILE", help="write what was skipped, for --again")
     parser.addoption("--again", type=Path, metavar="FILE", help="run only what is listed in a file")
-    parser.addoption("--without", type=Path, metavar="FILE", help="leave out what is listed in a file")
-    parser.addoption("--lasting-to", type=Path, metavar="FILE", help="write which tests last, all their cases together")
-    parser.addoption("--lasting", type=float, metavar="SECONDS", help="for --lasting-to: how long at least")
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Tell the seed of the fuzzers and what became of their inputs; write down what was skipped, or took long."""
+    """Tell the seed of the fuzzers and what became of their inputs; write down what was skipped."""
     if (path := config.getoption("--skipped-to")) is not None:
         skipped = dict.fromkeys(report.nodeid for report in terminalreporter.stats.get("skipped", ()))
         path.write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
-    if (path := config.getoption("--lasting-to")) is not None:
-        seconds = collections.Counter()
-        for report in terminalreporter.stats.get("passed", ()):
-            seconds[report.nodeid.partition("[")[0]] += report.duration
-        found = sorted(name for name, total in seconds.items() if total >= config.getoption("--lasting"))
-        path.write_text("".join(f"{name}\n" for name in found), encoding="utf-8")
     from hostile.tally import summary
 
     for line in summary(
@@ -77,18 +69,15 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
 
 
-MARKERS_OF_FOLDERS = {"e2e": "subprocess", "engines": "engine", "fuzz": "subprocess"}
+MARKERS_OF_FOLDERS = {"e2e": ("subprocess",), "engines": ("engine",), "fuzz": ("subprocess", "lengthy")}
 
 
 def pytest_collection_modifyitems(config, items):
     """Mark tests by their place: what starts processes, what compiles models in engines; keep what is wanted."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in MARKERS_OF_FOLDERS:
-            item.add_marker(MARKERS_OF_FOLDERS[folder])
-    if (without := config.getoption("--without")) is not None:
-        listed = _listed(without)
-        _keep(items, config, lambda name: not listed(name))
+        for marker in MARKERS_OF_FOLDERS.get(folder, ()):
+            item.add_marker(marker)
     if (again := config.getoption("--again")) is not None:
         _keep(items, config, _listed(again))
 

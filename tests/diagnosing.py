@@ -5,6 +5,7 @@ import shlex
 import click
 import numpy as np
 
+from engine_scripts import engine_file
 from models import proto, write
 from tensortriage.cli import cli
 from tensortriage.diagnose.rungs.rung import Rung
@@ -12,9 +13,6 @@ from tensortriage.report.document import Report
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
-
-FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
-
 
 _asked = Rung.__call__
 
@@ -36,8 +34,7 @@ def ask(folder, model, feed, target, *, repro=False, **given):
     path = write(folder / "model.onnx", model) if not hasattr(model, "exists") else model
     np.savez(folder / "feed.npz", **feed)
     if target.startswith("fault:"):
-        (folder / "faulty.py").write_text(FAULTY)
-        target = f"script:{folder / 'faulty.py'},{target.removeprefix('fault:')}"
+        target = f"script:{engine_file()},{target.removeprefix('fault:')}"
     feeding = FeedRequest(paths=(str(folder / "feed.npz"),))
     request = DiagnoseRequest(model=path, target=target, case=folder / "case", feeding=feeding, repro=repro, **given)
     verdict = diagnose(request)

@@ -7,10 +7,11 @@ import os
 import shutil
 from pathlib import Path
 
+import processor_time
+from engine_scripts import FAULTY
 from running_cli import EXAMPLES, triage, verdict_in
 
 CULPRIT = "/block2/conv1/Conv"
-FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 CNN = (EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz")
 OVERFLOW = (EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz")
 WORDS = {
@@ -56,7 +57,8 @@ def diagnosed(name, folder, tmp_path_factory):
             shutil.rmtree(made, ignore_errors=True)
             made.mkdir()
             (made / "faulty.py").write_text(FAULTY)
-            done = triage(*words, "--fix", "fixed.onnx", cwd=made)
+            with processor_time.common():
+                done = triage(*words, "--fix", "fixed.onnx", cwd=made)
             record.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
     shutil.copytree(made, folder, dirs_exist_ok=True)
     return Diagnosed(folder, words, *json.loads(record.read_text()))

@@ -10,6 +10,8 @@ from onnx import numpy_helper
 
 from diagnosing import ask, named
 
+pytestmark = pytest.mark.lengthy
+
 MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[6, 16] x, float[6, 8] mask) => (float[6, 4] y)
   <int64[1] starts = {2}, int64[1] ends = {10}, int64[1] axes = {1}> {
     scores = MatMul(x, w)

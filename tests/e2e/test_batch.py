@@ -9,6 +9,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+import pytest
 
 from models import mlp
 from running_cli import triage
@@ -51,6 +52,7 @@ def outcomes(done):
     return {cell["name"]: (cell["outcome"], cell["kept"]) for cell in json.loads(done.stdout)["cells"]}
 
 
+@pytest.mark.lengthy
 def test_a_batch_that_was_killed_goes_on_and_runs_only_what_has_changed(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nothing"))  # no environment of LiteRT
     folder = tmp_path / "made"
@@ -89,6 +91,7 @@ def test_a_batch_that_was_killed_goes_on_and_runs_only_what_has_changed(tmp_path
     assert "a problem (expected: nothing wrong)" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_a_cell_that_hangs_is_ended_and_ctrl_c_leaves_what_there_is(tmp_path):
     laid_out(tmp_path)
     only = BATCH.replace("expect:", "exclude: [{target: none}, {target: same}]\nexpect:")

@@ -8,6 +8,8 @@ import pytest
 
 from running_cli import triage, verdict_in
 
+pytestmark = pytest.mark.lengthy
+
 SOURCE = Path(__file__).resolve().parents[2] / "bench" / "beyond_memory.py"
 NODE = "block3/weights_node"
 

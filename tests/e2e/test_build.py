@@ -10,7 +10,7 @@ import pytest
 from running_cli import REPOSITORY
 from tensortriage.compare.metrics import compiled_pass
 
-pytestmark = pytest.mark.subprocess
+pytestmark = [pytest.mark.subprocess, pytest.mark.lengthy]
 
 
 def test_without_a_compiler_there_is_a_wheel_for_any_platform(tmp_path):

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from reducing import dag
 from running_cli import triage
 
@@ -23,6 +25,7 @@ def diagnose(folder):
     return json.loads(done.stdout)["verdict"]
 
 
+@pytest.mark.lengthy
 def test_zeroed_tensors_change_no_verdict(tmp_path):
     case = tmp_path / "case"
     before = diagnose(case)

@@ -51,6 +51,7 @@ def test_the_guilty_tactic_is_named_confirmed_and_avoided(folder):
     assert given.returncode == 0, given.stderr
 
 
+@pytest.mark.lengthy
 def test_a_command_judges_and_artifacts_are_sorted(folder):
     check = [sys.executable, "-c", "import json,sys; rows=json.load(open('t.json'))['choices']; "
              "sys.exit(any(r['layer'] == '/fc/Gemm' and r['tactic'] == '0x1' for r in rows))"]  # fmt: skip
@@ -65,6 +66,7 @@ def test_a_command_judges_and_artifacts_are_sorted(folder):
     assert (study["suspects"][0]["layer"], study["suspects"][0]["choice"]) == ("/fc/Gemm", "tactic_1 0x1")
 
 
+@pytest.mark.lengthy
 def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(folder):
     (folder / "log").write_text("")
     bad = []
@@ -75,6 +77,7 @@ def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(folder
     assert bad == [(0, 2), (0, 2), (2, 4)]
 
 
+@pytest.mark.lengthy
 def test_as_polygraphy_in_one_build_each(folder):
     """What Polygraphy 0.53.6 prints and sorts: one build until good, and one until bad."""
     for until, check, words in (("good", "true", "Passed: 1/1 | Pass Rate: 100.0%"),
@@ -90,6 +93,7 @@ def test_as_polygraphy_in_one_build_each(folder):
     assert done.returncode == 0, done.stderr  # there it tells, and never fails
 
 
+@pytest.mark.lengthy
 def test_builds_that_are_all_good(folder):
     done = build(folder, "--inputs", INPUTS, "--rate", "0.6", engine="script:varying.py,tactics=2,draws=n")
     assert done.returncode == 0, done.stderr
@@ -120,6 +124,7 @@ def test_errors(folder, words, slug, code):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.lengthy
 def test_diff_needs_both_kinds(folder):
     (folder / "good").mkdir()
     (folder / "bad").mkdir()
@@ -129,6 +134,7 @@ def test_diff_needs_both_kinds(folder):
     assert "error[tactics-one-sided]" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_diagnose_says_intermittent(folder):
     done = triage("diagnose", MODEL, "--inputs", INPUTS, "--target", ENGINE, "--builds", "4", "--json", cwd=folder)
     assert done.returncode == 1, done.stderr
@@ -139,6 +145,7 @@ def test_diagnose_says_intermittent(folder):
     assert 0 < step["evidence"]["failing"] < step["evidence"]["builds"] == 5
 
 
+@pytest.mark.lengthy
 def test_diagnose_of_builds_that_are_alike(folder):
     done = triage("diagnose", MODEL, "--inputs", INPUTS, "--target", "script:varying.py,tactics=2", "--builds", "1",
                   "--json", cwd=folder)  # fmt: skip

@@ -38,6 +38,7 @@ def loud(tmp_path):
     return write_loud(tmp_path)
 
 
+@pytest.mark.lengthy
 def test_the_overflowing_transformer_reads_digits_as_well_as_in_fp32(tmp_path):
     """Task accuracy as in fp32, nearly all heavy work in fp16; the values are those of examples/README.md."""
     words = [EXAMPLES / "digits_vit_overflow.onnx", "--target", "emulate:precision=fp16", "-o", "mixed.onnx"]
@@ -58,6 +59,7 @@ def test_the_overflowing_transformer_reads_digits_as_well_as_in_fp32(tmp_path):
     onnx.checker.check_model(onnx.load(tmp_path / "mixed.onnx"), full_check=True)
 
 
+@pytest.mark.lengthy
 def test_positions_stay_in_fp32_and_bf16_does_for_the_rest(tmp_path):
     """Task accuracy as in fp32 where bf16 reads a fifth of the digits, on OpenVINO where the CPU has bf16."""
     model, feed = (EXAMPLES / f"digits_vit_positions.{kind}" for kind in ("onnx", "npz"))
@@ -102,6 +104,7 @@ sys.exit(not np.allclose(*answers, atol=0.1))
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("mode", "found"),
     [
@@ -122,6 +125,7 @@ def test_a_command_judges(tmp_path, loud, mode, found):
     assert not (tmp_path / "polygraphy_debug.onnx").exists()
 
 
+@pytest.mark.lengthy
 def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(tmp_path):
     chain(2, "Tanh").save(tmp_path / "m.onnx")
     (tmp_path / "log").write_text("")
@@ -133,6 +137,7 @@ def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(tmp_pa
     assert kept == [(4, 2), (4, 2), (0, 3)]
 
 
+@pytest.mark.lengthy
 def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):
     (tmp_path / "faulty.py").write_text(
         "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
@@ -154,6 +159,7 @@ def test_fp8_tells_the_nodes_in_emulation(tmp_path, loud):
     assert set(loud) <= set(json.loads(done.stdout)["kept"])
 
 
+@pytest.mark.lengthy
 def test_in_int8_the_engine_confirms_the_nodes_without_pairs(tmp_path):
     words = [EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--int8", "--inputs", EXAMPLES / "digits.npz"]
     done = precision(tmp_path, *words, "--sqnr", "42", "-o", "mixed.onnx", "--json")
@@ -174,6 +180,7 @@ def test_in_int8_the_engine_confirms_the_nodes_without_pairs(tmp_path):
     assert "error[precision-goal-missing]" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_remedies_are_offered_when_they_were_seen_to_work(tmp_path, loud):
     words = ["m.onnx", "--target", "emulate:precision=fp16", "--inputs", "m.npz", "-o", "mixed.onnx", "--sqnr", "30"]
     done = precision(tmp_path, *words, "--remedies", "--json")

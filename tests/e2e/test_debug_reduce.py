@@ -42,6 +42,7 @@ def test_a_planted_fault_is_found_shrunk_and_packed(tmp_path):
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.lengthy
 def test_polygraphys_words(tmp_path):
     names = dag(tmp_path)
     words = ["--mode", "bisect", "--min-good", "good.onnx", "--fail-code", "1", "2", "--artifacts"]
@@ -103,6 +104,7 @@ os._exit(fails)
 """Prints 100 MB, leaves children, puts a folder in the place of the model, crashes, hangs, deletes where it is."""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_nothing_that_a_check_does_ends_the_search(tmp_path, jobs):
     folder = tmp_path / "work"
@@ -117,6 +119,7 @@ def test_nothing_that_a_check_does_ends_the_search(tmp_path, jobs):
     assert len((tmp_path / "count").read_text()) > 8
 
 
+@pytest.mark.lengthy
 def test_ten_kills_then_resume(tmp_path):
     """Every answer that was written is used again: what ten runs that were killed asked about makes one search.
 
@@ -163,6 +166,7 @@ def test_ctrl_c_writes_the_smallest_so_far(tmp_path):
     assert "not shown to be minimal" in text
 
 
+@pytest.mark.lengthy
 def test_without_engine_and_check_a_person_is_asked(tmp_path):
     names = dag(tmp_path, 2)
     done = subprocess.run(

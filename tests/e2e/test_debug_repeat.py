@@ -32,6 +32,7 @@ def test_exit_code_and_number_of_runs(tmp_path, words, code, runs):
     assert result["passed"] + result["failed"] + result["unresolved"] == runs
 
 
+@pytest.mark.lengthy
 def test_artifacts_and_text(tmp_path):
     command = f"{FLAKY} && echo made > artifact.bin || (echo made > artifact.bin; false)"
     done = triage("debug", "repeat", "--until", "4", "--artifacts", "artifact.bin", "--check", command, cwd=tmp_path)
@@ -44,6 +45,7 @@ def test_artifacts_and_text(tmp_path):
     assert "run 1\n" not in done.stdout
 
 
+@pytest.mark.lengthy
 def test_a_replay_is_used_again_for_the_same_check_only(tmp_path):
     words = ["debug", "repeat", "--until", "5"]
     first = triage(*words, "--save-debug-replay", "r.json", "--check", FLAKY, cwd=tmp_path)
@@ -57,6 +59,7 @@ def test_a_replay_is_used_again_for_the_same_check_only(tmp_path):
     assert "error[replay-foreign]" in other.stderr
 
 
+@pytest.mark.lengthy
 def test_without_check_a_person_is_asked(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "from tensortriage.cli import main; main()", "debug", "repeat", "--until", "bad"],
@@ -87,6 +90,7 @@ def test_errors(tmp_path, words, slug):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.lengthy
 def test_debug_of_the_check_is_its_own(tmp_path):
     done = triage("debug", "repeat", "--until", "1", "--show-output", "--check", "echo", "--debug", cwd=tmp_path)
     assert done.returncode == 0

@@ -29,6 +29,7 @@ def diagnosed(folder: Path, model: onnx.ModelProto, rows: int, target: str):
     return ask(folder, folder / "model.onnx", nets.feed(rows), target, random_too=False)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("engine", ["emulate", "openvino"])
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_bf16_swaps_is_a_tie_and_no_fault(tmp_path: Path, name: str, engine: str) -> None:
@@ -51,6 +52,7 @@ def test_ties_are_told_in_words(tmp_path: Path) -> None:
     assert any("share of ranks beyond a tie" in told for told in report.output_sentences)
 
 
+@pytest.mark.lengthy
 def test_boxes_whose_selection_no_output_shows(tmp_path: Path) -> None:
     """In another order, or with others picked, the boxes themselves were 42 % off."""
     verdict, report = diagnosed(tmp_path, nets.detector(shown=False), 200, f"emulate:{BF16}")
@@ -59,6 +61,7 @@ def test_boxes_whose_selection_no_output_shows(tmp_path: Path) -> None:
     assert max(row.figure for row in report.outputs.rows) < 0.02
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", HEALTHY)
 def test_onnx_runtime_in_fp32_matches(tmp_path: Path, name: str) -> None:
     model, rows, _, _ = HEALTHY[name]
@@ -88,6 +91,7 @@ class Engine:
 rounding more or less, so that other neighbours are near. `reference` rounds as told."""
 
 
+@pytest.mark.lengthy
 def test_decisions_that_change_when_they_are_asked_for_are_no_fault(tmp_path: Path) -> None:
     """Picks seen beside marked tensors were taken for those of the whole model, and the outputs held against them."""
     verdict = unseen(tmp_path, scale=1.0)
@@ -95,6 +99,7 @@ def test_decisions_that_change_when_they_are_asked_for_are_no_fault(tmp_path: Pa
     assert "of 480 ranks differ" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_an_error_that_no_healthy_pick_makes_is_not_excused(tmp_path: Path) -> None:
     verdict = unseen(tmp_path, scale=1.05)
     assert verdict.verdict not in ("rounding", "match"), verdict.summary
@@ -119,6 +124,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("name", "fault", "node"), FAULTS)
 def test_a_fault_is_found_with_its_op(tmp_path: Path, name: str, fault: str, node: str) -> None:
     model, rows, _, _ = HEALTHY[name]
@@ -128,6 +134,7 @@ def test_a_fault_is_found_with_its_op(tmp_path: Path, name: str, fault: str, nod
     assert any(not row.within for row in report.outputs.rows)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", HEALTHY)
 def test_run_passes_and_shows_what_its_figures_are(tmp_path: Path, name: str) -> None:
     model, rows, output, unit = HEALTHY[name]
@@ -142,6 +149,7 @@ def test_run_passes_and_shows_what_its_figures_are(tmp_path: Path, name: str) ->
     assert (row["measure"], row["figure"]) == (f"share of {unit} beyond a tie", 0.0)
 
 
+@pytest.mark.lengthy
 def test_run_fails_where_saved_ranks_are_no_ties(tmp_path: Path) -> None:
     """The last rank is given to the worst of all candidates: one of 320."""
     model, rows, _, _ = HEALTHY["sorted"]

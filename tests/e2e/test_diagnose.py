@@ -42,6 +42,7 @@ def script(tmp_path, *, run="pass", compile="pass"):
     return f"script:{path.name}"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("words", "verdict", "culprit", "code"),
     [
@@ -82,6 +83,7 @@ def test_the_examples_get_their_true_verdicts(tmp_path, words, verdict, culprit,
     assert not (tmp_path / "case" / "tmp").exists()
 
 
+@pytest.mark.lengthy
 def test_the_example_that_overflows_gets_its_true_verdict(diagnosed):
     done = diagnosed("overflow")
     found = done.verdict
@@ -91,6 +93,7 @@ def test_the_example_that_overflows_gets_its_true_verdict(diagnosed):
     assert not (done.folder / "case" / "tmp").exists()
 
 
+@pytest.mark.lengthy
 def test_a_format_that_leaves_nothing_is_said_to_be_too_coarse(tmp_path):
     words = [EXAMPLES / f"digits_vit_positions.{kind}" for kind in ("onnx", "npz")]
     done = triage("diagnose", words[0], "--inputs", words[1], "--target", BF16, cwd=tmp_path)
@@ -100,6 +103,7 @@ def test_a_format_that_leaves_nothing_is_said_to_be_too_coarse(tmp_path):
     assert "triage debug precision" in verdict_in(tmp_path / "triage-case")["next"][0]
 
 
+@pytest.mark.lengthy
 def test_the_suggested_command_works_and_its_promise_holds(diagnosed):
     found = diagnosed("overflow")
     done = triage(*shlex.split(found.verdict["next"][0])[1:], cwd=found.folder)
@@ -124,6 +128,7 @@ def planted(tmp_path, words, **engine):
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("engine", "words", "verdict"),
     [
@@ -152,6 +157,7 @@ def test_an_engine_that_fails_is_a_verdict_and_leaves_the_case_intact(tmp_path, 
     assert verdict in rendered.stdout
 
 
+@pytest.mark.lengthy
 def test_a_wrong_result_of_an_engine_is_found_by_value(tmp_path):
     done = planted(tmp_path, [], run="return {k: v * 1.01 for k, v in self.session.run(feed).items()}")
     # Every output of whatever model it is given is scaled, so every op of the exploded one is guilty.
@@ -161,6 +167,7 @@ def test_a_wrong_result_of_an_engine_is_found_by_value(tmp_path):
     assert found["culprits"]
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_answers_differently_each_time(tmp_path):
     noise = "np.random.default_rng().normal(size=v.shape).astype(v.dtype)"
     done = planted(tmp_path, [], run=f"return {{k: v + {noise} for k, v in self.session.run(feed).items()}}")
@@ -169,6 +176,7 @@ def test_an_engine_that_answers_differently_each_time(tmp_path):
     assert found["culprits"][0]["node"] == "/stem/Conv"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("run", "verdicts"),
     [
@@ -188,6 +196,7 @@ def test_outputs_that_cannot_be_compared_never_pass(tmp_path, run, verdicts):
     assert verdict_in(tmp_path / "case")["verdict"] in verdicts
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["overflow", "scaled-conv"])
 def test_a_rerun_in_the_same_case_asks_no_engine_again(diagnosed, name):
     done = diagnosed(name)
@@ -201,6 +210,7 @@ def test_a_rerun_in_the_same_case_asks_no_engine_again(diagnosed, name):
     assert (first["cost"]["known"], second["cost"]["known"] > 0) == (0, True)
 
 
+@pytest.mark.lengthy
 def test_a_killed_diagnosis_resumes(tmp_path):
     words = [EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
     words = ["diagnose", *map(str, words), "--target", "emulate:precision=fp16", "--case", "case"]
@@ -244,6 +254,7 @@ def test_without_a_target_the_usable_engines_are_listed_as_commands(tmp_path):
     assert "--target onnxruntime" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_random_data_are_said_to_be_random(tmp_path):
     triage("diagnose", EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--case", "case", cwd=tmp_path)
     assert verdict_in(tmp_path / "case")["inputs"] == "random"
@@ -256,6 +267,7 @@ def test_the_users_tolerance_decides_when_given(tmp_path):
     assert verdict_in(tmp_path / "case")["verdict"] == "match"
 
 
+@pytest.mark.lengthy
 def test_several_samples_are_judged_by_the_worst(tmp_path):
     samples = np.load(EXAMPLES / "digits_samples.npz")
     assert len(next(iter(samples.values()))) > 8

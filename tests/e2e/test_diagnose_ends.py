@@ -10,9 +10,10 @@ import onnx
 import onnx.parser
 import pytest
 
+from engine_scripts import FAULTY
 from precision_numbers import write_fusing, write_loud
 from running_cli import EXAMPLES, triage, verdict_in
-from shared_diagnoses import CNN, CULPRIT, FAULTY, OVERFLOW
+from shared_diagnoses import CNN, CULPRIT, OVERFLOW
 from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS
@@ -45,6 +46,7 @@ def test_the_culprit_is_cut_out_and_fails_in_a_fresh_process(diagnosed):
     assert float(alone.stdout.split("relative error ")[1].split()[0]) == pytest.approx(0.05, rel=1e-3)
 
 
+@pytest.mark.lengthy
 def test_a_rerun_does_not_make_the_repro_again(diagnosed):
     done = diagnosed("scaled-conv")
     first, script = done.verdict, done.folder / "case" / "repro" / "repro.py"
@@ -55,6 +57,7 @@ def test_a_rerun_does_not_make_the_repro_again(diagnosed):
     assert question(done.folder / "case", "does the culprit fail")["checks"] == 0
 
 
+@pytest.mark.lengthy
 def test_the_repro_is_left_out_when_asked_to_and_a_folder_in_its_way_is_left_alone(diagnosed):
     done = diagnosed("scaled-conv")
     shutil.rmtree(done.folder / "case" / "repro")
@@ -89,6 +92,7 @@ def test_a_remedy_is_tried_on_the_target_and_written(tmp_path, diagnosed):
     assert min(scores.values()) > 0.9, scores
 
 
+@pytest.mark.lengthy
 def test_a_fault_of_the_narrow_format_is_cured_by_a_typed_file_on_the_target_itself(tmp_path, faulty):
     # The fault shows only while the op's result is float16 (as a bad fp16 kernel would): in float32 the op is right.
     target = f"{faulty},kind=scale,dtype=float16"
@@ -100,6 +104,7 @@ def test_a_fault_of_the_narrow_format_is_cured_by_a_typed_file_on_the_target_its
     assert found["culprits"][0]["node"] == CULPRIT, done.stdout + done.stderr
 
 
+@pytest.mark.lengthy
 def test_what_the_target_runs_as_one_is_kept_with_it(tmp_path):
     """The engine of the test is right only where a kept node and what it fuses to it have one type."""
     loud = write_loud(tmp_path)
@@ -114,6 +119,7 @@ def test_what_the_target_runs_as_one_is_kept_with_it(tmp_path):
     assert remedy["error_after"] < 0.01
 
 
+@pytest.mark.lengthy
 def test_without_a_remedy_nothing_is_written_and_that_is_said(diagnosed):
     done = diagnosed("scaled-conv")
     assert done.verdict["remedy"] is None
@@ -121,6 +127,7 @@ def test_without_a_remedy_nothing_is_written_and_that_is_said(diagnosed):
     assert question(done.folder / "case", "is there a change")["answer"].startswith("none")
 
 
+@pytest.mark.lengthy
 def test_a_healthy_target_needs_no_remedy(tmp_path):
     triage("diagnose", *CNN, "--target", "onnxruntime", "--fix", "fixed.onnx", "--case", "case", cwd=tmp_path)
     assert verdict_in(tmp_path / "case")["verdict"] == "match"
@@ -134,6 +141,7 @@ def test_reports_show_remedy_and_repro(diagnosed, name, words):
         assert words in FORMATS[form].render(report)
 
 
+@pytest.mark.lengthy
 def test_golden_inputs_of_the_repro_are_those_of_the_reference(diagnosed):
     done = diagnosed("scaled-conv")
     folder = done.folder / "case" / "repro"
@@ -165,6 +173,7 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("words", "verdict"), [("", None), (",refuses=1", "build-failed")])
 def test_sanitizing_is_tried_first_as_the_guide_says(tmp_path, words, verdict):
     text = """<ir_version: 8, opset_import: ["": 17]>

@@ -9,7 +9,7 @@ from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.model.model import Model
 from tensortriage_testing import FaultyEngine, encoder, feed_for, save_model
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 ENGINE = "from tensortriage_testing import FaultyEngine as Engine\n"
 CONV, ADD, RELU = "/block2/conv1/Conv", "/block2/Add", "/block2/Relu_1"

@@ -6,7 +6,7 @@ import pytest
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage_testing import encoder, feed_for, save_model
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 WRAPPED = """
 import numpy as np

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from engine_scripts import FAULTY
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage_testing import encoder, save_model
 
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 CNN = EXAMPLES / "digits_cnn.onnx"
 REAL = EXAMPLES / "digits.npz"
-FAULTY = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 CLIPS = """
 import numpy as np
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
@@ -39,6 +39,7 @@ def steps_of(case):
 # --- random against real ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("limit", "how"),
     [
@@ -59,6 +60,7 @@ def test_what_fails_on_random_data_only_is_input_sensitive(tmp_path, limit, how)
     assert "--inputs" not in found["next"][0]
 
 
+@pytest.mark.lengthy
 def test_random_data_are_left_alone_when_asked_to(tmp_path):
     (tmp_path / "clips.py").write_text(CLIPS.replace("LIMIT", "(lambda x: np.clip(x, 0, 1))"))
     words = ["--inputs", REAL, "--target", "script:clips.py", "--no-random-data"]
@@ -67,6 +69,7 @@ def test_random_data_are_left_alone_when_asked_to(tmp_path):
     assert "is the target right on made-up data as well?" not in steps_of(tmp_path / "triage-case")
 
 
+@pytest.mark.lengthy
 def test_a_healthy_engine_passes_on_both(tmp_path):
     triage("diagnose", CNN, "--inputs", REAL, "--target", "onnxruntime", cwd=tmp_path)
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "match"
@@ -76,6 +79,7 @@ def test_a_healthy_engine_passes_on_both(tmp_path):
     )
 
 
+@pytest.mark.lengthy
 def test_what_fails_on_real_data_is_not_excused_by_random_data(diagnosed):
     done = diagnosed("scaled-conv")
     assert done.verdict["verdict"] == "local-fault"
@@ -85,6 +89,7 @@ def test_what_fails_on_real_data_is_not_excused_by_random_data(diagnosed):
 # --- several samples --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.lengthy
 def test_the_worst_of_several_samples_is_looked_into_and_the_share_is_bounded(tmp_path):
     image = np.load(REAL)["image"]
     np.savez(tmp_path / "many.npz", image=np.stack([image * 0.1, image, image * 0.2, image * 0.3]))
@@ -106,6 +111,7 @@ def test_the_worst_of_several_samples_is_looked_into_and_the_share_is_bounded(tm
 # --- bounded means ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.lengthy
 def test_a_spent_budget_is_inconclusive_says_what_was_not_asked_and_goes_on_later(tmp_path):
     words = ["diagnose", EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
     words += ["--target", "emulate:precision=fp16", "--no-repro"]
@@ -121,6 +127,7 @@ def test_a_spent_budget_is_inconclusive_says_what_was_not_asked_and_goes_on_late
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "range-overflow"
 
 
+@pytest.mark.lengthy
 def test_a_run_that_outlasts_the_budget_is_no_hang_of_the_engine(tmp_path):
     (tmp_path / "slow.py").write_text(CLIPS.replace("LIMIT", "(lambda x: __import__('time').sleep(60))"))
     began = time.monotonic()
@@ -201,6 +208,7 @@ def sweep(tmp_path, model, fault, *words):
     return triage("diagnose", model, "--target", "script:shapes.py", "--no-repro", *words, cwd=tmp_path)
 
 
+@pytest.mark.lengthy
 def test_a_sweep_says_at_which_shapes_it_fails(tmp_path, dynamic):
     done = sweep(tmp_path, dynamic, WRONG_AT_8, "--sweep", "N=1,2,8")
     found = verdict_in(tmp_path / "triage-case")
@@ -217,6 +225,7 @@ def test_a_sweep_says_at_which_shapes_it_fails(tmp_path, dynamic):
         ).read_text(encoding="utf-8")
 
 
+@pytest.mark.lengthy
 def test_a_shape_that_crashes_does_not_end_the_sweep_and_is_not_asked_again(tmp_path, dynamic):
     fault = "size == 2 and os.abort()"
     done = sweep(tmp_path, dynamic, fault, "--sweep", "batch=1,2,3")
@@ -231,6 +240,7 @@ def test_a_shape_that_crashes_does_not_end_the_sweep_and_is_not_asked_again(tmp_
     assert step["checks"] == 0
 
 
+@pytest.mark.lengthy
 def test_a_healthy_engine_passes_at_every_shape(tmp_path, dynamic):
     done = triage("diagnose", dynamic, "--target", "onnxruntime", "--sweep", "batch=1,3", cwd=tmp_path)
     found = verdict_in(tmp_path / "triage-case")
@@ -252,6 +262,7 @@ def test_a_sweep_of_nothing_is_an_error(tmp_path, dynamic, word, slug, cure):
 # --- what differs from run to run -------------------------------------------------------------------------------------
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["warm-up", "stale", "nondeterministic"])
 def test_an_answer_that_depends_on_the_run_before_is_no_fault_of_numbers(tmp_path, kind):
     # warm-up is wrong in the first run of a session, stale after other data: neither differs between plain repeats

@@ -12,7 +12,10 @@ import pytest
 
 from reducing import dag
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and paths as Linux has them")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and paths as Linux has them"),
+    pytest.mark.lengthy,
+]
 MAIN = "from tensortriage.cli import main; main()"
 JUMPING_CLOCK = f"""
 import random, time

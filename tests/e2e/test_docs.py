@@ -27,6 +27,7 @@ from pathlib import Path
 import click
 import pytest
 
+from affected import changed_files
 from machine import CRASH, openvino_crashes
 from tensortriage.cli import COMMANDS, cli, main
 from tensortriage.cli.lazy import LazyGroup
@@ -47,6 +48,8 @@ from tensortriage_testing import FaultKind, FaultyEngine
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
 PAGES = [README, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+CHANGED = changed_files()
+"""Of these pages `make test` runs the commands; those of the others are lengthy."""
 BLOCK = re.compile(
     r"(?:<!-- exit: (?P<exit>\d+) -->\n+)?(?:<!-- not run: (?P<reason>[^\n]+) -->\n+)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?",
@@ -111,7 +114,12 @@ def run_line(line, folder, monkeypatch, capfd):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.unbudgeted
+@pytest.mark.parametrize(
+    "page",
+    [page if page in CHANGED else pytest.param(page, marks=pytest.mark.lengthy) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_commands_do_what_the_page_says(page, scratch, monkeypatch, capfd):
     if (needs := re.match(r"<!-- needs: (\w+) -->", text_of(page))) and importlib.util.find_spec(needs[1]) is None:
         pytest.skip(f"{needs[1]} is not installed")
@@ -134,6 +142,7 @@ def test_commands_do_what_the_page_says(page, scratch, monkeypatch, capfd):
             assert line == "..." or plain(line) in seen, f"{lines} no longer prints\n{line}\nbut\n{printed}"
 
 
+@pytest.mark.lengthy
 def test_the_picture_shows_what_the_demo_prints(scratch, monkeypatch, capfd):
     _, printed = run_line("triage demo", scratch, monkeypatch, capfd)
     picture = text_of(REPOSITORY / "docs/demo.svg")

@@ -12,9 +12,10 @@ import pytest
 
 from environment_stand_in import stand_in_python
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="processes end with their parents on Linux"
-)
+pytestmark = [
+    pytest.mark.lengthy,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes end with their parents on Linux"),
+]
 PROGRAM = "import sys; {first}; from tensortriage.cli import main; main()"
 
 

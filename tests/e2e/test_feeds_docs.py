@@ -12,6 +12,8 @@ import pytest
 
 from tensortriage.cli import main
 
+pytestmark = pytest.mark.lengthy
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs/feeds.md").read_text(encoding="utf-8")
 EXIT_CODE = re.compile(r"\s+# exit code (\d)$")

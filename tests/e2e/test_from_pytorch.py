@@ -13,7 +13,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from diagnosing import FAULTY, step
+from diagnosing import step
+from engine_scripts import FAULTY
 from running_cli import triage, verdict_in
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -25,7 +26,10 @@ from tensortriage.workflows.diagnosis.export_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 from tensortriage_worker.shards import write_shard
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+    pytest.mark.lengthy,
+]
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch"
 TRANSFORMER = f"torch:{FOLDER / 'small_transformer.py'}:network"

@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from running_cli import EXAMPLES, triage, verdict_in
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 MODEL, FEED = EXAMPLES / "digits_vit.onnx", EXAMPLES / "digits.npz"
 

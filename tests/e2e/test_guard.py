@@ -88,6 +88,7 @@ def left(folder):
     return [path.name for path in (folder / "tmp").iterdir()]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("to_all", [False, True])
 def test_what_no_handler_interrupts_ends_all_the_same(how, to_all, tmp_path):
@@ -102,6 +103,7 @@ def test_what_no_handler_interrupts_ends_all_the_same(how, to_all, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_that_was_passed_on_and_ended_the_child_is_an_interruption(how, tmp_path):
     """The handlers are the system's own again while an interpreter ends; libc sets them from any thread."""
@@ -112,6 +114,7 @@ def test_a_signal_that_was_passed_on_and_ended_the_child_is_an_interruption(how,
     assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted")
 
 
+@pytest.mark.lengthy
 def test_a_command_with_a_cluster_has_the_time_to_leave_it(tmp_path):
     program = LEAVES_A_CLUSTER.format(longer=guard.GRACE_SECONDS + 0.5)
     process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -121,6 +124,7 @@ def test_a_command_with_a_cluster_has_the_time_to_leave_it(tmp_path):
     assert process.returncode == 7
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_when_all_is_told_changes_nothing(how, tmp_path):
     then = f"__import__('atexit').register(lambda: os.kill(os.getpid(), {how:d}))"
@@ -131,6 +135,7 @@ def test_a_signal_when_all_is_told_changes_nothing(how, tmp_path):
     assert "Exception ignored" not in err
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_every_phase_ends_in_native_code(words, tmp_path):
     process = start(tmp_path, STUBBORN, *words, "--json")
@@ -150,6 +155,7 @@ def wait_for_engine(folder):
     return int((folder / "pid").read_text())
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["run", "diagnose", "reduce"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_every_phase_ends_while_a_worker_hangs(name, how, tmp_path):
@@ -169,6 +175,7 @@ def test_every_phase_ends_while_a_worker_hangs(name, how, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("whom", ["engine", "supervisor"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
 def test_a_worker_that_is_ended_from_outside_is_an_outcome(whom, how, tmp_path):
@@ -184,6 +191,7 @@ def test_a_worker_that_is_ended_from_outside_is_an_outcome(whom, how, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGFPE", "SIGABRT"])
 def test_a_crash_is_tried_again_with_engines_in_workers(name, tmp_path):
     then = f"os.kill(os.getpid(), signal.{name})"
@@ -195,6 +203,7 @@ def test_a_crash_is_tried_again_with_engines_in_workers(name, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.lengthy
 def test_a_crash_that_comes_again_is_an_error_with_a_slug(tmp_path):
     program = "import os, signal\nfrom tensortriage import cli\n"
     program += "cli.exit_code_of = lambda words: os.kill(os.getpid(), signal.SIGSEGV)\ncli.main()"
@@ -206,6 +215,7 @@ def test_a_crash_that_comes_again_is_an_error_with_a_slug(tmp_path):
     assert "error[crashed]" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_the_memory_of_the_command_itself_is_limited(tmp_path):
     process = start(tmp_path, "held = bytearray(2 << 30); time.sleep(600)", *RUN, "--memory-limit", "1G", "--json")
     out, err = process.communicate(timeout=120)
@@ -248,6 +258,7 @@ def test_a_living_commands_folder_is_left_alone(tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.lengthy
 def test_ctrl_c_while_modules_are_loaded_ends_it_without_a_word(tmp_path):
     (tmp_path / "click.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
     done = subprocess.run(

@@ -124,6 +124,7 @@ def test_the_tables_of_the_guide_quote_command_lines():
     assert not set(ENDS) - set(quoted())
 
 
+@pytest.mark.lengthy
 @pytest.mark.slow
 @pytest.mark.parametrize("line", quoted())
 def test_what_the_guide_quotes_runs(line, folder, capsys):
@@ -144,6 +145,7 @@ def test_what_the_guide_quotes_runs(line, folder, capsys):
         assert code == 0, printed.err
 
 
+@pytest.mark.lengthy
 @pytest.mark.slow
 @pytest.mark.parametrize("line", SEEDS)
 def test_what_nvidias_guide_says_runs(line, folder, capsys):

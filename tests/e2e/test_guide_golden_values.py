@@ -21,6 +21,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.lengthy
 def test_golden_values_of_all_layers_lead_to_the_guilty_one(folder):
     """Every piece gets the golden values at its inputs, and is compared with those at its outputs."""
 

@@ -13,6 +13,8 @@ import pytest
 
 from tensortriage.cli import main
 
+pytestmark = pytest.mark.lengthy
+
 CHECK = """
 import sys
 text = open("polygraphy_debug.onnx", "rb").read()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.lengthy
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
 RUN = ["run", MODEL, "--target", "onnxruntime"]

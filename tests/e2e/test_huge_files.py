@@ -5,6 +5,8 @@ import pytest
 import models
 from running_cli import triage
 
+pytestmark = pytest.mark.lengthy
+
 GIB = 1 << 30
 ROWS = 1024
 GRAPH = "g (float[1, 1024] x) => (float[1, 1] y) { h = MatMul(x, W) y = ReduceMean(h) }"

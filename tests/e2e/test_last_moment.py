@@ -36,7 +36,10 @@ def around(module, function, before, after):
 cli.main()
 """
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard is for Linux")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard is for Linux"),
+    pytest.mark.lengthy,
+]
 
 
 def start(words, folder, then="", unbuffered=""):

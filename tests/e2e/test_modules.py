@@ -9,6 +9,8 @@ import pytest
 from running_cli import triage, verdict_in
 from tensortriage.model.model import Model
 
+pytestmark = pytest.mark.lengthy
+
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch"
 MODEL = FOLDER / "small_transformer.onnx"
 LINES = (FOLDER / "small_transformer.py").read_text().splitlines()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.lengthy
+
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "from_pytorch.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text())["cells"]
 CODE = "\n".join("".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code")

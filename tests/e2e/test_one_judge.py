@@ -61,6 +61,7 @@ def test_elements_within_one_limit_or_the_other_pass_in_every_command(folder):
     assert not (folder / "r.onnx").exists()
 
 
+@pytest.mark.lengthy
 def test_beyond_both_limits_they_fail_in_every_command(folder):
     run, diagnosed, reduced, verdict = asked(folder, "1e-4")
     assert run.returncode == 1, run.stdout + run.stderr

@@ -15,6 +15,8 @@ from onnx import helper, numpy_helper
 
 from tensortriage.cli import main
 
+pytestmark = pytest.mark.lengthy
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LOADER = """
 import numpy as np

@@ -16,6 +16,8 @@ from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.workflows.comparison.saved_results import load_saved
 
+pytestmark = pytest.mark.lengthy
+
 MODEL = EXAMPLES / "digits_cnn.onnx"
 
 

@@ -17,6 +17,7 @@ from unit.report.samples import early_overflow, healthy_match, hostile, local_fa
 
 PROGRAM, AXE = find_chromium(), Path(os.environ.get("AXE_CORE", "axe-core"))
 pytestmark = [
+    pytest.mark.lengthy,
     pytest.mark.browser,
     pytest.mark.skipif(PROGRAM is None, reason="no chromium or chrome is installed: the page cannot be opened"),
     pytest.mark.skipif(not AXE.is_file(), reason="AXE_CORE names no axe.min.js (npm pack axe-core)"),

@@ -37,6 +37,7 @@ def test_without_arguments_the_default_case_is_shown(case: Path) -> None:
     assert text.splitlines()[-2].startswith("  1. triage debug precision")
 
 
+@pytest.mark.lengthy
 def test_formats_go_where_they_belong(case: Path) -> None:
     assert triage("--format", "html", cwd=case).stdout.decode().split() == ["wrote", "triage-case/report.html"]
     assert (case / "triage-case" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -57,6 +58,7 @@ def test_json_is_one_document_on_stdout_and_text_goes_to_stderr(case: Path) -> N
     assert both.stderr.decode().split() == ["wrote", "x.html"]
 
 
+@pytest.mark.lengthy
 def test_hostile_names_in_a_poor_locale(tmp_path: Path) -> None:
     write_case(hostile(), tmp_path)
     done = triage(str(tmp_path), cwd=tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C", COLUMNS="80")

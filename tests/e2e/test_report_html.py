@@ -23,6 +23,7 @@ from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, ho
 
 PROGRAM = find_chromium()
 pytestmark = [
+    pytest.mark.lengthy,
     pytest.mark.browser,
     pytest.mark.skipif(PROGRAM is None, reason="no chromium or chrome is installed: the page cannot be opened"),
 ]

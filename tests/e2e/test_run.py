@@ -42,6 +42,7 @@ def test_every_layer_and_whether_marking_changed_the_answer(tmp_path):
     assert document(plain)["moved"]["onnxruntime:optimization=none"] is False
 
 
+@pytest.mark.lengthy
 def test_low_memory_finds_the_same_figures(tmp_path):
     words = ["run", *VIT, "--target", "emulate:precision=bf16", "--onnx-outputs-by-type", "MatMul", "Softmax", "--json"]
     whole, batched = (document(triage(*words, *more, cwd=tmp_path)) for more in ([], ["--low-memory"]))
@@ -61,6 +62,7 @@ def test_a_failure_is_exit_code_1_and_names_the_tensor(tmp_path):
     assert "logits" in done.stdout
 
 
+@pytest.mark.lengthy
 def test_tolerances_per_output_and_statistic(tmp_path):
     words = ["run", *VIT, "--target", BF16]
     assert triage(*words, "--atol", "1e-6", "logits:1", cwd=tmp_path).returncode == 0
@@ -69,12 +71,14 @@ def test_tolerances_per_output_and_statistic(tmp_path):
     assert triage(*words, "--compare", "psnr", "--psnr-threshold", "200", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.lengthy
 def test_top_k_looks_at_the_decision_not_at_the_scores(tmp_path):
     words = ["run", *VIT, "--target", BF16, "--atol", "0", "--rtol", "0"]
     assert triage(*words, cwd=tmp_path).returncode == 1
     assert triage(*words, "--postprocess", "top-1", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.lengthy
 def test_the_task_metric_is_reported_for_every_engine(tmp_path):
     done = triage(
         "run", *VIT, "--target", "emulate:precision=fp16", "--metric-script", EXAMPLES / "accuracy.py", "--json",
@@ -91,6 +95,7 @@ def test_validate_finds_nan_and_inf(tmp_path):
     assert triage("run", *words, "--onnxrt", "--validate", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["golden.json", "golden_dir", "golden.store"])
 def test_saved_results_are_the_reference_of_a_later_run(tmp_path, name):
     saved = triage("run", *CNN, "--onnxrt", "--save-inputs", "in.json", "--save-outputs", name, cwd=tmp_path)
@@ -102,6 +107,7 @@ def test_saved_results_are_the_reference_of_a_later_run(tmp_path, name):
     assert document(done)["targets"] == ["openvino"]
 
 
+@pytest.mark.lengthy
 def test_saved_results_under_other_names_are_paired_by_value(tmp_path):
     triage("run", *CNN, "--onnxrt", "--save-outputs", "golden.npz", cwd=tmp_path)
     golden = dict(np.load(tmp_path / "golden.npz"))
@@ -116,6 +122,7 @@ def test_saved_results_under_other_names_are_paired_by_value(tmp_path):
     assert "output_0 is logits" in shown
 
 
+@pytest.mark.lengthy
 def test_too_few_saved_results_are_an_error(tmp_path):
     triage("run", *CNN, "--onnxrt", "--save-outputs", "one.json", cwd=tmp_path)
     words = [EXAMPLES / "digits_cnn.onnx", "--onnxrt", "--inputs", EXAMPLES / "digits_samples.npz"]
@@ -124,6 +131,7 @@ def test_too_few_saved_results_are_an_error(tmp_path):
     assert "error[results-too-few]" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_accuracy_results_can_be_judged_again(tmp_path):
     words = [
         "--target",
@@ -140,6 +148,7 @@ def test_accuracy_results_can_be_judged_again(tmp_path):
     assert triage("check", "accuracy", "a.json", "--atol", "1e-9", "--rtol", "1e-9", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.lengthy
 def test_a_target_that_crashes_does_not_hide_the_other(tmp_path):
     (tmp_path / "bad.py").write_text("import os\nclass Engine:\n    def compile(self, m, o):\n        os.abort()\n")
     done = triage("run", *CNN, "--target", "script:bad.py", "--target", "onnxruntime", "--json", cwd=tmp_path)
@@ -149,6 +158,7 @@ def test_a_target_that_crashes_does_not_hide_the_other(tmp_path):
     assert [item["comparison"]["target"] for item in found["comparisons"]] == ["onnxruntime"]
 
 
+@pytest.mark.lengthy
 def test_polygraphys_random_numbers_are_used_when_asked_for(tmp_path):
     words = [EXAMPLES / "digits_cnn.onnx", "--onnxrt", "--seed", "1", "--save-inputs", "in.npz"]
     assert triage("run", *words, "--input-shapes", "image:[2,1,8,8]", cwd=tmp_path).returncode == 0
@@ -228,6 +238,7 @@ def test_a_bad_feed_is_one_clear_error(tmp_path, feed, slug):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.lengthy
 def test_tensors_of_a_feed_that_are_no_inputs_are_left_out_and_named(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model_bytes())
     np.savez(tmp_path / "f.npz", x=X, z=X)
@@ -269,6 +280,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", HOSTILE, ids=["script", "path", "control", "long", "html"])
 def test_hostile_names_are_harmless(tmp_path, name):
     (tmp_path / "m.onnx").write_bytes(model_bytes(name=name))
@@ -283,6 +295,7 @@ def test_hostile_names_are_harmless(tmp_path, name):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["case", "m.onnx"]
 
 
+@pytest.mark.lengthy
 def test_nan_inputs_are_called_unsound_and_zero_size_tensors_do_not_pass_for_agreement(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model_bytes())
     np.savez(tmp_path / "nan.npz", x=np.full((2, 3), np.nan, np.float32))
@@ -307,6 +320,7 @@ def test_tensors_without_elements_never_pass(tmp_path):
     assert "error[nothing-compared]" in done.stderr
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("name", "feed", "precision", "code", "words"),
     [

@@ -22,6 +22,7 @@ def test_save_onnx_writes_the_model_with_the_outputs_compared(tmp_path):
     assert (tmp_path / "w").stat().st_size > 10_000
 
 
+@pytest.mark.lengthy
 def test_fp_to_fp16_is_what_every_engine_runs(tmp_path):
     done = triage("run", MODEL, "--onnxrt", "--fp-to-fp16", "--save-onnx", "m.onnx", "--save-outputs", "half.json",
                   "--seed", "1", cwd=tmp_path)  # fmt: skip
@@ -33,6 +34,7 @@ def test_fp_to_fp16_is_what_every_engine_runs(tmp_path):
     assert done.returncode == 1  # fp16 is told apart from fp32
 
 
+@pytest.mark.lengthy
 def test_without_an_iteration_engines_are_built_and_nothing_passes(tmp_path):
     done = triage("run", MODEL, "--onnxrt", "--onnxrt", "--iterations", "0", cwd=tmp_path)
     assert done.returncode == 0
@@ -40,6 +42,7 @@ def test_without_an_iteration_engines_are_built_and_nothing_passes(tmp_path):
     assert "passed" not in done.stdout
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("words", [["--save-input-blob", "blobs"], ["--save-input-blob"]])
 def test_input_blobs_are_the_bytes_of_the_inputs(tmp_path, words):
     done = triage("run", MODEL, "--onnxrt", "--iterations", "2", "--save-inputs", "in.npz", *words, cwd=tmp_path)

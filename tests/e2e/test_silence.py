@@ -13,6 +13,8 @@ import pytest
 from offline import forbid_sockets, needs_socket_filter
 from tensortriage.engines.registry import availabilities
 
+pytestmark = pytest.mark.lengthy
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
 TORCH = Path(__file__).resolve().parents[1] / "data" / "torch"

@@ -10,6 +10,8 @@ import pytest
 from models import chain
 from running_cli import EXAMPLES
 
+pytestmark = pytest.mark.lengthy
+
 MODEL = EXAMPLES / "digits_cnn.onnx"
 RUN = f"run {MODEL} --target emulate:precision=fp16 --inputs {EXAMPLES / 'digits.npz'}"
 TABLE = f"{RUN} --onnx-outputs mark all"

@@ -62,6 +62,7 @@ def test_sanitize_folds_proves_and_tells(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out.onnx"]
 
 
+@pytest.mark.lengthy
 def test_sanitize_sets_shapes_outputs_and_bounds(inside, tmp_path):
     models.write(
         tmp_path / "m.onnx",
@@ -87,6 +88,7 @@ def test_sanitize_sets_shapes_outputs_and_bounds(inside, tmp_path):
     assert [node.op_type for node in model.graph.nodes] == ["ReduceMax", "Cast", "Min", "Range"]
 
 
+@pytest.mark.lengthy
 def test_a_bound_that_is_too_small_is_refused_by_name(inside, tmp_path):
     models.write(
         tmp_path / "m.onnx",
@@ -129,6 +131,7 @@ def test_a_dangling_branch_is_named(tmp_path):
     assert "'/norm_pre/Sub_output_0'" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_extract_by_scope_and_inside_a_body(inside, tmp_path):
     done = inside("surgeon", "extract", VIT, "--scope", "blocks.0", "-o", "block.onnx", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -197,6 +200,7 @@ def test_convert_keeps_what_it_is_told_and_refuses_what_overflows(inside, tmp_pa
     assert inside("convert", *words, *kept, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.lengthy
 def test_polygraphys_command_lines_work(inside, tmp_path):
     fold = f"surgeon sanitize {CNN} --fold-constants"
     cut = f"surgeon extract {CNN} --inputs image:auto:auto --outputs logits:auto"
@@ -230,6 +234,7 @@ def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_p
     refused(insist, "verify-impossible", tmp_path / "v.onnx")
 
 
+@pytest.mark.lengthy
 def test_a_model_too_large_to_embed_says_where_its_weights_went(inside, tmp_path, monkeypatch):
     monkeypatch.setattr("tensortriage.workflows.edits.edit_pipeline.EMBED_LIMIT_BYTES", 1000)
     monkeypatch.setattr("tensortriage.model.io.save.save_model.__wrapped__.__kwdefaults__", {"embed_limit_bytes": 1000})

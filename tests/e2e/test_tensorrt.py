@@ -57,6 +57,7 @@ def test_without_tensorrt_the_way_to_install_it_is_told(tmp_path, words):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.lengthy
 def test_an_engine_is_calibrated_with_the_feeds_named_by_either_option(tmp_path):
     words = ["convert", MODEL, "--int8", "-o", "a.engine"]
     both = [without_tensorrt(*words, name, "absent.npz", cwd=tmp_path) for name in ("--load-inputs", "--inputs")]

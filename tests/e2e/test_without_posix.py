@@ -7,6 +7,8 @@ import pytest
 
 import models
 
+pytestmark = pytest.mark.lengthy
+
 PROGRAM = """
 import asyncio, multiprocessing, os, shutil, signal, subprocess, sys
 import psutil

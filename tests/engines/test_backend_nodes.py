@@ -31,7 +31,7 @@ from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.workflows.edits.edit_pipeline import apply_passes
 from tensortriage.workflows.edits.sanitize import SanitizeRequest, passes_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 EVERYTHING = bool(os.environ.get("TRIAGE_ALL_BACKEND_NODES"))
 NEWEST_IR, NEWEST_OPSET = 13, 26  # ONNX Runtime 1.31 refuses files of IR 14 and lacks most operators of opset 28

@@ -20,6 +20,7 @@ from models import chain, mlp
 from reducing import NEEDS, dag
 
 pytestmark = [
+    pytest.mark.lengthy,
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
 ]

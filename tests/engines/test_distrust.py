@@ -82,6 +82,7 @@ def run(model, options):
         session.close()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("when", ["at_compile", "at_run"])
 @pytest.mark.parametrize("said", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_a_crash_that_quotes_it(said, when, model, tmp_path):

@@ -14,6 +14,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage_testing import models as networks
 
+pytestmark = pytest.mark.lengthy
+
 DYNAMIC = """
     g (float[N, 6] x, int64[2] i) => (float[K, 3] y, float[M, 6] z) {
         [shape] s = Shape(x)

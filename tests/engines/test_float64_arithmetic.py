@@ -43,6 +43,7 @@ def test_float64_stays_float64_under_every_arithmetic(tmp_path):
     assert np.array_equal(run(path, options, x=x, w=w.T)["y"], np.tanh(x @ w.T))
 
 
+@pytest.mark.lengthy
 def test_examples_of_the_specifications_within_few_units():
     """ONNX's expected float32 data are numpy's float32: each operation of several is rounded there."""
     compared, wrong = 0, []

@@ -109,6 +109,7 @@ def running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize(("text", "then"), [(ECHO, "time.sleep(60)"), (HANG, RUN)], ids=["idle", "running"])
 def test_killing_the_host_leaves_nothing(host, how, text, then):
@@ -120,6 +121,7 @@ def test_killing_the_host_leaves_nothing(host, how, text, then):
     assert vanished(pids, folders) == []
 
 
+@pytest.mark.lengthy
 def test_interrupting_the_host_kills_the_worker(host):
     process, pids, folders = host(HANG, f"try:\n    {RUN}\nexcept KeyboardInterrupt:\n    print('stopped')")
     time.sleep(0.3)
@@ -129,6 +131,7 @@ def test_interrupting_the_host_kills_the_worker(host):
     assert vanished(pids, folders) == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("then", ["", "raise SystemExit(3)", "session.close()", "del session", "workers.close_idle()"])
 def test_a_host_that_ends_leaves_nothing(host, then):
     process, pids, folders = host(ECHO, then)
@@ -137,6 +140,7 @@ def test_a_host_that_ends_leaves_nothing(host, then):
     assert vanished(pids, folders) == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("then", ["", "session.close()\n"], ids=["open", "idle"])
 def test_a_host_may_end_where_no_thread_can_be_started_any_more(host, then):
     """Python 3.12.0 and 3.12.1 refuse them in what runs at exit."""
@@ -198,6 +202,7 @@ def test_modules_in_the_current_folder_do_not_get_in_the_way(tmp_path, model, mo
         ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
 
 
+@pytest.mark.lengthy
 def test_two_open_sessions_have_two_workers(model, script):
     engine = ScriptEngine(limits=LIMITS)
     sessions = [engine.compile(model, {"file": str(script)}) for _ in range(2)]
@@ -320,6 +325,7 @@ def test_an_unknown_file_type_of_result_is_not_trusted(model, script):
     assert caught.value.slug == "engine-outputs-wrong"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("dtype", [d for d in DType if d is not DType.STRING], ids=lambda d: d.name)
 def test_every_type_travels_unchanged(tmp_path_factory, model, dtype):
     folder = tmp_path_factory.getbasetemp() / "echo"

@@ -12,6 +12,8 @@ from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage_testing import FaultyEngine
 
+pytestmark = pytest.mark.lengthy
+
 GELU = """
     g (float[4, 8] x) => (float[4, 8] y) <float root = {1.4142135}, float one = {1}, float half = {0.5}> {
         [div] d = Div(x, root)

@@ -57,6 +57,7 @@ def test_hundreds_of_mixed_inputs_and_outputs(compiled):
         np.testing.assert_array_equal(result[f"j{i}"], feed[f"i{i}"] * 2)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("options", [{"precision": "fp32"}, {}], ids=["fp32", "default"])
 def test_conforms(options):
     report = check_engine_conformance(ENGINE, options)

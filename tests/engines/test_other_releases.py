@@ -13,6 +13,8 @@ from models import proto
 from tensortriage.errors import EngineMissing
 from tensortriage.runs.engine_specs import usable
 
+pytestmark = pytest.mark.lengthy
+
 RELU = '<ir_version: 8, opset_import: ["": 17]> g (float[1,3] x) => (float[1,3] y) { y = Relu(x) }'
 
 

@@ -16,6 +16,8 @@ from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage_worker import exchange, supervisor
 
+pytestmark = pytest.mark.lengthy
+
 LIMITS = Limits(build_seconds=30, run_seconds=20)
 FAKE_SSH = """#!/bin/sh
 echo "$@" >> "{log}"

@@ -28,6 +28,8 @@ from tensortriage.reduce.repro.repro_script import script
 from tensortriage.runs.lab import Lab
 from tensortriage_engines.install.environments import environments
 
+pytestmark = pytest.mark.lengthy
+
 ATLAS = Path(__file__).parents[2] / "docs" / "atlas" / "repros"
 NEEDED = {
     "onnxruntime": ("numpy", "onnxruntime", "flatbuffers", "packaging", "protobuf"),

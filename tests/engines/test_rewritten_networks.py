@@ -10,6 +10,8 @@ from tensortriage.engines.float64.engine import Float64Engine
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed, EngineError
 
+pytestmark = pytest.mark.lengthy
+
 FLOAT, HALF, STEPS = 1e-4, 2e-2, 5e-2
 """Relative errors: of sums in float32 (one network loses 3e-5 as it was exported), of a few layers in fp16, and of some
 that round to 8 bits the other way."""

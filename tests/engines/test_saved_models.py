@@ -11,6 +11,8 @@ import pytest
 import models
 from tensortriage.model.model import ExternalData, Model
 
+pytestmark = pytest.mark.lengthy
+
 X = np.random.default_rng(1).standard_normal((2, 300)).astype(np.float32)
 
 

@@ -152,6 +152,7 @@ def test_a_script_may_answer_in_float64(compiled):
     assert np.array_equal(answer, FEED["x"])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("result", "complaint"),
     [
@@ -249,6 +250,7 @@ def test_a_forked_copy_that_comes_back_answers_nobody(compiled):
     session.close()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("answers", [0, 1, 2])
 def test_ctrl_c_in_the_middle_of_an_exchange_leaves_no_answer_for_the_next(compiled, monkeypatch, answers):
     """After the supervisor's hello come those of the engine, the compilation and the run."""
@@ -295,6 +297,7 @@ def test_a_build_that_hangs(compiled):
         compiled("import time\nclass E:\n def compile(self, m, o): time.sleep(60)", SHORT)
 
 
+@pytest.mark.lengthy
 def test_allocating_without_end_is_out_of_memory(compiled):
     limits = Limits(build_seconds=20, run_seconds=20, memory_bytes=200 << 20)
     session = compiled(run_body("kept = []\nwhile True: kept.append(np.ones(1 << 20)); time.sleep(.002)"), limits)
@@ -386,6 +389,7 @@ def gone(pid: int, seconds: float = 5) -> bool:
     return False
 
 
+@pytest.mark.lengthy
 def test_a_script_around_onnx_runtime_conforms(tmp_path):
     script = tmp_path / "wrapper.py"
     script.write_text("from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine as Engine\n")

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import parser
 
 import tensortriage.errors
 from tensortriage.engines.base import Limits
 from tensortriage.engines.script import ScriptEngine
 from tensortriage_testing import FaultKind
+
+pytestmark = pytest.mark.lengthy
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("engines", "script-engines")}

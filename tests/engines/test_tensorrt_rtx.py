@@ -24,10 +24,13 @@ from tensortriage.values.dtype import Precision
 from tensortriage_testing import models
 
 NEEDED = ("tensorrt_rtx_bindings", "onnxruntime_ep_nv_tensorrt_rtx")
-pytestmark = pytest.mark.skipif(
-    not all(importlib.util.find_spec(name) for name in NEEDED),
-    reason="TensorRT-RTX is not installed: pip install 'tensortriage[rtx]' (Linux, x86-64)",
-)
+pytestmark = [
+    pytest.mark.lengthy,
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(name) for name in NEEDED),
+        reason="TensorRT-RTX is not installed: pip install 'tensortriage[rtx]' (Linux, x86-64)",
+    ),
+]
 RTX = {"library": "tensorrt_rtx"}
 MODELS = {
     "encoder": lambda: models.encoder(layers=1, width=16, heads=2, tokens=4, vocabulary=20),

@@ -16,7 +16,10 @@ from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.diagnosis.export_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+    pytest.mark.lengthy,
+]
 
 NETWORKS = f"torch:{Path(__file__).resolve().parents[1] / 'data' / 'torch' / 'mistaken_networks.py'}"
 PLAIN = "onnxruntime:optimization=none"

@@ -7,6 +7,8 @@ from hostile import mutated_files
 from hostile.originals import model_files
 from hostile.tally import SEEDS, fuzzed
 
+pytestmark = pytest.mark.lengthy
+
 DIAGNOSE = ["diagnose", "m.onnx", "--target", "emulate:precision=bf16", "--no-repro", "--case", "case", "--seed", "3"]
 AGAIN = (
     ["report", "case"], ["report", "case", "--format", "html"], ["report", "case", "--format", "markdown"],

@@ -28,6 +28,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_node_of_huge_dimensions(commands, words):
     for op, node in NODES.items():
@@ -37,6 +38,7 @@ def test_a_node_of_huge_dimensions(commands, words):
         assert ended.peak_bytes < 1 << 30, op
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**62])
 def test_an_input_of_huge_dimensions(commands, size):
     model = models.proto("g (uint8[2] x) => (float[] y) { f = Cast<to = 1>(x) y = ReduceMax<keepdims = 0>(f) }")

@@ -1,10 +1,13 @@
 """Whatever a model holds, a command ends with an answer, an outcome, or an error with slug and cure."""
 
+import pytest
 from hypothesis import given
 
 from hostile import mutated_files
 from hostile.command_lines import WRITTEN, model_command
 from hostile.tally import SEEDS, fuzzed
+
+pytestmark = pytest.mark.lengthy
 
 
 @given(seed=SEEDS)

@@ -155,6 +155,7 @@ def pack_files(tmp_path_factory):
     return files
 
 
+@pytest.mark.lengthy
 @given(seed=SEEDS)
 @fuzzed(4)
 def test_a_command_about_a_pack(commands, tally, pack_files, seed):

@@ -16,6 +16,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage_testing import conv_net, encoder, feed_for, save_model
 
+pytestmark = pytest.mark.lengthy
+
 MODELS = {"encoder": lambda: encoder(layers=3), "conv_net": conv_net}
 FORMATS = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 

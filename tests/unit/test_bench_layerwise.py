@@ -9,6 +9,8 @@ import pytest
 
 from tensortriage_testing.models import encoder, save_model
 
+pytestmark = pytest.mark.lengthy
+
 SOURCE = Path(__file__).resolve().parents[2] / "bench" / "layerwise.py"
 HOLD_200_MB = "import time; block = b'x' * 200_000_000; time.sleep(0.3); print('done')"
 

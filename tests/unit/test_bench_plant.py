@@ -10,6 +10,8 @@ import pytest
 
 from diagnosing import CHAIN_FEED, softmax_chain
 
+pytestmark = pytest.mark.lengthy
+
 SCRIPT = Path(__file__).parents[2] / "bench" / "gpu" / "plant.py"
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))  # where 
 from planted_suite import FAMILIES, HEALTHY_ERROR, VISIBLE, PlantedSubject, makers, off, planted_cases
 
 sys.path.pop(0)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 
 def test_the_suite_is_as_large_as_promised():

@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 import pytest
 
+pytestmark = pytest.mark.lengthy
+
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 MODULES = ("healthy", "truth_models", "truth_cases", "truth_report", "truth_golden", "truth_sensitivity", "truth")
 

@@ -13,6 +13,8 @@ import pytest
 
 from tensortriage import demo
 
+pytestmark = pytest.mark.lengthy
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FEEDS = {
     "digits_vit": "digits",

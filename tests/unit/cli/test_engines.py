@@ -23,6 +23,7 @@ def test_the_list_as_a_document():
     assert {"onnxruntime", "openvino", "script"} <= {row["name"] for row in found["engines"]}
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_conforms_and_one_that_does_not(tmp_path):
     done = CliRunner().invoke(engines, ["check", "float64", "--json"])
     assert (done.exit_code, json.loads(done.stdout)["failures"]) == (0, "")

@@ -5,7 +5,7 @@ import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 OUTPUTS_ONLY = """
 import numpy as np

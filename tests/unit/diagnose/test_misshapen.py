@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 from tensortriage.compare.measured import compare_all
 from tensortriage.values.store import MemoryStore
 
@@ -32,6 +33,7 @@ MODEL = """
 FEED = {"x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("last", "precision"),
     [("ReduceMean<axes = [1]>", "fp32"), ("Neg", "fp32"), ("Neg", "fp16")],
@@ -39,9 +41,9 @@ FEED = {"x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)}
 )
 def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last, precision):
     """The engine's Slice takes one element more; a mean hides the shape from the outputs, a Neg does not."""
-    (tmp_path / "engine.py").write_text(ENGINE)
+    file = engine_file(ENGINE)
     text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (1 if "Mean" in last else 4, last)
-    target = f"script:{tmp_path / 'engine.py'},precision={precision}"
+    target = f"script:{file},precision={precision}"
     verdict, report = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "cut"), verdict.summary
     assert "has shape [2, 5] instead of [2, 4]" in verdict.culprits[0].reason
@@ -54,21 +56,22 @@ def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last, precision
 
 def test_a_run_that_fails_over_another_shape_is_the_fault_of_the_op_that_made_it(tmp_path):
     """The Reshape that cannot take what the Slice made is innocent, and the engine did not crash."""
-    (tmp_path / "engine.py").write_text(ENGINE)
+    file = engine_file(ENGINE)
     text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL.replace("float[2,%s] y", "float[4,2] y").replace(
         "%s(s)", "Reshape(s, form)"
     ).replace("> {", ", int64[2] form = {4, 2}> {", 1)
-    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "form"), FEED, f"script:{tmp_path / 'engine.py'}")
+    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "form"), FEED, f"script:{file}")
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "cut"), verdict.summary
     assert "failed to run" in next(each.answer for each in verdict.steps if each.question.endswith("build and run?"))
 
 
+@pytest.mark.lengthy
 def test_a_target_that_runs_whole_models_alone_shows_where_its_own_run_has_another_shape(tmp_path):
     """Such as a given file, of which no op runs alone; what is made of the wrong shape is not blamed."""
     whole = "        if len(model.graph.input) > 1:\n            raise RuntimeError('this is no whole model')\n"
-    (tmp_path / "engine.py").write_text(ENGINE.replace("        for tensor", whole + "        for tensor", 1))
+    file = engine_file(ENGINE.replace("        for tensor", whole + "        for tensor", 1))
     text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (4, "Neg")
-    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{tmp_path / 'engine.py'}")
+    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{file}")
     assert (verdict.verdict, [each.node for each in verdict.culprits]) == ("local-fault", ["cut"]), verdict.summary
     assert "is wrong in the own run of" in verdict.summary
     assert verdict.culprits[0].reason == "there its result 's' has shape [2, 5] instead of [2, 4]"
@@ -98,16 +101,18 @@ class Engine(FaultyEngine):
 """
 
 
+@pytest.mark.lengthy
 def test_another_shape_of_an_op_alone_is_no_fault_of_an_output_that_has_the_right_one(tmp_path):
     """Seen on MNN 3.0.0: an Identity that is all of a piece gives the input of another; in the model it is right."""
-    (tmp_path / "engine.py").write_text(ALONE)
+    file = engine_file(ALONE)
     text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,6] x) => (float[2,6] y) {'
     text += "a = Exp(x) b = Neg(a) y = Identity(b)}"
-    target = f"script:{tmp_path / 'engine.py'},kind=scale,node=exp"
+    target = f"script:{file},kind=scale,node=exp"
     verdict, _ = ask(tmp_path, named(text, "exp", "sign", "same"), FEED, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "exp"), verdict.summary
 
 
+@pytest.mark.lengthy
 def test_a_range_whose_operand_is_one_number_in_an_axis_does_not_stop_the_others(tmp_path):
     """ONNX Runtime computes it, and refuses the same operand as a constant, which ops run alone would have."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[6] x) => (float[6] y)

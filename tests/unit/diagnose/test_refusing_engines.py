@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage_testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
@@ -36,8 +37,8 @@ MASKED = """<ir_version: 8, opset_import: ["": 17]>
 
 @pytest.fixture
 def refusing(tmp_path):
-    (tmp_path / "refusing.py").write_text(REFUSING)
-    return f"script:{tmp_path / 'refusing.py'}"
+    file = engine_file(REFUSING)
+    return f"script:{file}"
 
 
 def named_nodes():
@@ -49,6 +50,7 @@ def named_nodes():
 FEED = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
 
 
+@pytest.mark.lengthy
 def test_a_bool_that_the_target_refuses_to_show_hides_no_other_layer(tmp_path, refusing):
     target = f"{refusing},type=BOOL,kind=scale,node=softmax,amount=1.05"
     verdict, report = ask(tmp_path, named_nodes(), FEED, target)
@@ -60,6 +62,7 @@ def test_a_bool_that_the_target_refuses_to_show_hides_no_other_layer(tmp_path, r
     assert seen == {"a", "c", "s", "y"}
 
 
+@pytest.mark.lengthy
 def test_one_tensor_of_a_transformer_that_cannot_be_marked(tmp_path, refusing):
     model = encoder(layers=2, width=16, heads=2, tokens=4, batch=2)
     values = [name for node in model.graph.node for name in node.output]
@@ -88,10 +91,11 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 def test_a_reference_that_answers_outputs_only(tmp_path):
-    (tmp_path / "outputs.py").write_text(OUTPUTS_ONLY)
+    file = engine_file(OUTPUTS_ONLY)
     target = "fault:kind=scale,node=softmax,amount=1.05"
-    given = {"reference": f"script:{tmp_path / 'outputs.py'}"}
+    given = {"reference": f"script:{file}"}
     verdict, _ = ask(tmp_path, named_nodes(), FEED, target, **given)
     told = step(verdict, "does the reference show its inner values?")
     assert told.answer.startswith("no: it answers the model's outputs only; inner values come from onnxruntime")
@@ -103,7 +107,7 @@ def test_a_reference_that_answers_outputs_only(tmp_path):
 
 
 def test_a_healthy_target_matches_a_reference_that_answers_outputs_only(tmp_path):
-    (tmp_path / "outputs.py").write_text(OUTPUTS_ONLY)
-    reference = f"script:{tmp_path / 'outputs.py'}"
+    file = engine_file(OUTPUTS_ONLY)
+    reference = f"script:{file}"
     verdict, _ = ask(tmp_path, named_nodes(), FEED, "onnxruntime", reference=reference)
     assert verdict.verdict == "match", verdict.summary

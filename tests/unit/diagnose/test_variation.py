@@ -100,6 +100,7 @@ def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
     assert targets <= 10  # five of the model, one or two exploded, and what a remedy takes
 
 
+@pytest.mark.lengthy
 def test_a_region_of_many_ops_is_no_culprit(tmp_path, engines):
     """That it goes with failure tells no more than that builds differ; the exploded model tells the op."""
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Whole,{FAULT}", repro=False)
@@ -108,11 +109,13 @@ def test_a_region_of_many_ops_is_no_culprit(tmp_path, engines):
     assert "scale ... last" in verdict.summary  # not every node of it
 
 
+@pytest.mark.lengthy
 def test_a_build_that_is_right_is_made_again_where_its_engine_promises_nothing(tmp_path, engines):
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:OtherSecond,{FAULT}", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("intermittent", "softmax"), verdict.summary
 
 
+@pytest.mark.lengthy
 def test_the_exploded_graph_is_built_on_while_that_is_cheap(tmp_path, engines):
     """Three of five builds fail, which would ask for four exploded ones; such a rate is known badly."""
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Late,{FAULT}", repro=False)
@@ -120,6 +123,7 @@ def test_the_exploded_graph_is_built_on_while_that_is_cheap(tmp_path, engines):
     assert step(verdict, "which op is wrong in some builds?").evidence["builds"] == 9
 
 
+@pytest.mark.lengthy
 def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_path, engines, monkeypatch):
     """Bad builds in a row; then every tensor marked looks right, which is no fusion but another build."""
     monkeypatch.setattr(intermittent, "CHEAP_SECONDS", 0.0)  # as on an engine that takes minutes
@@ -130,12 +134,14 @@ def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_
     assert re.match(rf"no: [234] of {BUILDS_IN_DOUBT} fail; asked because (with|every)", doubted.answer)
 
 
+@pytest.mark.lengthy
 def test_a_race_in_one_of_twenty_runs_is_found_and_its_op_named(tmp_path, engines):
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Race,{FAULT}", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("nondeterministic-run", "softmax"), verdict.summary
     assert "runs" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_bad_builds_that_overflow_are_said_to(tmp_path, engines):
     (tmp_path / "x").mkdir()
     feed = dict(np.load(EXAMPLES / "digits_vit_overflow.npz"))

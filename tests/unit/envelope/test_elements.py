@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from engine_scripts import engine_file
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
@@ -28,7 +29,7 @@ def shortened(array, bits):
 def test_scores_of_a_narrow_format_are_ties_there_and_not_in_fp32(tmp_path, precision, bits, trusts_float64):
     """TF32 keeps 10 bits of the fractions of operands; bf16 7, of operands here for an error that it surely makes."""
     onnx.save(onnx.parser.parse_model(SCORES), tmp_path / "m.onnx")
-    (tmp_path / "engine.py").write_text("class Engine:\n    def compile(self, model, options):\n        pass\n")
+    file = engine_file("class Engine:\n    def compile(self, model, options):\n        pass\n")
     model, rng = Model.load(tmp_path / "m.onnx"), np.random.default_rng(3)
     fed = {"x": rng.standard_normal((4, 64), np.float32), "w": rng.standard_normal((64, 16), np.float32)}
     feed = Feed("feed", fed, Origin.REAL)
@@ -36,7 +37,7 @@ def test_scores_of_a_narrow_format_are_ties_there_and_not_in_fp32(tmp_path, prec
         np.float32(x.astype(np.float64) @ w.astype(np.float64))
         for x, w in (fed.values(), (shortened(each, bits) for each in fed.values()))
     )
-    target = EngineSpec("script", {"file": str(tmp_path / "engine.py"), "precision": precision})
+    target = EngineSpec("script", {"file": str(file), "precision": precision})
     question = Question(model=model, feeds=[feed], reference=PLAIN, target=target, trusts_float64=trusts_float64)
     with Lab() as lab:
         radii = score_radii(Investigation(question, lab=lab).setting(feed), {"y": exact}, specs=value_specs(model))

@@ -57,7 +57,9 @@ def masked_softmax():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-@pytest.mark.parametrize("proto", [mlp(seed=1), encoder(seed=2)], ids=["mlp", "encoder"])
+@pytest.mark.parametrize(
+    "proto", [mlp(seed=1), pytest.param(encoder(seed=2), marks=pytest.mark.lengthy)], ids=["mlp", "encoder"]
+)
 def test_onnx_runtime_at_every_level_is_within_the_fp32_envelope(proto, lab, tmp_path):
     model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
     for level in ("none", "basic", "extended", "all"):
@@ -81,6 +83,7 @@ def test_a_mask_that_absorbs_its_addend_widens_nothing(lab, tmp_path):
     assert MATCH_FACTOR * floors.fp32["y"] < 1e-5  # and yet the envelope is that of float32
 
 
+@pytest.mark.lengthy
 def test_a_narrow_format_has_the_floor_of_its_rounding(lab, tmp_path):
     proto = encoder(seed=3)
     model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.float64.engine import Float64Engine
@@ -61,8 +62,8 @@ def test_the_freedom_has_the_size_that_was_measured(tmp_path, op_type, depth, me
 
 def test_a_result_half_a_percent_too_large_is_no_matter_of_the_sums(tmp_path):
     """Sums of 3,072 products are off by 0.2 % in such an engine (above); 0.5 % more is a fault."""
-    (tmp_path / "accelerator.py").write_text(ACCELERATOR)
-    engine = f"script:{tmp_path / 'accelerator.py'},precision=fp16,accumulator=fp16,block=16"
+    file = engine_file(ACCELERATOR)
+    engine = f"script:{file},precision=fp16,accumulator=fp16,block=16"
     verdict, _ = ask(tmp_path, *operator("MatMul", 3072), f"{engine},kind=scale,node=product,amount=1.005", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "product"), verdict.summary
 
@@ -85,10 +86,11 @@ def test_convolutions_cut_off_shrink_as_was_measured(tmp_path):
     assert 2.6e-4 < scatter < 4.0e-4  # of the cut, and of the operands rounded to fp16
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("channels", [1, 3])
 def test_convolutions_of_few_channels_round_once_per_tap(tmp_path, channels):
-    (tmp_path / "accelerator.py").write_text(ACCELERATOR)
-    engine = f"script:{tmp_path / 'accelerator.py'},precision=fp16,accumulator=fp16,block={channels}"
+    file = engine_file(ACCELERATOR)
+    engine = f"script:{file},precision=fp16,accumulator=fp16,block={channels}"
     rng = np.random.default_rng(1)
     text = f"""<ir_version: 8, opset_import: ["": 16]>
       g (float[1,{channels},56,56] x, float[32,{channels},7,7] w) => (float[1,32,25,25] y) {{
@@ -103,16 +105,18 @@ def test_convolutions_of_few_channels_round_once_per_tap(tmp_path, channels):
     assert "Conv: sums kept in fp16" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     """Sums cut off in float16, as tensor cores do: logits pass on the feed and are a little more off on random data."""
-    (tmp_path / "accelerator.py").write_text(ACCELERATOR)
-    engine = f"script:{tmp_path / 'accelerator.py'},precision=fp16,accumulator=fp16,block=32,rounding=zero"
+    file = engine_file(ACCELERATOR)
+    engine = f"script:{file},precision=fp16,accumulator=fp16,block=32,rounding=zero"
     model = conv_net(blocks=2, channels=12)
     verdict, _ = ask(tmp_path, model, feed_for(model), engine, repro=False)
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, "is the target right on made-up").answer.endswith("explains their error, 0.22 %")
 
 
+@pytest.mark.lengthy
 def test_a_scale_in_attention_is_more_than_a_softmax_to_one_side(tmp_path):
     kind = "float[1,2,4,8]"
     text = f"""<ir_version: 10, opset_import: ["" : 23]>

@@ -147,6 +147,7 @@ def test_the_body_of_a_loop_with_what_a_turn_is_fed(folder, text, feed, node, ho
     assert result.verified
 
 
+@pytest.mark.lengthy
 def test_an_if_in_a_loop(folder):
     write(NESTED, x=X)
     result = by_engine("wave")
@@ -154,6 +155,7 @@ def test_an_if_in_a_loop(folder):
     assert [(opened.node, opened.done) for opened in result.opened] == [("loop", True), ("choice", True)]
 
 
+@pytest.mark.lengthy
 def test_a_fault_of_the_node_itself_stays_there(folder):
     write(LOOP, x=X)
     result = by_engine("loop")
@@ -170,6 +172,7 @@ sys.exit(all(b"\\x1a" + bytes([len(name)]) + name.encode() in data for name in s
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "needed", "expected", "opened"),
     [
@@ -189,6 +192,7 @@ def test_a_command_looks_inside(folder, text, needed, expected, opened):
     onnx.checker.check_model("r.onnx", full_check=True)
 
 
+@pytest.mark.lengthy
 def test_a_steady_fault_is_asked_about_once_at_each_level(folder):
     """The whole failed three times in a row: each level on the way in is the same fault, and not measured again."""
     write(NESTED, x=X)
@@ -227,6 +231,7 @@ def test_a_loop_that_hands_on_a_sequence_is_kept_and_the_reason_said(folder):
     assert "sequences" in opened.detail
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("text", "body"), [(LOOP, "body"), (SCAN, "body"), (BRANCHES, "then_branch")])
 def test_pieces_of_bodies_that_declare_no_shapes_are_valid(folder, text, body):
     """Exporters leave shapes of states and results of bodies to be inferred; onnx.checker wants them of a model."""

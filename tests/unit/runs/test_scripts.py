@@ -73,6 +73,7 @@ def test_neighbours_can_be_imported_and_arrays_of_other_libraries_used(script, t
     assert [feed.tensors["x"].tolist() for feed in feeds] == [[[4, 4, 4]], [[1, 2, 3]]]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "slug", "words"),
     [
@@ -158,6 +159,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("text", "slug", "words"), HOSTILE)
 def test_whatever_a_script_does_it_is_an_error_of_the_script(script, text, slug, words):
     limits = Limits(build_seconds=3.0 if slug == "script-hung" else 120.0, memory_bytes=512 << 20)
@@ -203,6 +205,7 @@ def test_a_metric_takes_dicts_of_arrays_that_it_may_change(script):
     assert outputs["y"].tolist() == [[1, 1], [1, 1]]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("result", ["'0.9'", "None", "[1.0, 2.0]", "b'1'", "object()", "1j"])
 def test_a_metric_returns_a_number(script, result):
     path = script(f"def metric(outputs, feed):\n    return {result}\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.lengthy
+
 SOURCE = Path(__file__).resolve().parents[3] / "bench" / "search.py"
 SEEDS = 10
 

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from engine_scripts import engine_file
 from registered_engines import register
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -19,7 +20,6 @@ from tensortriage_testing import encoder, feed_for, mlp, save_model
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("consistency")
-    (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     save_model(mlp(width=34, layers=2, batch="batch"), folder / "mlp.onnx")
     small = encoder(layers=1, width=16, heads=2, tokens=6, vocabulary=40, batch="batch")
     save_model(small, folder / "encoder.onnx")
@@ -32,9 +32,10 @@ def check(folder, model, target="onnxruntime", **more):
 
 
 def faulty(folder, kind, node):
-    return f"script:{folder}/faulty.py:Engine,kind={kind},node={node}"
+    return f"script:{engine_file()}:Engine,kind={kind},node={node}"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["last-row", "rows-above", "swapped-rows"])
 def test_a_fault_of_rows_is_named_without_a_reference(folder, kind):
     report = check(folder, "mlp.onnx", faulty(folder, kind, "/layer.1/Gemm"))
@@ -55,6 +56,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_fault_that_needs_more_than_the_given_batch_is_named(folder, monkeypatch, tmp_path, condition):
     register(monkeypatch, tmp_path, contradicting="tensortriage_testing:ContradictingEngine")
@@ -64,15 +66,17 @@ def test_a_fault_that_needs_more_than_the_given_batch_is_named(folder, monkeypat
     assert report.broken[0].node == "/layer.1/Gemm"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("condition", ["inputs-written", "other-stream", "strided", "threads=3"])
 def test_what_a_process_of_its_own_is_fed_lies_and_runs_there_as_asked_for(folder, condition):
-    (folder / "contradicting.py").write_text("from tensortriage_testing import ContradictingEngine as Engine\n")
-    target = f"script:{folder}/contradicting.py:Engine,kind=scale,node=/layer.1/Gemm,when={condition}"
+    file = engine_file("from tensortriage_testing import ContradictingEngine as Engine\n")
+    target = f"script:{file}:Engine,kind=scale,node=/layer.1/Gemm,when={condition}"
     report = check_consistency(ConsistencyRequest(model=folder / "mlp.onnx", target=target))
     kind = "same-buffers-again" if condition == "inputs-written" else CONDITIONS[condition]
     assert {answer.relation for answer in report.broken} == {kind}
 
 
+@pytest.mark.lengthy
 def test_streams_of_builds_that_differ_show_nothing(folder):
     """The second stream's session is another build, here one that is wrong by itself; it was two streams that meet."""
     save_model(mlp(width=34, layers=2, batch=4), folder / "four.onnx")
@@ -92,6 +96,7 @@ def test_streams_of_builds_that_differ_show_nothing(folder):
     assert told == {"not known: another build gives other results by itself"}
 
 
+@pytest.mark.lengthy
 def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
     (folder / "cpus.py").write_text(
         "import os\n"
@@ -108,6 +113,7 @@ def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
     ]
 
 
+@pytest.mark.lengthy
 def test_memory_that_lies_otherwise_may_be_refused(folder):
     (folder / "careful.py").write_text(
         "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
@@ -126,6 +132,7 @@ def test_memory_that_lies_otherwise_may_be_refused(folder):
     assert "contiguous arrays, please" in refused.answer
 
 
+@pytest.mark.lengthy
 def test_an_op_whose_rows_are_equal_is_not_blamed_for_those_of_another(folder):
     """The Add is off in every row alike, the MatMul behind it drops the remainder of a tile."""
     mixing(
@@ -207,6 +214,7 @@ def test_rows_folded_into_others_are_the_models_own(folder):
     assert any("the model itself fails on row 0 alone" in answer.answer for answer in report.answers)
 
 
+@pytest.mark.lengthy
 def test_picking_among_close_scores_is_no_contradiction(folder):
     """An index differs, and no value before it does: scores tie within their rounding."""
     (folder / "ties.py").write_text(
@@ -240,6 +248,7 @@ def test_a_model_of_one_row_claims_nothing_of_rows(folder):
     assert "one row at a time" in report.unasked[0]
 
 
+@pytest.mark.lengthy
 def test_a_batch_size_that_the_engine_fails_at_is_told(folder):
     (folder / "refusing.py").write_text(
         "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"

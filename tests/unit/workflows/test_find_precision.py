@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from engine_scripts import engine_file
 from precision_numbers import write_fusing, write_loud
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
@@ -50,6 +51,7 @@ def search(folder, listener=None, **wanted):
     return find_precision(request, listener=listener or Listening())
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("goal", "kept"),
     [
@@ -72,6 +74,7 @@ def test_goals(tmp_path, loud, goal, kept):
     assert written["format"] == "tensortriage.precision/1"
 
 
+@pytest.mark.lengthy
 def test_everything_is_low_when_nothing_needs_more(tmp_path, loud):
     plan = search(tmp_path, target="emulate:precision=bf16", goal=GoalRequest(sqnr_db=3.0), output=None)
     assert plan.kept == ()
@@ -97,6 +100,7 @@ def test_a_random_feed_is_said_to_be_one(tmp_path, loud):
     assert find_precision(request, listener=Listening()).inputs == "random"
 
 
+@pytest.mark.lengthy
 def test_an_interrupted_search_writes_what_is_enough_and_goes_on_later(tmp_path, loud):
     target = "onnxruntime:precision=fp16"
     plan = search(tmp_path, Listening(stop_at="build 3"), target=target)
@@ -122,6 +126,7 @@ def test_an_interruption_before_anything_is_asked_writes_the_model_as_it_is_and_
     assert (tmp_path / "out" / "mixed.onnx").read_bytes() == before
 
 
+@pytest.mark.lengthy
 def test_the_curve_falls_as_nodes_are_kept(tmp_path, loud):
     plan = search(tmp_path, latency=True)
     emulated = [point for point in plan.pareto if not point.measured]
@@ -165,6 +170,7 @@ def test_goals_must_be_reachable(tmp_path, loud):
     assert raised.value.slug == "precision-goal-unreachable"
 
 
+@pytest.mark.lengthy
 def test_what_an_engine_runs_as_one_is_kept_as_one(tmp_path, loud):
     graph = Model.load(tmp_path / "m.onnx").graph
     neighbour = next(iter(graph.consumers(graph.node(loud[0]).outputs[0])))
@@ -197,7 +203,7 @@ class Session:
 
 def test_a_target_that_is_good_enough_as_it_is_is_not_searched(tmp_path, loud):
     """Rounding would not do, but this engine computes in fp32 whatever the types say."""
-    (tmp_path / "deaf.py").write_text(DEAF.format(original=str(tmp_path / "m.onnx")))
-    plan = search(tmp_path, target=f"script:{tmp_path / 'deaf.py'}:Deaf", low=Precision.FP16)
+    file = engine_file(DEAF.format(original=str(tmp_path / "m.onnx")))
+    plan = search(tmp_path, target=f"script:{file}:Deaf", low=Precision.FP16)
     assert (plan.kept, plan.builds, plan.minimality) == ((), 2, "one-minimal")
     assert plan.emulated <= 1

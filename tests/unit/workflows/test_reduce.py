@@ -60,6 +60,7 @@ def test_a_planted_fault_takes_one_check(folder):
     assert result.local.error == pytest.approx(0.05, rel=0.01)  # the default amount of the planted fault
 
 
+@pytest.mark.lengthy
 def test_a_fusion_fault_takes_both_nodes(folder):
     names = dag(folder)
     graph = onnx.load(folder / "m.onnx").graph
@@ -70,6 +71,7 @@ def test_a_fusion_fault_takes_both_nodes(folder):
     assert names
 
 
+@pytest.mark.lengthy
 def test_nodes_far_apart(folder):
     names = dag(folder)
     needed = [names[4], names[5], names[17]]
@@ -82,6 +84,7 @@ def test_nodes_far_apart(folder):
     assert again.cache_hits == again.checks + again.repeats == result.checks + result.repeats
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [("crash", "engine-crash"), ("build-failure", "build-failed"), ("hang", "engine-hang")],
@@ -95,6 +98,7 @@ def test_other_ways_of_failing(folder, kind, expected):
     assert result.verified
 
 
+@pytest.mark.lengthy
 def test_engines_may_be_asked_several_things_at_once(folder):
     names = dag(folder)
     (folder / "needs.py").write_text(NEEDS.format(needed=[names[4], names[17]]))
@@ -103,6 +107,7 @@ def test_engines_may_be_asked_several_things_at_once(folder):
     assert dataclasses.replace(three, seconds=one.seconds) == one
 
 
+@pytest.mark.lengthy
 def test_what_leaves_a_piece_from_inside_counts(folder):
     """Of the error of ``a`` a tenth of a tenth goes on through ``b``, the end of the piece; the rest goes around it."""
     text = "g (float[2] x) => (float[2] y) <float w = {0.01}> { [a] p = Sin(x) [b] q = Mul(p, w) [c] y = Add(p, q) }"
@@ -112,6 +117,7 @@ def test_what_leaves_a_piece_from_inside_counts(folder):
     assert names_in(by_engine("script:needs.py")) == ["a", "b"]
 
 
+@pytest.mark.lengthy
 def test_errors_that_leave_a_piece_twice_do_not_cancel(folder):
     """The error of ``a`` leaves as ``p`` and, halved and turned, as ``q``, which holds it already: half of it is left.
 
@@ -126,6 +132,7 @@ def test_errors_that_leave_a_piece_twice_do_not_cancel(folder):
     assert names_in(by_engine("script:needs.py")) == ["a", "b", "c"]
 
 
+@pytest.mark.lengthy
 def test_every_sample_is_used(folder):
     """The fault shows the result of the run before, so the first sample alone never fails."""
     names = dag(folder)
@@ -136,6 +143,7 @@ def test_every_sample_is_used(folder):
     assert names_in(result) == [names[9]]
 
 
+@pytest.mark.lengthy
 def test_a_fault_in_half_of_the_builds(folder):
     names = dag(folder, 12)
     result = by_engine(f"script:faulty.py,kind=scale,node={names[5]},build_chance=0.5,amount=2", premise=20)
@@ -153,6 +161,7 @@ def test_a_healthy_engine_is_not_reduced(folder):
     assert not (folder / "r.onnx").exists()
 
 
+@pytest.mark.lengthy
 def test_overflow_of_a_real_format(folder):
     model = encoder(layers=1, width=16, tokens=8, vocabulary=50)
     scale = next(tensor for tensor in model.graph.initializer if "query" in tensor.name and len(tensor.dims) == 2)
@@ -164,6 +173,7 @@ def test_overflow_of_a_real_format(folder):
     assert result.failure.kind.value == "non-finite"
 
 
+@pytest.mark.lengthy
 def test_an_overflow_that_leaves_finite_numbers(folder):
     """x / sqrt(x * x) is a sign; in fp16 300 * 300 is Inf and the output 0: lost, though rounding explains it."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y)
@@ -190,6 +200,7 @@ def test_nodes_far_apart_are_found_by_a_command(folder):
     assert len(seen(folder)) == result.checks + result.repeats + 1  # the result is asked about once more
 
 
+@pytest.mark.lengthy
 def test_a_second_run_asks_nothing_again(folder):
     names = dag(folder)
     first = by_check(*looking_for(names[3], names[18]))
@@ -211,6 +222,7 @@ def test_a_log_that_the_check_writes_does_not_make_it_another(folder):
     assert (first.cache_hits, second.cache_hits) == (0, first.checks)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("words", "given", "slug"),
     [
@@ -261,6 +273,7 @@ def test_requests_that_cannot_be_met(folder, given, slug):
     assert (folder / "m.npz").exists()
 
 
+@pytest.mark.lengthy
 def test_a_failure_of_another_kind_is_kept_apart(folder):
     names = dag(folder)
     check = " ".join(looking_for(names[3], names[15])) + f" || exit 1; {' '.join(looking_for(names[3]))} || exit 7"
@@ -271,6 +284,7 @@ def test_a_failure_of_another_kind_is_kept_apart(folder):
     assert names[3] in nodes_of(folder / "triage-case" / other.path)
 
 
+@pytest.mark.lengthy
 def test_hostile_checks_do_not_end_the_search(folder):
     """Depending on what it is shown, the check prints 20 MB, hangs, crashes; it always deletes the model."""
     names = dag(folder, 12)
@@ -288,6 +302,7 @@ def test_hostile_checks_do_not_end_the_search(folder):
     assert names_in(result) == [names[2], names[8]]
 
 
+@pytest.mark.lengthy
 def test_sizes_and_weights_shrink_by_a_command_too(folder):
     names = dag(folder)
     result = by_check(*looking_for(names[3]), shrink_seconds=60.0)
@@ -298,6 +313,7 @@ def test_sizes_and_weights_shrink_by_a_command_too(folder):
     assert not by_check(*looking_for(names[3]), case=Path("other")).shrunk
 
 
+@pytest.mark.lengthy
 def test_checks_side_by_side_give_the_same_result(folder):
     names = dag(folder)
     one = by_check(*looking_for(names[3], names[18]), case=Path("one"))
@@ -306,6 +322,7 @@ def test_checks_side_by_side_give_the_same_result(folder):
     assert not (folder / "polygraphy_debug.onnx").exists()
 
 
+@pytest.mark.lengthy
 def test_a_replay_steers_only_the_search_it_was_made_by(folder):
     names = dag(folder)
     check = looking_for(names[3], names[18])
@@ -318,6 +335,7 @@ def test_a_replay_steers_only_the_search_it_was_made_by(folder):
     assert caught.value.slug == "replay-foreign"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("mode", [ReduceMode.BISECT, ReduceMode.LINEAR, ReduceMode.BLOCKS])
 def test_other_modes(folder, mode):
     names = dag(folder, 12)
@@ -341,6 +359,7 @@ def test_a_budget_ends_with_the_smallest_so_far(folder):
     assert {names[3], names[18]} <= set(names_in(result))
 
 
+@pytest.mark.lengthy
 def test_weights_beside_the_model_stay_there(folder, monkeypatch):
     names = dag(folder)
     save_model(onnx.load("m.onnx"), folder / "m.onnx", external_data=True)

@@ -51,6 +51,7 @@ def request_of(tmp_path, monkeypatch):
     return request
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("keyed", [True, False])
 def test_builds_with_given_tactics_start_from_a_cache_that_has_their_entries(request_of, tmp_path, keyed):
     found = study_builds(request_of(f"keyed={str(keyed).lower()}"), listener=Quiet())

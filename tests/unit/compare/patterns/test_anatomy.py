@@ -253,6 +253,7 @@ def test_strings_against_numbers_are_refused():
     assert caught.value.slug == "dtype-mismatch"
 
 
+@pytest.mark.lengthy
 def test_one_wrong_element_of_a_large_tensor_is_found():
     large = np.zeros((3, 64, 128, 64), np.float32) + np.linspace(1, 2, 64, dtype=np.float32)
     assert large.size > MOST_ELEMENTS
@@ -262,6 +263,7 @@ def test_one_wrong_element_of_a_large_tensor_is_found():
     assert "examined" in found.sentences[0]
 
 
+@pytest.mark.lengthy
 def test_places_of_a_large_tensor_are_those_of_the_whole():
     large = np.random.default_rng(0).standard_normal((3, 64, 128, 64), dtype=np.float32)
     found = dissect(large, changed(large, lambda x: x[:, 37].__iadd__(1)))

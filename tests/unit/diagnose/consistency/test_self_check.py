@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from diagnosing import FAULTY, named
+from diagnosing import named
+from engine_scripts import engine_file
 from models import parse
 from tensortriage.diagnose.consistency.relations import ClaimKind, row_relations, whole_relations
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfCheck
@@ -43,8 +44,8 @@ def model(tmp_path):
 
 def faulty(folder, **fault):
     """Return the spec of an engine with a planted fault."""
-    (folder / "faulty.py").write_text(FAULTY)
-    return EngineSpec("script", {"file": str(folder / "faulty.py"), **fault})
+    file = engine_file()
+    return EngineSpec("script", {"file": str(file), **fault})
 
 
 def claims(count=5):

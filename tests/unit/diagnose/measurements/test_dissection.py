@@ -14,6 +14,7 @@ CHAIN = """main (float[6, 32] x) => (float[6, 32] y) {
 }"""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("fault", "born", "seen"),
     [

@@ -6,6 +6,7 @@ The messages are ONNX Runtime 1.31's, OpenVINO 2026.4's and TensorRT 8.5.3's, re
 import onnx
 import pytest
 
+from engine_scripts import engine_file
 from tensortriage.diagnose.measurements.soundness import nodes_in
 from tensortriage.model.model import Model
 from tensortriage.workflows.diagnosis.diagnose import diagnose
@@ -77,11 +78,12 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("refused", "works"), [(3, "level=2"), (1, "level=0"), (0, "")])
 def test_safer_options_with_which_the_target_runs_are_told(tmp_path, refused, works):
     (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(CHAIN.replace("Mod(c, c)", "Neg(c)")).SerializeToString())
-    (tmp_path / "picky.py").write_text(PICKY.replace("REFUSED", str(refused)))
-    target = f"script:{tmp_path / 'picky.py'}"
+    file = engine_file(PICKY.replace("REFUSED", str(refused)))
+    target = f"script:{file}"
     verdict = diagnose(DiagnoseRequest(model=tmp_path / "m.onnx", target=target, case=tmp_path / "case"))
     assert verdict.verdict == "build-failed"
     assert verdict.summary.endswith(f"; with {works} it runs") is bool(works)
@@ -93,8 +95,8 @@ def test_one_run_with_other_options_says_nothing_of_a_target_that_fails_now_and_
     third = "        self.runs += 1\n        assert self.runs < 3, 'the queue is full'\n"
     begins = "    def run(self, feed):\n"
     flaky = PICKY.replace("REFUSED", "9").replace(begins, f"    runs = 0\n{begins}{third}")
-    (tmp_path / "picky.py").write_text(flaky)
-    target = f"script:{tmp_path / 'picky.py'}"
+    file = engine_file(flaky)
+    target = f"script:{file}"
     verdict = diagnose(DiagnoseRequest(model=tmp_path / "m.onnx", target=target, case=tmp_path / "case"))
     assert verdict.verdict == "engine-crash"
     assert "the queue is full" in verdict.summary

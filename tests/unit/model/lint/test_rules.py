@@ -39,6 +39,7 @@ def test_every_rule_is_tested():
     assert [slug for slug in {**SLUGS, **ENGINE_SLUGS} if f'"{slug}"' not in text] == []
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
 @pytest.mark.parametrize(
     "aims", [Aims(), Aims(frozenset({Precision.FP16, Precision.BF16}), True, True)], ids=["none", "all"]

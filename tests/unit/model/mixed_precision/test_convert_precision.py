@@ -253,6 +253,7 @@ def test_sequences_stay_float32():
     np.testing.assert_array_equal(running.run(result, {"x": np.arange(4, dtype=np.float32)})["y"], np.arange(4))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
 def test_the_light_models_of_onnx_run_in_fp16(path):
     """Weights of these models are constant fills, so numbers grow at will; where fp16 holds them, results agree."""
@@ -269,6 +270,7 @@ def test_the_light_models_of_onnx_run_in_fp16(path):
         np.testing.assert_allclose(y[finite], expected[finite], rtol=0.01, atol=1e-3)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
 def test_the_light_models_of_onnx_are_typed_right_in_bf16(path):
     """ONNX Runtime resolves all types before it looks for kernels, of which its CPU provider lacks most in bf16."""

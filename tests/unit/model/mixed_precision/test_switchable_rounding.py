@@ -25,6 +25,7 @@ def same(model, feed, precision, kept):
     return all(np.array_equal(found[name], array, equal_nan=True) for name, array in wanted.items())
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("precision", FORMATS, ids=lambda precision: precision.value)
 @pytest.mark.parametrize("make", [lambda: residual_dag(30, seed=3), conv_net], ids=["dag", "conv"])
 def test_it_is_the_model_with_that_choice_written_in(make, precision):

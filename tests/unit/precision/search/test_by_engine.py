@@ -148,6 +148,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_wherever_it_is_interrupted_a_model_that_is_good_enough_is_left(tmp_path, loud, kind):
     """At every line that it tells; what was confirmed never gets worse, and the resumed search asks nothing twice."""

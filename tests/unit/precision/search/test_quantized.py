@@ -13,6 +13,7 @@ from onnx import numpy_helper
 
 import models
 import running
+from engine_scripts import engine_file
 from quantization_aware import IDENTITIES, SATURATING
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -92,6 +93,7 @@ def test_no_more_builds_than_allowed_and_answers_come_from_the_case(tmp_path, fe
     assert not any(line.startswith("build ") for line in again.heard)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("optimization", "wider"), [("all", {"first"}), ("none", {"first", "last"})])
 def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimization, wider):
     """ONNX Runtime makes MatMulIntegerToFloat of 'last' and its pairs, but a float Gemm of 'first' and the Add."""
@@ -102,11 +104,12 @@ def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimiz
     assert set(plan.honoured.wider) == wider - set(plan.kept)
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_cuts_sums_off_gets_weights_in_7_bits(tmp_path, feed, monkeypatch):
     monkeypatch.setattr("tensortriage.precision.search.quantized.sums_in_int16", lambda: True)
     monkeypatch.setattr("tensortriage.precision.search.quantized.CPU_ENGINES", ("script",))
-    (tmp_path / "saturating.py").write_text(SATURATING)
-    target = f"script:{tmp_path / 'saturating.py'}:Engine"
+    file = engine_file(SATURATING)
+    target = f"script:{file}:Engine"
     heard = Listening()
     plan = search(tmp_path, heard, target=target, low=Precision.INT8, goal=GoalRequest(sqnr_db=15.0))
     assert any("weights in 7 bits it does better" in line for line in heard.heard)
@@ -131,6 +134,7 @@ sys.exit(int(np.linalg.norm(found - exact) > 10 ** (-32 / 20) * np.linalg.norm(e
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("mode", [PrecisionMode.AUTO, PrecisionMode.BISECT])
 def test_a_command_is_shown_models_with_pairs(tmp_path, feed, monkeypatch, mode):
     """The command asks for 32 dB by itself; what it looks at is a Q/DQ model, and so is what is written."""
@@ -210,10 +214,11 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
     assert candidates.asked == 2
 
 
+@pytest.mark.lengthy
 def test_commands_that_run_ahead_change_no_answer(tmp_path, feed, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "check.py").write_text(CHECK.replace("m.npz", str(tmp_path / "m.npz")))
-    check = CheckSpec(words=(sys.executable, str(tmp_path / "check.py")))
+    file = engine_file(CHECK.replace("m.npz", str(tmp_path / "m.npz")))
+    check = CheckSpec(words=(sys.executable, str(file)))
     asked = {"target": "", "check": check, "low": Precision.INT8, "artifact": Path("shown.onnx")}
     alone, several = Listening(), Listening()
     one = search(tmp_path, alone, goal=GoalRequest(), **asked)

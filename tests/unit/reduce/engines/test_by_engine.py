@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from engine_scripts import engine_file
 from models import of_message, proto
-from reducing import FAULTY
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.diagnose.state.investigation import Investigation
@@ -34,8 +34,8 @@ TEXT = """g (float[2, 3] x) => (float[2, 3] y) {
 @pytest.fixture
 def faulty(tmp_path):
     """Return the spec of an engine whose Mul is half as large again."""
-    (tmp_path / "faulty.py").write_text(FAULTY)
-    return EngineSpec("script", {"file": str(tmp_path / "faulty.py"), "kind": "scale", "node": "mul", "amount": "1.5"})
+    file = engine_file()
+    return EngineSpec("script", {"file": str(file), "kind": "scale", "node": "mul", "amount": "1.5"})
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 import models
+from engine_scripts import engine_file
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
@@ -70,6 +71,7 @@ def test_what_is_right_ends_with_0(run, target):
     assert "test_data_set_0 'y' relative error 0\n" in printed
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "wrong", [3 * X, np.append(2 * X, 0.0), [2.0, -4.0, np.inf], 2 * X * (1 + 1.5 * LIMIT)],
     ids=["numbers", "shape", "infinity", "just beyond the limit"],
@@ -82,6 +84,7 @@ def test_what_is_within_the_limit_ends_with_0(run):
     assert run("onnxruntime", 2 * X * (1 + 0.5 * LIMIT))[0] == 0
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("target", ["onnxruntime", "onnxruntime:threads=1", "openvino:precision=fp32,threads=1"])
 def test_an_engine_is_asked_as_its_options_say(run, target):
     if target.startswith("openvino"):
@@ -92,8 +95,8 @@ def test_an_engine_is_asked_as_its_options_say(run, target):
 def test_an_engine_takes_other_models_than_the_packs(folder):
     """As the module beside it, exported anew, whose inputs have other names."""
     models.write(folder / "other.onnx", "g (float[3] given) => (float[3] made) { made = Neg(given) }")
-    (folder / "own.py").write_text(WRAPPER)
-    for target in ("onnxruntime", f"script:{folder / 'own.py'}"):
+    file = engine_file(WRAPPER)
+    for target in ("onnxruntime", f"script:{file}"):
         scope = {"__file__": str(folder / "repro.py")}
         exec(text_of(folder, target).rpartition("main()")[0], scope)
         found = scope["opened"](folder / "other.onnx")({"given": X}, ["made"])
@@ -166,6 +169,7 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("building", "running", "kind", "code", "told"),
     [

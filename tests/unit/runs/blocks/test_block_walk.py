@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from engine_scripts import engine_file
 from models import of_message
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.synthetic.random import random_feeds
@@ -14,7 +15,6 @@ from tensortriage.runs.lab import Lab
 from tensortriage_testing.models import encoder
 
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")
-FAULTY = "from tensortriage_testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,9 @@ def test_the_file_of_a_block_is_gone_behind_it(model, feeds, lab):
 
 def test_a_faulty_block_is_carried_to_the_outputs(model, feeds, lab, tmp_path):
     """What the whole model gives on the faulty engine is what its block gives there, carried on by the reference."""
-    (tmp_path / "faulty.py").write_text(FAULTY)
+    file = engine_file()
     node = next(node for node in model.graph.nodes if node.op_type == "Softmax")
-    spec = EngineSpec.parse(f"script:{tmp_path}/faulty.py,kind=scale,node={node.name},amount=1.5")
+    spec = EngineSpec.parse(f"script:{file},kind=scale,node={node.name},amount=1.5")
     walked = walk(model, feeds, lab)
     (number,) = [made.number for made in walked if node.name in made.block.nodes]
     ends = walked.carried(number, spec)

@@ -75,6 +75,7 @@ def test_a_node_that_only_fails_when_it_runs():
     assert found.passing == ("r",)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("bad", "slug"), [("os.abort()", "engine-crashes"), ("time.sleep(60)", "engine-hangs"), ("1 / 0", "engine-refuses")]
 )

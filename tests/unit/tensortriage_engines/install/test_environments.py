@@ -270,6 +270,7 @@ def kept(data):
     return sorted(path.name for path in data.iterdir())
 
 
+@pytest.mark.lengthy
 def test_an_environment_counts_once_its_engine_has_run_a_network(data, working):
     made = install("onnxruntime")
     assert made.version
@@ -297,6 +298,7 @@ def test_one_of_other_packages_stays_until_the_new_one_works(data, working):
     assert kept(data) == ["onnxruntime"]
 
 
+@pytest.mark.lengthy
 def test_one_that_works_no_longer_is_made_again(data, working):
     made = install("onnxruntime")
     (data / "onnxruntime" / "bin" / "broken").touch()
@@ -306,6 +308,7 @@ def test_one_that_works_no_longer_is_made_again(data, working):
     assert not (data / "onnxruntime" / "bin" / "broken").exists()
 
 
+@pytest.mark.lengthy
 def test_a_command_that_was_killed_between_old_and_new_leaves_the_old(data, working):
     made = install("onnxruntime")
     (data / "onnxruntime").rename(data / ".old-onnxruntime")

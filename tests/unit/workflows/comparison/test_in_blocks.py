@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from engine_scripts import engine_file
 from models import of_message
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.cutting.narrow_cuts import weights_bytes
@@ -15,7 +16,6 @@ from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage_testing.models import encoder
 
-FAULTY = "from tensortriage_testing import FaultyEngine\n\nclass Engine(FaultyEngine):\n    pass\n"
 PLAIN = EngineSpec.parse("onnxruntime:optimization=none")
 
 
@@ -38,14 +38,15 @@ def softmax(path):
 
 
 def faulty(path, folder):
-    (folder / "faulty.py").write_text(FAULTY)
-    return EngineSpec.parse(f"script:{folder}/faulty.py,kind=scale,node={softmax(path).name},amount=1.5")
+    file = engine_file()
+    return EngineSpec.parse(f"script:{file},kind=scale,node={softmax(path).name},amount=1.5")
 
 
 def rows(result):
     return {row.value: row for item in result.comparisons for row in item.comparison.rows}
 
 
+@pytest.mark.lengthy
 def test_every_tensor_is_compared_and_the_fault_is_where_it_was_planted(path, small, tmp_path):
     result = compare(
         CompareRequest(model=path, reference=PLAIN, targets=[faulty(path, tmp_path)], outputs=OutputChoice(("*",)))
@@ -59,6 +60,7 @@ def test_every_tensor_is_compared_and_the_fault_is_where_it_was_planted(path, sm
     assert "a fusion across a cut" in result.cuts.in_words()
 
 
+@pytest.mark.lengthy
 def test_errors_are_not_inherited_by_later_blocks(path, small, tmp_path):
     """Each block gets the reference's values: behind the block of the fault all is right, in the whole it is not."""
     request = CompareRequest(model=path, reference=PLAIN, targets=[faulty(path, tmp_path)])

@@ -28,6 +28,7 @@ def test_an_engine_that_is_not_there_is_told_of_before_a_model_that_is_none(tmp_
     assert not request.case.exists()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("target", ["onnxruntime", "emulate:precision=fp16"])
 def test_what_is_returned_is_what_the_case_holds(tmp_path: Path, target):
     feeding = FeedRequest(paths=(str(demo_inputs()),))

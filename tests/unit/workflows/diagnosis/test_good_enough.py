@@ -8,6 +8,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from models import mlp as small_mlp
 from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.workflows.diagnosis.good_enough import QUESTION, grows_most, looks_like_classes
@@ -45,9 +46,9 @@ def test_the_error_grows_where_a_result_exceeds_its_operands():
 
 @pytest.mark.parametrize("precision", ["bf16", "fp8e4m3"])
 def test_classes_cosine_and_metric_are_told_where_rounding_explains_the_error(tmp_path, precision):
-    (tmp_path / "task.py").write_text(TASK)
+    file = engine_file(TASK)
     model = mlp()
-    metric = ScriptFunction(str(tmp_path / "task.py"), METRIC).number
+    metric = ScriptFunction(str(file), METRIC).number
     target = f"emulate:precision={precision}"
     verdict, _ = ask(tmp_path, model, feed_for(model), target, metric=metric, random_too=False)
     assert verdict.verdict == "rounding", verdict.summary

@@ -3,6 +3,9 @@
 import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain, step
+from engine_scripts import engine_file
+
+pytestmark = pytest.mark.lengthy
 
 PARTICULAR = """
 import onnx
@@ -26,8 +29,8 @@ class Engine(FaultyEngine):
     ids=["right", "refused"],
 )
 def test_what_does_not_reproduce_costs_nothing_in_a_finished_case(tmp_path, alone, told):
-    (tmp_path / "particular.py").write_text(PARTICULAR.replace("{alone}", alone))
-    target = f"script:{tmp_path / 'particular.py'},kind=scale,node=softmax,amount=1.05"
+    file = engine_file(PARTICULAR.replace("{alone}", alone))
+    target = f"script:{file},kind=scale,node=softmax,amount=1.05"
     first, again = (ask(tmp_path, softmax_chain(), CHAIN_FEED, target, repro=True)[0] for _ in range(2))
     question = "does the culprit fail by itself"
     assert (first.verdict, first.culprits[0].node) == ("local-fault", "softmax"), first.summary

@@ -59,12 +59,14 @@ def ask(tmp_path):
     return run
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("seed", "precision"), [(1, "fp16"), (1, "bf16"), (2, "bf16")])
 def test_a_state_space_decoder_that_rounds_each_result_once_is_healthy(ask, seed, precision):
     report = ask(seed, f"emulate:precision={precision}")
     assert (report.verdict, report.exit_code) == ("drift", 0), report.summary
 
 
+@pytest.mark.lengthy
 def test_an_op_that_is_wrong_by_less_than_chance_may_be_is_found_by_the_diagnosis(ask, tmp_path):
     """A product that is 6 % too large, in bf16."""
     script = tmp_path / "faulty.py"

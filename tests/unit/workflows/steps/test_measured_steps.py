@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from engine_scripts import engine_file
 from models import of_nodes, parse
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError
@@ -197,11 +198,12 @@ class Session:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wrong", "shape", "fails"])
 def test_a_session_that_is_wrong_once_is_wrong_at_that_step_and_not_in_a_new_one(tmp_path, kind):
-    (tmp_path / "faulty.py").write_text(FAULTY)
-    target = EngineSpec.parse(f"script:{tmp_path / 'faulty.py'}:Engine,kind={kind}")
+    file = engine_file()
+    target = EngineSpec.parse(f"script:{file}:Engine,kind={kind}")
     with measuring(tmp_path, CELL, target=target, steps=3) as steps:
         rows = rows_of(steps)
         assert [bool(row.outside) for row in rows] == [False, True, False]
@@ -218,8 +220,8 @@ def test_a_session_that_is_wrong_once_is_wrong_at_that_step_and_not_in_a_new_one
 
 @pytest.mark.slow
 def test_a_target_that_is_always_wrong_is_so_again(tmp_path):
-    (tmp_path / "faulty.py").write_text(FAULTY.replace("self.count == 2", "True"))
-    target = EngineSpec.parse(f"script:{tmp_path / 'faulty.py'}:Engine,kind=wrong")
+    file = engine_file(FAULTY.replace("self.count == 2", "True"))
+    target = EngineSpec.parse(f"script:{file}:Engine,kind=wrong")
     with measuring(tmp_path, CELL, target=target, steps=1, drift=False) as steps:
         (row,) = rows_of(steps)
         assert steps.again(steps.open_feeds[row.step]) is True

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine_scripts import engine_file
 from models import parse
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Origin
@@ -159,8 +160,8 @@ def next_feed(outputs, feed, step):
 
 
 def test_a_script_makes_the_next_feed_in_a_process_for_each_engine(tmp_path):
-    (tmp_path / "next.py").write_text(BETWEEN)
-    feeds = feeds_of(PLAIN, between=str(tmp_path / "next.py"))
+    file = engine_file(BETWEEN)
+    feeds = feeds_of(PLAIN, between=str(file))
     outputs = {"y": np.float32([1, 2])}
     try:
         assert feeds.keeps_states

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from engine_scripts import engine_file
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.requests import StepsRequest
@@ -20,7 +21,6 @@ SMALL = {"layers": 2, "depth": 20, "vocabulary": 31}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steps")
-    (folder / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
     save_model(gpt2_decoder(**SMALL), folder / "gpt2.onnx")
     save_model(llama_decoder(**SMALL), folder / "llama.onnx")
     return folder
@@ -36,7 +36,7 @@ def ask(folder, tmp_path):
 
 
 def faulty(folder, kind, node, length):
-    return f"script:{folder}/faulty.py:Engine,kind={kind},node={node},length={length}"
+    return f"script:{engine_file()}:Engine,kind={kind},node={node},length={length}"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_a_healthy_narrow_engine_drifts_within_its_prediction(ask):
     assert report.free.first is None or report.free.tie
 
 
+@pytest.mark.lengthy
 def test_states_that_are_not_taken_as_given_drift_beyond(ask, tmp_path):
     """An engine that is right on the states of others, and takes its own for a thousandth larger than they are."""
     script = tmp_path / "coarse.py"
@@ -95,6 +96,7 @@ def test_states_that_are_not_taken_as_given_drift_beyond(ask, tmp_path):
     assert not any(row.outside for row in report.rows)
 
 
+@pytest.mark.lengthy
 def test_what_the_session_ran_before_is_told_from_what_the_feed_holds(ask, tmp_path):
     script = tmp_path / "third.py"
     script.write_text(
@@ -163,6 +165,7 @@ def test_a_reference_that_fails_names_the_step_and_leaves_what_was_measured(ask,
     assert ask(**few_positions, steps=4).verdict == "match"  # the cure
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("failing", "reason"),
     [
@@ -229,6 +232,7 @@ def test_a_script_makes_the_next_feed(ask, tmp_path):
     assert caught.value.slug == "between-unknown-input"
 
 
+@pytest.mark.lengthy
 def test_latents_that_a_script_carries_drift_too_and_it_may_remember_its_steps(ask, recurrent, tmp_path):
     """A scheduler of several steps, which knows its own earlier ones: each engine has one of its own."""
     script = tmp_path / "scheduler.py"
@@ -326,6 +330,7 @@ def merged(tmp_path_factory):
     return save_model(made, folder / "merged.onnx")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("word", "step", "branch"), [("later", 3, "then"), ("first", 0, "else")])
 def test_a_fault_in_a_branch_is_named_with_step_and_op(ask, folder, merged, word, step, branch):
     node = f"{word}//model/layers.0/self_attn/Concat_value"

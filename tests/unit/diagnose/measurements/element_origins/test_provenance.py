@@ -22,6 +22,7 @@ def test_a_logarithm_of_what_the_format_rounds_to_zero(tmp_path):
     assert report.verdict.anatomy[0].startswith("1 element of 8 (at [0, 3]) is -Inf")
 
 
+@pytest.mark.lengthy
 def test_a_root_of_an_operand_that_another_op_made_negative(tmp_path):
     text = """main (float[3, 4] x) => (float[3, 4] y) {
         square = Mul(x, x)
@@ -38,6 +39,7 @@ def test_a_root_of_an_operand_that_another_op_made_negative(tmp_path):
     assert "sqrt(-0.0001)" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_an_op_that_makes_a_nan_of_good_operands_has_no_excuse(tmp_path):
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
     verdict, _ = ask(tmp_path, named(LOG, "sig", "log"), {"x": x}, "fault:kind=nan,node=sig")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 
 pytestmark = pytest.mark.slow
 
@@ -43,9 +44,10 @@ def feed():
     return {"x": np.random.default_rng(3).standard_normal((4, 8)).astype(np.float32)}
 
 
+@pytest.mark.lengthy
 def test_a_fault_that_only_the_whole_shows_and_one_mark_cures(tmp_path):
-    (tmp_path / "unmarked.py").write_text(UNMARKED)
-    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'unmarked.py'}")
+    file = engine_file(UNMARKED)
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{file}")
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert verdict.breakers == ("c",)  # of six tensors, the one that the engine asks for
     assert [culprit.node for culprit in verdict.culprits] == ["tanh", "add"]  # the ops at both ends of it
@@ -55,13 +57,14 @@ def test_a_fault_that_only_the_whole_shows_and_one_mark_cures(tmp_path):
 def test_an_engine_that_builds_no_piece_is_diagnosed_by_marks_alone(tmp_path):
     refuses = "        if not whole:\n            raise ValueError('no piece of it')\n"
     place = "        marked ="
-    (tmp_path / "unmarked.py").write_text(UNMARKED.replace(place, refuses + place))
-    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'unmarked.py'}", repro=False)
+    file = engine_file(UNMARKED.replace(place, refuses + place))
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{file}", repro=False)
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert verdict.breakers == ("c",)
     assert "pieces of it cannot be built there" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_ops_far_apart_are_found_without_a_plan_and_without_marks(tmp_path):
     # sin's result is used by mul and, past it, by add: marking a stops the fusion, so figures in context say nothing.
     target = "fault:kind=scale,amount=1.5,node=sin,fused_with=add,plan=false"
@@ -72,6 +75,7 @@ def test_ops_far_apart_are_found_without_a_plan_and_without_marks(tmp_path):
     assert step(verdict, "are ops wrong only together").answer.startswith("yes: Sin + Add ('sin', 'add')")
 
 
+@pytest.mark.lengthy
 def test_a_nan_that_only_a_fusion_makes_is_a_fusion_fault(tmp_path):
     target = "fault:kind=nan,node=mul,fused_with=tanh"
     verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), target)
@@ -94,10 +98,11 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path):
     # Wrong whenever the two ops are wired to each other, marked or not: the instrumented run can be trusted here.
-    (tmp_path / "wired.py").write_text(WIRED.replace("PLAN", "'false'"))
-    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}")
+    file = engine_file(WIRED.replace("PLAN", "'false'"))
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{file}")
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
     assert verdict.breakers == ()  # no mark cures it
@@ -105,20 +110,22 @@ def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path)
     assert found.evidence["found_in"] == "windows of radius 1 around the largest jumps"
 
 
+@pytest.mark.lengthy
 def test_a_function_is_tried_with_what_feeds_it_where_the_plan_keeps_them_apart(tmp_path):
     # The compiler behind the plan fuses on: each op is a region of its own in it, and right alone.
-    (tmp_path / "wired.py").write_text(WIRED.replace("PLAN", "'true'"))
-    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}")
+    file = engine_file(WIRED.replace("PLAN", "'true'"))
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{file}")
     assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
     assert step(verdict, "are ops wrong only together").evidence["found_in"] == "functions with what feeds them"
 
 
+@pytest.mark.lengthy
 def test_a_nan_far_behind_ops_that_are_wrong_only_together(tmp_path):
     # Together they shift the value below zero, where the log has none; marks do not hide it, alone both are right.
     text = CHAIN.replace("e = Exp(d)", "e = Log(d)").replace("d = Add(c, a)", "d = Add(c, two)")
     text = text.replace("(float[4, 8] y) {", "(float[4, 8] y) <float two = {2}> {")
     wired = WIRED.replace("PLAN", "'true'").replace('"scale", "amount": "1.5"', '"offset", "amount": "-20"')
-    (tmp_path / "wired.py").write_text(wired)
-    verdict, _ = ask(tmp_path, named(text, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}", repro=False)
+    file = engine_file(wired)
+    verdict, _ = ask(tmp_path, named(text, *NAMES), feed(), f"script:{file}", repro=False)
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]

@@ -7,6 +7,7 @@ from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage.compare.judgement.within import always_cuts_off, cuts_off
 from tensortriage.diagnose.rungs.fusion.integer_kernels import QUESTION, SOFTMAX_SHARE, in_units
 
@@ -124,6 +125,7 @@ class Engine:
 """A linear Resize between quantizers is one kernel of integers, which cuts off (onnxruntime#28448)."""
 
 
+@pytest.mark.lengthy
 @pytest.mark.slow
 @pytest.mark.parametrize("zero", [np.uint8(128), np.int8(0)], ids=["uint8", "int8"])
 def test_an_integer_resize_that_never_rounds_is_named(tmp_path, zero):
@@ -132,9 +134,9 @@ def test_an_integer_resize_that_never_rounds_is_named(tmp_path, zero):
     resize = helper.make_node("Resize", ["small", "", "", "sizes"], ["wide"], "resize", mode="linear")
     mix = helper.make_node("MatMul", ["large", "w"], ["y"], "mix")
     model = model_of([*pair("x", "small"), resize, *pair("wide", "large"), mix], constants)
-    (tmp_path / "cutting.py").write_text(CUTTING)
+    file = engine_file(CUTTING)
     feed = {"x": np.random.default_rng(0).uniform(-2, 2, (64, 16)).astype(np.float32)}
-    verdict, _ = ask(tmp_path, model, feed, f"script:{tmp_path / 'cutting.py'}", random_too=False)
+    verdict, _ = ask(tmp_path, model, feed, f"script:{file}", random_too=False)
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert {"resize", "large/q"} <= {culprit.node for culprit in verdict.culprits}
     assert "is cut off everywhere" in step(verdict, QUESTION).answer
@@ -167,6 +169,7 @@ def router():
     return model_of(nodes, constants)
 
 
+@pytest.mark.lengthy
 @pytest.mark.slow
 def test_nor_is_one_whose_integers_are_seen_behind_a_dequantizer(tmp_path):
     onnx.save(router(), tmp_path / "float.onnx")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named
+from engine_scripts import engine_file
 from tensortriage.compare.judgement.within import beyond_inner_roundings
 
 pytestmark = pytest.mark.slow
@@ -20,6 +21,7 @@ def feed():
     return {"x": np.random.default_rng(3).standard_normal((4, 8)).astype(np.float32)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("amount", "precision", "expected"),
     [(1.002, "fp16", "inconclusive"), (1.05, "fp16", "fusion-fault"), (1.002, "fp32", "fusion-fault")],
@@ -57,11 +59,12 @@ class Engine(FaultyEngine):
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("fused", [",fused_with=sub", ""], ids=["marking-restores", "an-option-restores"])
 @pytest.mark.parametrize(("amount", "expected"), [(1.002, "inconclusive"), (1.05, "fusion-fault")])
 def test_nor_is_it_where_no_piece_can_be_built(tmp_path, amount, expected, fused):
-    (tmp_path / "whole.py").write_text(WHOLE_ONLY)
-    target = f"script:{tmp_path / 'whole.py'},kind=scale,amount={amount},node=mul,precision=fp16{fused}"
+    file = engine_file(WHOLE_ONLY)
+    target = f"script:{file},kind=scale,amount={amount},node=mul,precision=fp16{fused}"
     verdict, _ = ask(tmp_path, named(CHAIN, "sin", "mul", "sub", "neg"), feed(), target, repro=False)
     assert verdict.verdict == expected, verdict.summary
     assert verdict.breakers == (("b",) if fused else ())
@@ -99,7 +102,7 @@ class Engine:
 
 
 def test_all_blocks_are_named_also_two_of_one_window(tmp_path):
-    (tmp_path / "fusing.py").write_text(FUSING)
-    verdict, _ = ask(tmp_path, BLOCKS, feed(), f"script:{tmp_path / 'fusing.py'}", repro=False)
+    file = engine_file(FUSING)
+    verdict, _ = ask(tmp_path, BLOCKS, feed(), f"script:{file}", repro=False)
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert {culprit.node for culprit in verdict.culprits} == {f"{op}{n}" for op in ("abs", "neg") for n in range(3)}

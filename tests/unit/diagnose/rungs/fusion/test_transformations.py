@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
     a = Sin(x)
@@ -40,9 +41,9 @@ class Engine:
     ids=["middle", "fast", "none"],
 )
 def test_the_first_rung_that_is_wrong_and_the_last_that_is_right(tmp_path, right, answer):
-    (tmp_path / "steps.py").write_text(ENGINE % (right,))
+    file = engine_file(ENGINE % (right,))
     x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
-    target = f"script:{tmp_path / 'steps.py'},level=fast"
+    target = f"script:{file},level=fast"
     verdict, _ = ask(tmp_path, named(CHAIN, "sin", "mul", "tanh"), {"x": x}, target, repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "mul")
     found = step(verdict, "at which configuration")

@@ -26,6 +26,7 @@ def feed():
     return {"x": x, "one": np.ones((8, 8), np.float32)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("amount", "expected"), [(1 - 1.1e-7, "rounding"), (0.97, "local-fault")], ids=["one-rounding", "wrong"]
 )
@@ -38,6 +39,7 @@ def test_a_step_function_on_its_steps(tmp_path, amount, expected):
     assert ("'scaled' is wrong by itself" in answer) == (expected == "local-fault")
 
 
+@pytest.mark.lengthy
 def test_a_model_that_does_not_amplify_excuses_nothing(tmp_path):
     x = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
     target = "fault:kind=scale,node=mul,amount=0.9999"
@@ -47,6 +49,7 @@ def test_a_model_that_does_not_amplify_excuses_nothing(tmp_path):
     assert step(verdict, "does the model amplify").answer.startswith("no")
 
 
+@pytest.mark.lengthy
 def test_integer_inputs_are_moved_where_numbers_first_appear(tmp_path):
     model = named(IDS, "rows", "mul", "floor")
     table = np.arange(1, 33, dtype=np.float32).reshape(8, 4)
@@ -67,6 +70,7 @@ MASKED = """main (int64[32] i, int64[32, 1] m) => (float[32, 4] y) <float one = 
 """One unit in the last place of a mask's 1, times -10000, would be 1e-3; but a Cast of an integer is never rounded."""
 
 
+@pytest.mark.lengthy
 def test_a_mask_of_integers_is_exact_and_amplifies_nothing(tmp_path):
     model = named(MASKED, "rows", "cast", "sub", "mul", "add", "neg")
     table = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)

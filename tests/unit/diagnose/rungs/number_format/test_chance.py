@@ -73,6 +73,7 @@ def test_an_unlucky_draw_of_rounding_is_no_fault_of_a_fusion(tmp_path):
     assert verdict.verdict == "rounding", verdict.summary
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.03, 1)], ids=["healthy", "wrong"])
 def test_run_is_of_one_mind_with_diagnose(tmp_path, factor, code):
     """`run` held the outputs against one draw; another 3 % are more than any of twelve explains."""

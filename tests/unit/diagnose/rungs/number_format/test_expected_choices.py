@@ -3,9 +3,10 @@
 import pytest
 
 from diagnosing import ask
+from engine_scripts import engine_file
 from tensortriage_testing import encoder, feed_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 QUESTIONS = {
     "expected": "is the error what this class of hardware is expected to make?",
@@ -15,9 +16,9 @@ GPU = "precision=fp16,accumulator=fp16,block=8,hardware=gpu"
 
 
 def diagnosed(tmp_path, options):
-    (tmp_path / "accelerator.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
+    file = engine_file("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     model = encoder(layers=2, width=256, tokens=16, seed=4)
-    verdict, _ = ask(tmp_path, model, feed_for(model), f"script:{tmp_path / 'accelerator.py'},{options}")
+    verdict, _ = ask(tmp_path, model, feed_for(model), f"script:{file},{options}")
     return verdict, [name for name, question in QUESTIONS.items() if question in {s.question for s in verdict.steps}]
 
 

@@ -85,6 +85,7 @@ def diagnosed(tmp_path, options, **given):
     return verdict, [outputs for outputs in builds if outputs != ["y"]]
 
 
+@pytest.mark.lengthy
 def test_marks_lie_at_the_seams_of_what_runs_as_one(tmp_path):
     verdict, builds = diagnosed(tmp_path, ",accumulator=fp16,block=8", builds=1)
     assert verdict.verdict == "rounding", verdict.summary
@@ -92,6 +93,7 @@ def test_marks_lie_at_the_seams_of_what_runs_as_one(tmp_path):
     assert step(verdict, "what do the layers look like?").answer.startswith("0 of 6 tensors")
 
 
+@pytest.mark.lengthy
 def test_layers_are_not_marked_where_several_builds_are_off_by_what_the_format_predicts(tmp_path):
     verdict, builds = diagnosed(tmp_path, "", builds=1)
     assert verdict.verdict == "rounding", verdict.summary
@@ -103,6 +105,7 @@ def test_they_are_where_no_other_build_was_compared(tmp_path):
     assert (verdict.verdict, len(builds)) == ("rounding", 1)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_product_too_large_is_named_without_building_what_holds_it_still(tmp_path, number):
     """One build with marks, one of all ops apart; the sanitized model has the wrong op as well."""
@@ -112,6 +115,7 @@ def test_a_product_too_large_is_named_without_building_what_holds_it_still(tmp_p
     assert "sanitized" not in step(verdict, "is there a change that makes the target right?").answer
 
 
+@pytest.mark.lengthy
 def test_a_rebuild_that_the_budget_does_not_hold_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr("tensortriage.diagnose.state.investigation.Investigation.affords", lambda inv, builds: False)
     verdict, builds = diagnosed(tmp_path, ",accumulator=fp16,block=8")

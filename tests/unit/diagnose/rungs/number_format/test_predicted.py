@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 from tensortriage.values.store import stored
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[1, 2] y) {
@@ -34,6 +35,7 @@ WIDE = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (flo
 FEED = {"x": np.random.default_rng(6).normal(size=(64, 48)).astype(np.float32)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("target", "expected"),
     [("emulate:precision=bf16", "rounding"), ("fault:kind=scale,node=first,amount=1.5,precision=bf16", "local-fault")],
@@ -51,6 +53,7 @@ def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, ta
     assert report.ranges.tensors == 3  # a weight and two results
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("node", "amount"), [("first", 1.02), ("second", 0.97)])
 def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
     target = f"fault:kind=scale,node={node},amount={amount},precision=bf16"
@@ -59,11 +62,12 @@ def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
 
 
+@pytest.mark.lengthy
 def test_what_the_engine_does_at_most_ops_of_a_kind_is_no_fault_of_one(tmp_path):
     """Sums cut off in float16 after every 4 products: every MatMul is a little beyond its floor."""
-    (tmp_path / "engine.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
+    file = engine_file("from tensortriage_testing import SimulatedAccelerator as Engine\n")
     options = "precision=fp16,accumulator=fp16,block=4,rounding=zero"
-    verdict, _ = ask(tmp_path, model(), FEED, f"script:{tmp_path / 'engine.py'},{options}")
+    verdict, _ = ask(tmp_path, model(), FEED, f"script:{file},{options}")
     assert verdict.verdict == "rounding", verdict.summary
 
 

@@ -84,6 +84,7 @@ def masked():
     return message, feed
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize(
     ("precision", "options"),
@@ -136,6 +137,7 @@ def test_a_mask_that_was_kept_in_range_is_rounding(tmp_path):
     assert step(verdict, "does rounding to fp16").evidence["predicted_error"]["y"] < 1e-2
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["mlp", "encoder"])
 def test_another_network_in_fp16_is_a_changed_model(tmp_path, name):
     model, other = NETWORKS[name](), NETWORKS[name]()
@@ -165,6 +167,7 @@ def test_weights_that_take_their_normalization_in_are_rounded_to_the_files_type(
     assert verdict.verdict == ("rounding" if beside else "match"), verdict.summary
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("node", ["conv1", "norm4"])
 def test_a_fault_in_a_file_whose_normalizations_can_be_folded_is_named(tmp_path, node):
     model = typed(normalized(SEED), Precision.FP16)
@@ -173,6 +176,7 @@ def test_a_fault_in_a_file_whose_normalizations_can_be_folded_is_named(tmp_path,
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
 
 
+@pytest.mark.lengthy
 def test_an_engine_that_computes_the_typed_file_wrongly_is_to_blame(tmp_path):
     model = NETWORKS["mlp"]()
     changed = typed(model, Precision.FP16)

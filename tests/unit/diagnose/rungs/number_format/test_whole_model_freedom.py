@@ -3,10 +3,11 @@
 import pytest
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage.diagnose.rungs.number_format.whole_model_freedom import QUESTION
 from tensortriage_testing import encoder, feed_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 ENGINE = """
 import onnx
@@ -22,9 +23,9 @@ class Engine(SimulatedAccelerator):
 
 
 def diagnosed(tmp_path, options):
-    (tmp_path / "accelerator.py").write_text(ENGINE)
+    file = engine_file(ENGINE)
     model = encoder(layers=2, width=256, tokens=16, seed=4)
-    return ask(tmp_path, model, feed_for(model), f"script:{tmp_path / 'accelerator.py'},{options}")[0]
+    return ask(tmp_path, model, feed_for(model), f"script:{file},{options}")[0]
 
 
 def test_sums_kept_in_fp16_everywhere_are_no_fault(tmp_path):

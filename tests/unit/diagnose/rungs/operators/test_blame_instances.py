@@ -3,6 +3,7 @@
 import pytest
 
 from diagnosing import ask
+from engine_scripts import engine_file
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.instances import Instances
 from tensortriage_testing import encoder, feed_for, save_model
@@ -37,6 +38,7 @@ class Engine:
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("right", [1, 3], ids=["all-but-one", "only-one"])
 def test_instances_are_counted(tmp_path, right):
     message = encoder(layers=4, width=16, heads=2, tokens=4)
@@ -44,9 +46,9 @@ def test_instances_are_counted(tmp_path, right):
     model = Model.load(path)
     place = Instances.of(model).alike[next(n.name for n in model.graph.nodes if n.op_type == "Softmax")]
     wrong = [name for name in place if name != place[2]] if right == 1 else [place[2]]
-    (tmp_path / "engine.py").write_text(ENGINE.format(wrong=wrong))
+    file = engine_file(ENGINE.format(wrong=wrong))
     feed = feed_for(message)
-    verdict, _ = ask(tmp_path, path, feed, f"script:{tmp_path / 'engine.py'}")
+    verdict, _ = ask(tmp_path, path, feed, f"script:{file}")
     assert verdict.verdict == "local-fault", verdict.summary
     first = verdict.culprits[0]
     assert first.op_type == "Softmax"
@@ -57,6 +59,7 @@ def test_instances_are_counted(tmp_path, right):
         assert "the same op in the 3 other layers is right" in first.reason
 
 
+@pytest.mark.lengthy
 def test_where_memory_is_short_one_copy_of_each_block_is_asked_first(tmp_path):
     """The fault of one copy that is not the first is found too, after the others."""
     message = encoder(layers=4, width=16, heads=2, tokens=4)

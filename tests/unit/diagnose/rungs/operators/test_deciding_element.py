@@ -35,6 +35,7 @@ def flushed(node, amount="1e-10"):
     return f"fault:kind=flush,node={node},amount={amount}"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("first", "low", "amount", "right"), [
     ("Softplus", -40, "1e-10", "4.24835e-18"),  # log(1 + exp(-40)) and exp(-40)
     ("Exp", -40, "1e-10", "4.24835e-18"),
@@ -56,6 +57,7 @@ def test_a_zero_under_a_logarithm(tmp_path, text, names, first, low, amount, rig
     assert step(verdict, "do single wrong elements").evidence["explained"] == 1.0
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("text", "names"), [
     (SUB, ("small", "root")),
     (DEEP_SUB, ("small", "wide", "root", "more", "flat")),
@@ -73,6 +75,7 @@ def test_a_sign_under_a_root(tmp_path, text, names):
     assert f"sqrt({wrong[:5]}" in verdict.culprits[0].reason
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_zero_under_a_quotient_that_stays_finite(tmp_path, deep):
     """Relu loses 1e-8; with the epsilon of 1e-12 the quotient is 1e12 instead of 1e8: huge, and finite."""

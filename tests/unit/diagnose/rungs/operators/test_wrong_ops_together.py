@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 from models import write
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.local_errors.local import Local
@@ -58,9 +59,9 @@ def chain():
 
 @pytest.mark.slow
 def test_a_kind_of_op_that_is_wrong_everywhere_is_to_blame(tmp_path):
-    (tmp_path / "engine.py").write_text(ENGINE)
+    file = engine_file(ENGINE)
     feed = {"x": np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)}
-    verdict, _ = ask(tmp_path, chain(), feed, f"script:{tmp_path / 'engine.py'}")
+    verdict, _ = ask(tmp_path, chain(), feed, f"script:{file}")
     assert verdict.verdict == "local-fault", verdict.summary
     assert {culprit.op_type for culprit in verdict.culprits} == {"Neg"}
     assert f"{DEPTH} such ops account for" in verdict.summary

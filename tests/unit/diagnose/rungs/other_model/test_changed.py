@@ -68,6 +68,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(10))
 def test_a_weight_that_was_changed_anywhere_is_the_first_culprit(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage.diagnose.rungs.premises import own_rows
 from tensortriage.runs.observation.experiment import Measurement
 from tensortriage_testing import feed_for, mlp
@@ -20,6 +21,7 @@ def network():
     return model, feed_for(model, batch=2)
 
 
+@pytest.mark.lengthy
 def test_a_kernel_for_larger_batches_is_found_on_data_of_two_rows(network, tmp_path):
     model, feed = network
     verdict, _ = ask(tmp_path, model, feed, f"fault:kind=rows-above,node={NODE}")
@@ -56,6 +58,7 @@ def test_of_a_model_of_one_row_the_ways_to_run_it_are_asked(tmp_path):
 CONTRADICTING = "from tensortriage_testing import ContradictingEngine as Engine\n"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("condition", "verdict"),
     [
@@ -68,8 +71,8 @@ CONTRADICTING = "from tensortriage_testing import ContradictingEngine as Engine\
 )
 def test_a_fault_that_the_given_batch_does_not_show_is_named(network, tmp_path, condition, verdict):
     model, feed = network
-    (tmp_path / "contradicting.py").write_text(CONTRADICTING)
-    target = f"script:{tmp_path}/contradicting.py:Engine,kind=scale,node={NODE},when={condition}"
+    file = engine_file(CONTRADICTING)
+    target = f"script:{file}:Engine,kind=scale,node={NODE},when={condition}"
     found, _ = ask(tmp_path, model, feed, target)
     assert (found.verdict, found.culprits[0].node) == (verdict, NODE)
 

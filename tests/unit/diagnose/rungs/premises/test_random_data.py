@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 from machine import exact_int8
 from tensortriage_testing import feed_for, mlp, quantized
 
@@ -16,8 +17,8 @@ FEED = {"x": np.arange(32, dtype=np.float32)[None] - 16}
 
 def diagnosed(tmp_path, hardware):
     """Diagnose a product with operands in TF32 (11 bits): the real data are small whole numbers, which it holds."""
-    (tmp_path / "accelerator.py").write_text("from tensortriage_testing import SimulatedAccelerator as Engine\n")
-    target = f"script:{tmp_path / 'accelerator.py'},operands=tf32,hardware={hardware}"
+    file = engine_file("from tensortriage_testing import SimulatedAccelerator as Engine\n")
+    target = f"script:{file},operands=tf32,hardware={hardware}"
     verdict, _ = ask(tmp_path, product(), FEED, target)
     return verdict
 
@@ -34,12 +35,14 @@ def product():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.lengthy
 def test_a_gpu_may_shorten_the_operands_of_random_data(tmp_path):
     verdict = diagnosed(tmp_path, "gpu")
     assert verdict.verdict == "match", verdict.summary
     assert step(verdict, QUESTION).answer.startswith("yes: operands in TF32, usual on GPUs explains their error")
 
 
+@pytest.mark.lengthy
 def test_a_cpu_that_fails_on_random_data_only_is_sensitive(tmp_path):
     verdict = diagnosed(tmp_path, "cpu")
     assert verdict.verdict == "input-sensitive", verdict.summary
@@ -83,7 +86,7 @@ def stored(array):
 
 def test_an_engine_with_ranges_of_its_own_is_not_asked_about_random_data(tmp_path):
     """The largest real result is the end of its range, and random ones may be beyond: nothing is wrong with either."""
-    (tmp_path / "integers.py").write_text(INTEGERS)
-    verdict, _ = ask(tmp_path, product(), FEED, f"script:{tmp_path / 'integers.py'},precision=int8")
+    file = engine_file(INTEGERS)
+    verdict, _ = ask(tmp_path, product(), FEED, f"script:{file},precision=int8")
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, QUESTION).answer.startswith("not asked: the ranges of its integers")

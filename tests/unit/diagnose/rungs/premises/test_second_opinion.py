@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from engine_scripts import engine_file
 from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
 from tensortriage.diagnose.rungs.premises import second_opinion
@@ -24,9 +25,9 @@ def asked(tmp_path):
     """Return a function that diagnoses an MLP with some reference and target, and returns the verdict."""
     proto = mlp(seed=3)
     path = save_model(proto, tmp_path / "mlp.onnx")
-    (tmp_path / "faulty.py").write_text("from tensortriage_testing import FaultyEngine as Engine\n")
+    file = engine_file()
     node = next(node.name for node in proto.graph.node[4:] if node.op_type in ("Gemm", "MatMul"))
-    wrong = f"script:{tmp_path}/faulty.py:Engine,kind=scale,amount=1.01,node={node}"
+    wrong = f"script:{file}:Engine,kind=scale,amount=1.01,node={node}"
 
     def ask(reference, target):
         question = Question(
@@ -55,6 +56,7 @@ def test_a_wrong_reference_is_found_although_its_floor_hides_it(asked):
     assert "float64" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_a_reference_in_a_narrow_format_is_said_to_be_one(asked):
     verdict = asked("emulate:precision=bf16", PLAIN)
     assert verdict.verdict == "comparison-unsound"
@@ -70,6 +72,7 @@ def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     assert answers["is the target wrong there, or the reference?"].startswith("the target: float64")
 
 
+@pytest.mark.lengthy
 def test_a_reference_that_is_off_by_little_does_not_acquit_a_target_that_is_off_by_much(asked):
     """A hundredth of one factor against the half that another engine is off by at the same op."""
     verdict = asked("wrong", str(asked.wrong).replace("amount=1.01", "amount=1.5"))
@@ -82,6 +85,7 @@ def test_a_reference_that_is_off_by_little_does_not_acquit_a_target_that_is_off_
     )
 
 
+@pytest.mark.lengthy
 def test_wrong_kernels_of_our_own_blame_nobody_and_hide_nobody(asked, monkeypatch):
     for op_type in ("Gemm", "MatMul"):
         right = kernel_for(op_type)

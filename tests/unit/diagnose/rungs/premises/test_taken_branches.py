@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, step
+from engine_scripts import engine_file
 
 QUESTION = "does it fail in a branch that an If takes?"
 RNG = np.random.default_rng(0)
@@ -92,11 +93,12 @@ class Engine(FaultyEngine):
 """An engine that is wrong at what an If returns, and at nothing inside of it."""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("cached", "node", "branch"), [(True, "first", "then"), (False, "alone", "else")])
 def test_the_op_in_the_branch_that_is_taken(tmp_path, cached, node, branch):
-    (tmp_path / "engine.py").write_text(REWRITING)
+    file = engine_file(REWRITING)
     feed = {"use_cache": np.array(cached), **X}
-    verdict, report = ask(tmp_path, MERGED, feed, f"script:{tmp_path / 'engine.py'},node={node}", repro=True)
+    verdict, report = ask(tmp_path, MERGED, feed, f"script:{file},node={node}", repro=True)
     first = verdict.culprits[0]
     assert (verdict.verdict, first.node, first.op_type) == ("local-fault", node, "MatMul")
     assert first.origin.body == f"choice/{branch}_branch"
@@ -107,25 +109,28 @@ def test_the_op_in_the_branch_that_is_taken(tmp_path, cached, node, branch):
     assert any(f"{tmp_path / 'case' / 'branches.onnx'} " in command for command in verdict.next)
 
 
+@pytest.mark.lengthy
 def test_an_if_in_an_if(tmp_path):
     verdict, _ = ask(tmp_path, NESTED, {"x": X["x"]}, "fault:kind=scale,amount=1.1,node=lower")
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "lower")
     assert verdict.culprits[0].origin.body == "outer/then_branch/inner/else_branch"
 
 
+@pytest.mark.lengthy
 def test_what_is_around_an_if_has_no_body(tmp_path):
     verdict, _ = ask(tmp_path, NESTED, {"x": X["x"]}, "fault:kind=scale,amount=1.1,node=in")
     assert (verdict.culprits[0].node, verdict.culprits[0].origin.body) == ("in", "")
 
 
 def test_a_fault_of_the_if_itself(tmp_path):
-    (tmp_path / "engine.py").write_text(OF_THE_IF)
+    file = engine_file(OF_THE_IF)
     feed = {"use_cache": np.array(True), **X}
-    verdict, _ = ask(tmp_path, MERGED, feed, f"script:{tmp_path / 'engine.py'}:Engine")
+    verdict, _ = ask(tmp_path, MERGED, feed, f"script:{file}:Engine")
     assert (verdict.verdict, verdict.culprits[0].node, verdict.culprits[0].origin.body) == ("local-fault", "choice", "")
     assert step(verdict, QUESTION).answer.startswith("no: ")
 
 
+@pytest.mark.lengthy
 def test_no_file_of_one_branch_is_written_as_a_cure(tmp_path):
     feed = {"use_cache": np.array(True), **X}
     target = "fault:kind=scale,amount=1.1,node=first,precision=fp16"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from diagnosing import FAULTY, ask, step
+from diagnosing import ask, step
+from engine_scripts import engine_file
 from tensortriage.diagnose.rungs.premises.two_targets import plan_changes
 from tensortriage.engines.base import Plan, Region
 from tensortriage_testing import feed_for, mlp
@@ -18,8 +19,8 @@ def network():
 
 
 def faulty(folder):
-    (folder / "other.py").write_text(FAULTY)
-    return f"script:{folder / 'other.py'},kind=scale,node={NODE}"
+    file = engine_file()
+    return f"script:{file},kind=scale,node={NODE}"
 
 
 def test_the_one_outside_the_envelope_is_diagnosed_though_it_was_named_second(network, tmp_path):

@@ -1,8 +1,10 @@
 """An engine that takes a pair of QuantizeLinear and DequantizeLinear for nothing, as QNN 2.7.0 does in fp16 graphs."""
 
 import numpy as np
+import pytest
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[4, 8] x) => (float[4, 8] y)
   <float s = {0.01}, int8 z = {0}> {
@@ -39,9 +41,9 @@ class Session:
 
 
 def test_pairs_that_an_engine_leaves_out_are_told(tmp_path):
-    (tmp_path / "engine.py").write_text(ENGINE)
+    file = engine_file(ENGINE)
     within = np.random.default_rng(0).uniform(0, 1.2, (4, 8)).astype(np.float32)  # the pair holds up to 1.27
-    target = f"script:{tmp_path / 'engine.py'},precision=int8"
+    target = f"script:{file},precision=int8"
     verdict, _ = ask(tmp_path, MODEL, {"x": within}, target)
     assert verdict.verdict == "input-sensitive"
     assert "it leaves out 1 of 1 pairs" in verdict.summary
@@ -52,6 +54,7 @@ def test_pairs_that_an_engine_leaves_out_are_told(tmp_path):
     assert found.evidence["error"] < found.evidence["relative_error"]
 
 
+@pytest.mark.lengthy
 def test_another_fault_beyond_the_range_is_not_taken_for_it(tmp_path):
     within = np.random.default_rng(0).uniform(0, 1.2, (4, 8)).astype(np.float32)
     model = named(MODEL, "relu", "quantize", "dequantize", "square")  # at most 1.27 squared, 1.61

@@ -44,6 +44,7 @@ def test_a_mask_that_shares_a_scale_with_scores_is_named(tmp_path):
     assert "without the quantizer" in verdict.summary
 
 
+@pytest.mark.lengthy
 def test_half_of_the_signal_is_a_verdict_with_a_remedy_that_was_tried(tmp_path):
     """No calibration helps where quantizers fit, so those that cost most are left out, on the target as well."""
     verdict, _ = by_default(tmp_path, layers=4)

@@ -82,6 +82,7 @@ def test_a_sound_file_with_folded_norms_is_rounding(tmp_path, per_channel):
     assert step(verdict, QUESTION).answer.startswith("yes")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("factor", [0.1, 100.0])
 @pytest.mark.parametrize("place", [1, 2, 4])
 def test_a_bad_scale_in_it_is_named(tmp_path, factor, place):
@@ -100,6 +101,7 @@ def test_another_weight_is_not_excused_by_folding(tmp_path):
     assert verdict_of(tmp_path, changed).verdict == "model-changed"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("weight_type", [QuantType.QInt8, QuantType.QUInt8])
 @pytest.mark.parametrize("planted", [False, True])
@@ -129,6 +131,7 @@ def exchanged(weight):
     return weight[[0, 2, 1, *range(3, 8)]]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize(("change", "words"), [(rescaled, "times the original's"), (exchanged, "holds the original's")])
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -142,6 +145,7 @@ def test_a_weight_changed_before_it_was_quantized(tmp_path, place, change, words
     assert words in verdict.culprits[0].reason
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_weights_that_were_rescaled_together_are_the_originals(tmp_path, per_channel):
     """Equalization: a Relu between two Gemms lets a factor through, so that the network is what it was."""
@@ -175,6 +179,7 @@ def transformer(folder, feed):
     return onnx.load(folder / "int8.onnx")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("factor", [1.0, 40.0])
 def test_weights_whose_readers_were_rewritten_are_found_by_their_numbers(tmp_path, factor):
     feed = feed_for(encoder(layers=1))

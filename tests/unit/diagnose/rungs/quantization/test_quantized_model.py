@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
+from engine_scripts import engine_file
 from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage_testing import conv_net, encoder, feed_for, mlp, quantized, save_model
@@ -43,6 +44,7 @@ def verdict_of(tmp_path, name, plant=None, target="onnxruntime:optimization=none
     return ask(tmp_path, save_model(model, tmp_path / "float.onnx"), feed, target, target_model=path)[0]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sound_quantization_is_rounding(tmp_path, name):
     verdict = verdict_of(tmp_path, name)
@@ -96,6 +98,7 @@ def test_a_quantization_in_which_one_number_of_a_weight_is_another(tmp_path, sha
     assert "1 of 256 numbers" in verdict.culprits[0].reason
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("factor", "word"), [(0.05, "too small"), (60.0, "too large")], ids=["clipping", "coarse"])
 def test_the_scale_of_an_activation(tmp_path, name, factor, word):
@@ -148,6 +151,7 @@ def test_another_model_is_not_excused_by_its_quantizers(tmp_path):
     assert "it is another model" in step(verdict, "is the target's model a sound").answer
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("op_type", "kind", "words"),
     [
@@ -174,6 +178,7 @@ def test_an_engine_that_misreads_a_quantizer(tmp_path, op_type, kind, words):
     assert words in verdict.culprits[0].reason
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("name", "of_weight"), [("mlp", True), ("mlp", False), ("encoder", False)])
 def test_a_nan_that_a_later_quantizer_hides_is_no_matter_of_scales(tmp_path, name, of_weight):
     """QuantizeLinear makes a number of a NaN again, so that the outputs are finite, and off by little."""
@@ -189,6 +194,7 @@ def test_a_nan_that_a_later_quantizer_hides_is_no_matter_of_scales(tmp_path, nam
     assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", fitting[1].name), verdict.summary
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("level", ["basic", "all"])
 def test_an_engine_that_computes_in_integers_is_healthy(tmp_path, name, level):
@@ -246,13 +252,14 @@ def large_mlp():
     return quantized(model, feed), feed
 
 
+@pytest.mark.lengthy
 def test_sums_that_an_engine_cuts_off_in_int16(tmp_path, monkeypatch):
     """The engine is right only where all weights are in 7 bits; by marked tensors and op by op it is as well."""
     monkeypatch.setattr("tensortriage.diagnose.rungs.quantization.int16_sums.sums_in_int16", lambda: True)
-    (tmp_path / "saturating.py").write_text(SATURATING)
+    file = engine_file(SATURATING)
     small, feed = large_mlp()
     path = save_model(small, tmp_path / "q.onnx")
-    target = f"script:{tmp_path / 'saturating.py'}:Engine"
+    target = f"script:{file}:Engine"
     verdict, _ = ask(tmp_path, path, feed, target)
     assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
     assert "saturating int16" in verdict.summary

@@ -51,6 +51,7 @@ def verdict_on(path, folder, target):
     )
 
 
+@pytest.mark.lengthy
 @exact_int8  # elsewhere OpenVINO multiplies the weights out and keeps the activations
 def test_products_by_compressed_weights_are_named_and_the_setting_that_cures_them(tmp_path):
     path = compressed(tmp_path / "m.onnx")

@@ -68,6 +68,7 @@ def test_a_sound_file_costs_its_rounding(tmp_path, way):
     assert "quantization explains the error" in verdict.summary
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("way", WAYS)
 def test_a_weight_put_elsewhere_is_another_model(tmp_path, way):
     verdict = verdict_of(tmp_path, way, rolled)

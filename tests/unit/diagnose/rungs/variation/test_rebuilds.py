@@ -5,7 +5,7 @@ import pytest
 from diagnosing import ask, step
 from tensortriage_testing import encoder, feed_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
 
 TACTICS = """
 from pathlib import Path
