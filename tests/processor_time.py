@@ -20,7 +20,7 @@ IMPORTED_FIRST = (
     "tensortriage.cli.diagnose.command",
     "tensortriage.cli.run.command",
     "tensortriage.report.renderers",
-    "tensortriage.testing",
+    "tensortriage_testing",
     "tensortriage.workflows.comparison.compare",
     "tensortriage.workflows.diagnosis.diagnose",
 )

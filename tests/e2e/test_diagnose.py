@@ -97,7 +97,7 @@ def test_the_example_that_overflows_gets_its_true_verdict(diagnosed):
 def test_a_format_that_leaves_nothing_is_said_to_be_too_coarse(tmp_path):
     words = [EXAMPLES / f"digits_vit_positions.{kind}" for kind in ("onnx", "npz")]
     done = triage("diagnose", words[0], "--inputs", words[1], "--target", BF16, cwd=tmp_path)
-    assert (done.returncode, verdict_in(tmp_path / "triage-case")["verdict"]) == (0, "rounding")
+    assert (done.returncode, verdict_in(tmp_path / "triage-case")["verdict"]) == (1, "rounding")
     summary = verdict_in(tmp_path / "triage-case")["summary"]
     assert "bf16 is too coarse for this model: Cast '/positions/Cast' holds whole numbers up to 1,015" in summary
     assert "triage debug precision" in verdict_in(tmp_path / "triage-case")["next"][0]
