@@ -150,6 +150,7 @@ def test_ten_kills_then_resume(tmp_path):
     assert result["cache_hits"] >= min(10, fresh["checks"] - 1)
 
 
+@pytest.mark.lengthy
 def test_ctrl_c_writes_the_smallest_so_far(tmp_path):
     names = dag(tmp_path)
     slowly = shlex.join(looking_for(names[3], names[18])) + "; code=$?; sleep 0.1; exit $code"

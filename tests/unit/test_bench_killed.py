@@ -21,6 +21,7 @@ def killed():
     del sys.modules[spec.name]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["reduce", "convert"])
 def test_killed_commands_go_on(killed, name, tmp_path):
     undisturbed = killed.Trial(tmp_path / "undisturbed", name)

@@ -106,7 +106,7 @@ def _options(part: OptionPart) -> Iterator[tuple[Option, Any, Any]]:
 
 
 def taken(part: OptionPart, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the words of a command line are for the fields of a part."""
+    """Return the field values of an option group, from the parsed command line."""
     found: dict[str, Any] = {}
     for name, kind, field in _fields(part):
         if not isinstance(field, dataclasses.Field):

@@ -110,7 +110,7 @@ class TellsPlan(DeclaredCapability):
 
 
 class Calibrates(DeclaredCapability):
-    """Capability of an engine: data set the ranges of integers that the model does not hold: a feed, or a file's."""
+    """Capability of an engine: it calibrates the ranges of integers from a feed or a file."""
 
     @abstractmethod
     def calibrates(self, options: Mapping[str, str]) -> bool:

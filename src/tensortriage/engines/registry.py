@@ -97,7 +97,7 @@ class ResolvedEngine:
 
     @property
     def known_as(self) -> str:
-        """Its name where its class is its own; empty where that is the user's word, who may mean any of the class."""
+        """Engine name; empty if the user overrode the hardware class."""
         return "" if self.spec.hardware else self.spec.name
 
     @property

@@ -72,7 +72,7 @@ class HealthyValues(Generic[Tensors]):
     def kept(
         self, given: Mapping[str, np.ndarray], value: str, place: tuple[Any, ...], source: tuple[Any, ...]
     ) -> Limit:
-        """Return how far off a healthy engine may be at what it hands on of what it was given.
+        """Return the limit of values that a step carries over unchanged.
 
         Args:
             given: What each evaluation was given.

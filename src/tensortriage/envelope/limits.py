@@ -156,7 +156,7 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
     Infinities that both sides share are no error; a NaN always is.
 
     Args:
-        limit: It.
+        limit: The largest error that is allowed.
         figure: The tensor's figures.
         format_name: The number format, for the words.
     """

@@ -99,7 +99,7 @@ class ToleranceGoal:
     """Every output is within the user's tolerance.
 
     Attributes:
-        tolerance: It.
+        tolerance: The tolerance that every output has to be within.
         words: What is asked, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """

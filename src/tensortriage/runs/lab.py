@@ -104,7 +104,7 @@ class Lab:
 
     @functools.cached_property
     def remembering(self) -> "Lab":
-        """This lab if it has a case, else another with one that lasts as long as this: for who judges what was run."""
+        """This lab, or a companion with a temporary case: judging needs a cache."""
         if self._case is not None:
             return self
         case = self._open_here.enter_context(Case(self.workspace.folder / "case"))
@@ -366,7 +366,7 @@ class Lab:
         return self._sessions.runner(engine, model)
 
     def apart(self) -> "Lab":
-        """Return a lab for a thread that streams evaluations: it has this case, counts by itself, and tells nobody."""
+        """Return a lab for a thread that streams evaluations: same case, own tally, no progress output."""
         other = copy.copy(self)
         other.tally, other.progress, other._streams = Tally(), lambda _: None, Streams(other._new_runner)
         return other

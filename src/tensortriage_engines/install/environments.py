@@ -210,7 +210,7 @@ def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Envir
         if known.name == name and Path(known.python) == place / PYTHON and Path(known.python).exists():
             (place / MARK).unlink(missing_ok=True)
             if known.requirements != (*made_of.requirements, *made_of.bare):
-                say(f"{place} is of other packages, and stays until the new one works")
+                say(f"{place} has other package versions; kept until the new environment passes its test")
                 return None
             try:
                 try_out(RECIPES[known.engine].engine, known.target, known.python)

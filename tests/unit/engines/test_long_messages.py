@@ -1,9 +1,9 @@
 """Messages and names as long as a stranger likes: looking into them takes no time, where patterns took minutes."""
 
 import pytest
-from tensortriage.cli.check.polygraphy_lint import _core
 
 from tensortriage.engines.openvino import _without_numbers
+from tensortriage_polygraphy.lint_report import _core
 from tensortriage_worker.onnxruntime.values import reason
 
 LENGTH = 200_000

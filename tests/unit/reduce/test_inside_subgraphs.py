@@ -135,6 +135,7 @@ def test_the_branch_that_is_taken(folder, condition, node, branch):
     assert result.failure.output == "y"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "feed", "node", "holder"),
     [(LOOP, {"x": X}, "late", "loop"), (SCAN, {"s": X, "x": np.stack([X, 2 * X, 3 * X], 1)}, "turned", "scan")],

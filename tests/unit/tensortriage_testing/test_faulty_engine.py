@@ -328,6 +328,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert result.stdout.strip() == "[]"
 
 
+@pytest.mark.lengthy
 def test_the_healthy_engine_conforms_and_a_faulty_one_does_not():
     assert len(check_engine_conformance(FaultyEngine()).passed) > 10
     with pytest.raises(AssertionError, match=r"model float64: output 'y' is \[4"):

@@ -51,6 +51,7 @@ def names_in(result):
 # --- engines ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.lengthy
 def test_a_planted_fault_takes_one_check(folder):
     names = dag(folder)
     result = by_engine(f"script:faulty.py,kind=scale,node={names[9]}")

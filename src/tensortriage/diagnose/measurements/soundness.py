@@ -1,4 +1,4 @@
-"""What keeps the answers of reference and target from being compared, and the verdict that a failure stands for.
+"""Why outputs cannot be compared, and the verdict for each engine failure.
 
 A verdict about an engine is worthless where there is no answer, or one with other outputs, shapes or element types.
 """

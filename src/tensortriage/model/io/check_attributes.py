@@ -23,7 +23,7 @@ def check_attributes(node: onnx.NodeProto, where: str, *, in_function: bool) -> 
     """Check the attributes of a node, but for what tensors and graphs in them hold.
 
     Args:
-        node: It.
+        node: The node whose attributes are checked.
         where: Place, for messages.
         in_function: Whether its attributes may be those of the function around it.
 

@@ -225,11 +225,11 @@ class EngineSearch:
         if self._quantized:  # an op alone has no scales
             return []
         feed = self._source.question.feeds[0]
-        self._listener.tell("the target does worse than predicted: asking it about every op alone")
+        self._listener.tell("the error exceeds the prediction; measuring every op in isolation")
         try:
             found = self._stands_out(feed)
         except EngineError as error:
-            self._listener.tell(f"it cannot tell: {error.message}")
+            self._listener.tell(f"isolated ops cannot be run: {error.message}")
             return []
         makers = (self._stage.model.graph.producer(value) for value in found)
         return [node.name for node in makers if node is not None]
@@ -239,7 +239,7 @@ class EngineSearch:
         """The nodes that are best kept together on the target."""
         stage = self._stage
         found = groups_of(stage.model.graph, stage.items, stage.movers, self._candidates.fused())
-        self._listener.tell(f"these nodes alone do not do: trying what belongs together, {len(found.sets)} groups")
+        self._listener.tell(f"keeping these nodes is not enough; trying {len(found.sets)} fusion groups")
         return found
 
     def _engine(self, kept: frozenset[str]) -> GoalReading:
@@ -372,7 +372,7 @@ class EngineSearch:
         request = self._request
         if not request.remedies or not settled.kept or self._precision not in TYPED or settled.interrupted:
             return ()
-        self._listener.tell("looking for other ways out")
+        self._listener.tell("trying alternatives to fp32")
         recorded = {spec.name: spec for spec in self._stage.specs.values()}
         return other_ways(
             self._bench,

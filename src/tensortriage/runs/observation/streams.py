@@ -12,7 +12,7 @@ from tensortriage.runs.runner import Runner
 
 
 class Streams:
-    """Those of a lab.
+    """The streams of a lab.
 
     Args:
         make: Makes the runner of an engine and a model.

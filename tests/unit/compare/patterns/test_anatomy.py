@@ -147,6 +147,7 @@ def test_patterns_are_named(slug, reference, target, words, noise):
     assert words in " ".join(finding.sentence for finding in found.findings if finding.slug == slug)
 
 
+@pytest.mark.lengthy
 def test_values_in_any_order_are_a_permutation():
     target = np.random.default_rng(0).permutation(TOKENS.reshape(-1)).reshape(TOKENS.shape)
     assert dissect(TOKENS, target).slugs == ("permutation",)

@@ -120,7 +120,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
 
 
 def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:
-    """Feed the ops that are wrong alone with what the others of them make, and say whether that is the failure.
+    """Run the ops that are wrong alone on each other's results, and say whether that is the failure.
 
     Returns:
         Who is to blame (None when fewer than two ops are wrong alone, or they do not make the failure), and the
@@ -131,7 +131,7 @@ def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None
     values = [value for value in inv.values if value in wrong]
     if local is None or weights is None or local.misshapen or len(values) < 2:
         return None, Findings()
-    inv.progress(f"feeding {len(values)} wrong ops with what the others of them make")
+    inv.progress(f"running the {len(values)} suspects together on each other's results")
     try:
         found = replay(inv, evidence.feed, local, values)
     except EngineError as error:

@@ -52,7 +52,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
     ),
 )
 def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
-    """Do the ops that are wrong on golden inputs make the failure, each fed with what the others of them make?
+    """Do the ops that are wrong on golden inputs make the failure, each fed with the results of the others?
 
     Asked late, since any set of ops that holds most of them makes the error of the target: what is a freedom of the
     hardware, or what the engine does at most ops in a narrow format, is no fault.

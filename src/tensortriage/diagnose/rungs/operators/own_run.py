@@ -3,7 +3,7 @@
 Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
 right: the target itself had right operands there, so its error is born in the nodes between. Injected into the
 reference's run, it must make at least half of the failure. Where several ops that have weights lie between, any of them
-may be wrong, and all are named; not where these are all that the model has, which tells nobody anything.
+may be wrong, and all are named, unless these are all the ops of the model.
 """
 
 from collections.abc import Iterable, Sequence

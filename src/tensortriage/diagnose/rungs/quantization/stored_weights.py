@@ -210,7 +210,7 @@ def _of_others(
         _from_engine(inv, network.with_weights(stored, rounded), feed)[output] for rounded in ((), others)
     )
     if with_them and is_decisive(1.0 - (without / with_them) ** 2):
-        return f"{len(others)} of {len(stored)} are not, and the engine computes with others"
+        return f"{len(others)} of {len(stored)} weights differ from the model's, but the engine's results match neither"
     culprits = _culprits(inv, feed, network, others, output)
     first, more = culprits[0], f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     inv.answered(

@@ -102,7 +102,7 @@ def test_weights_that_the_engine_does_not_compute_with_so_are_no_fault(answered)
     """What is folded into them may be taken out again elsewhere."""
     found, told = answered(two=stored(WEIGHTS["two"] * 1.3), computed={"two": stored(WEIGHTS["two"])[0]})
     assert (found.verdict, found.question) == (None, None)
-    assert told == "unknown: 1 of 2 are not, and the engine computes with others"
+    assert told == "unknown: 1 of 2 weights differ from the model's, but the engine's results match neither"
 
 
 def test_weights_that_are_not_found_leave_the_question_as_it_was(answered):
