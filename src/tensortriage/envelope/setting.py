@@ -1,6 +1,7 @@
 """What is judged, a model on a feed as a target computes it, and the floors that are measured of that."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
@@ -119,8 +120,9 @@ class Floors:
         return Limit(limits.of_floor(self.fp32.get(value, 0.0)), basis, (limits.ORDERS,))
 
     def in_other_places(self, value: str) -> float:
-        """Return the largest error of a value that is looked for in another place."""
-        return limits.of_floor(max(self.fp32.get(value, 0.0), self.target.get(value, 0.0)))
+        """Return the largest error of a value that is looked for in another place; none where the floor is NaN or Inf."""
+        floor = max(self.fp32.get(value, 0.0), self.target.get(value, 0.0))
+        return limits.of_floor(floor) if math.isfinite(floor) else 0.0
 
     def limit(self, value: str, count: int, chosen: float | None = None, freedoms: tuple[str, ...] = ()) -> Limit:
         """Return the largest error of a healthy engine at a value of so many elements.

@@ -4,9 +4,10 @@ import math
 from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.thresholds import CURED
+from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, scanned, wide_nodes
+from tensortriage.diagnose.measurements.nonfinite import Excess, born, floors_in_range, scanned, wide_nodes
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
 from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.number_format.layerwise import layers
@@ -19,7 +20,7 @@ from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.graph import Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.values.text import error_size, magnitude
 
@@ -44,7 +45,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:
         return Answer(findings=findings)
-    origins = born(inv.model.graph, floors.emulated, excess)
+    origins = born(inv.model.graph, floors.emulated, excess) or silencing(inv.model.graph, evidence, excess)
     if not origins:
         inv.answered(question, "yes: rounding every result to it leaves all of them finite")
         return Answer(findings=findings)
@@ -90,6 +91,16 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         ],
     )
     return Answer(verdict, {**in_context, "floors": in_range, "excess": excess, "kept": tuple(sorted(kept))})
+
+
+def silencing(graph: Graph, evidence: Evidence, excess: Sequence[Excess]) -> list[Node]:
+    """Return the nodes that read constants which become Inf, where little of the answer is left though all is finite.
+
+    What is divided by such a constant is 0: a normalization with a variance of 1e8 silences its channel in fp16.
+    """
+    if not any(map(is_too_coarse, evidence.worst_feed.errors.values())):
+        return []
+    return list(dict.fromkeys(graph.node(item.node) for item in excess if item.constant))
 
 
 def enough_kept(

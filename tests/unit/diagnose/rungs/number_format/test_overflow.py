@@ -1,0 +1,58 @@
+"""What a format turns into Inf or 0 is named also where no result is ever NaN or Inf, or all of them are."""
+
+import numpy as np
+import pytest
+
+from diagnosing import ask
+
+RNG = np.random.default_rng(4)
+X = RNG.standard_normal((4, 16)).astype(np.float32)
+TARGET = "emulate:precision=fp16"
+
+
+NORMALIZED = """g (float[4, 16] x) => (float[4, 16] y) <float large = {98000000}> {
+    [grown] a = Mul(x, small)
+    [silenced] b = Div(a, large)
+    [back] c = Mul(b, small)
+    [end] y = Tanh(c)
+}"""
+
+
+def with_small(text):
+    """Return a model that multiplies by 30000 twice, which fp16 holds, and divides by a constant between."""
+    return text.replace("<float large", "<float small = {30000}, float large")
+
+
+def test_a_constant_beyond_the_format_that_silences_what_it_divides(tmp_path):
+    """x * 3e4 / 9.8e7 * 3e4 is 9.2 x; in fp16 9.8e7 is Inf, the quotient 0, and so is every result: nothing is NaN."""
+    verdict, _ = ask(tmp_path, with_small(NORMALIZED), {"x": X / 2}, TARGET)
+    assert (verdict.verdict, verdict.exit_code) == ("range-overflow", 1), verdict.summary
+    assert verdict.culprits[0].node == "silenced"
+    assert "'large' has magnitude 98 million" in verdict.culprits[0].reason
+    assert verdict.remedy.nodes == ("silenced",)
+
+
+def test_a_mask_beyond_the_format_does_no_harm(tmp_path):
+    """-1e9 is -Inf in fp16, and a Softmax of it 0 all the same: the answer is what rounding costs."""
+    mask = "g (float[4, 16] x) => (float[4, 16] y) <float[16] mask = {" + ", ".join(["0"] * 12 + ["-1e9"] * 4) + "}>"
+    verdict, _ = ask(tmp_path, mask + " { [masked] s = Add(x, mask)\n [soft] y = Softmax(s) }", {"x": X}, TARGET)
+    assert verdict.verdict == "rounding", verdict.summary
+
+
+@pytest.mark.parametrize("names", [("onsets", "notes"), ("a_first", "b_second")])
+def test_outputs_that_are_nan_alike_are_not_exchanged(tmp_path, names):
+    """1e-10 is 0 in fp16: the logarithm of it is -Inf, and what is scaled by its range NaN, in both outputs alike."""
+    one, other = names
+    text = f"""g (float[4, 16] x) => (float[4, 16] {one}, float[4, 16] {other}) <float epsilon = {{1e-10}}> {{
+        [square] p = Mul(x, x)
+        [some] q = Add(p, epsilon)
+        [level] l = Log(q)
+        [low] m = ReduceMin <keepdims: int = 1> (l)
+        [above] n = Sub(l, m)
+        [first] {one} = Tanh(n)
+        [second] {other} = Sigmoid(n)
+    }}"""
+    feed = {"x": np.where(np.arange(16) < 8, X, np.float32(0.0))}
+    verdict, _ = ask(tmp_path, text, feed, TARGET)
+    assert verdict.verdict == "range-overflow", verdict.summary
+    assert verdict.culprits[0].node == "level"
