@@ -120,7 +120,7 @@ class Floors:
         return Limit(limits.of_floor(self.fp32.get(value, 0.0)), basis, (limits.ORDERS,))
 
     def in_other_places(self, value: str) -> float:
-        """Return the largest error of a value that is looked for in another place; none where the floor is NaN or Inf."""
+        """Return the largest error of a value in another place; 0 where its floor is NaN or Inf, which is no limit."""
         floor = max(self.fp32.get(value, 0.0), self.target.get(value, 0.0))
         return limits.of_floor(floor) if math.isfinite(floor) else 0.0
 

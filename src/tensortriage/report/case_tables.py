@@ -54,6 +54,7 @@ def outputs(report: Report) -> Table:
         Column("worst feed", lambda row: row.feed, Looks.NAME, beneath=0),
     )
     notes = [("", sentence) for sentence in report.output_sentences]
+    notes += [("allowed by", ", ".join(report.verdict.allowed_by))] if report.verdict.allowed_by else []
     notes += [("error of the worst", sentence) for sentence in report.verdict.anatomy]
     return Table.of("Outputs", "output", columns, report.worst_outputs(), notes)
 

@@ -13,9 +13,11 @@ from tensortriage.diagnose.measurements.local_errors.local import Local, local_e
 from tensortriage.diagnose.measurements.marked_values import asked_values
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.explanations import Usual
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import Judge, expected_limits
 from tensortriage.envelope.limits import Limit
+from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -128,12 +130,12 @@ def limits_of(
     names = names or list(figures)
     floors = floors_of(setting, names, golden=golden, what="the outputs")
     errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
-    outputs = {spec.name for spec in inv.model.outputs}
-    if not outputs.issuperset(figures):  # whoever has values inside shown looks for the op
-        plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
-        beyond = {n: figures[n].count for n, limit in plain.items() if not limit.allows(errors[n])}
+    plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
+    beyond = {name: figures[name].count for name, limit in plain.items() if not limit.allows(errors[name])}
+    if not {spec.name for spec in inv.model.outputs}.issuperset(figures):  # who has values shown looks for the op
         return plain | expected_limits(setting, floors, beyond)
-    if asked and any(not floors.limit(name, figure.count).allows(errors[name]) for name, figure in figures.items()):
+    freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
+    if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside
         floors = floors_of(setting, inv.values, golden=golden, what="every layer")
     shown = _Asked(inv, feed) if asked else None
     return Judge(setting, floors, figures, errors=errors, shown=shown).walk()

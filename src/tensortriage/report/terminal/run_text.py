@@ -120,11 +120,12 @@ def _target(
     yield from (f"  {row.value}: {words}" for row in drawn if (words := told(row)))
     limits = sorted({row.judgement.limit for row in rows})
     yield f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}"
-    chosen = sum(row.judgement.within and row.judgement.basis is Basis.HARDWARE for row in rows)
+    chosen = [row for row in rows if row.judgement.within and row.judgement.basis is Basis.HARDWARE]
     if chosen:
+        names = dict.fromkeys(name for row in chosen for name in row.judgement.allowed_by.split("+"))
         yield (
-            f"  {chosen} of them are beyond rounding, and within what such hardware chooses freely (accumulators, "
-            "approximated functions): triage diagnose says what it chose"
+            f"  {len(chosen)} of them are beyond rounding, and within what such hardware chooses freely "
+            f"({', '.join(names)}): triage diagnose says what it chose"
         )
     if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
