@@ -16,10 +16,10 @@ def network_behind(reference: EngineSpec | None) -> EngineSpec | None:
     Where such a reference and the file disagree, any of exporter, engine and network may be wrong. So it is asked about
     as a network that is named for that question alone (``--torch``).
     """
-    engine = resolve(reference).engine if reference is not None else None
-    if reference is None or not isinstance(engine, RunsNetworks):
+    if reference is None:
         return None
-    return reference.with_options(engine.as_written(reference.options))
+    engine = resolve(reference).engine
+    return reference.with_options(engine.as_written(reference.options)) if isinstance(engine, RunsNetworks) else None
 
 
 def export_network(network: EngineSpec, folder: Path, *, exporter: str, limits: Limits) -> tuple[Path, Path]:
