@@ -20,8 +20,9 @@ from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
-from tensortriage.workflows.diagnosis.export_network import EXPORTERS, export_network
+from tensortriage.workflows.engines.source_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_torch.export import EXPORTERS
 
 NETWORKS = Path(__file__).resolve().parent / "networks" / "known.py"
 QUESTION = "does the exported model compute what the network does?"

@@ -5,7 +5,7 @@ How a question is answered is prose, and stands on the page alone; a new questio
 
 from pathlib import Path
 
-from tensortriage.diagnose.ladder import LADDER
+from tensortriage.diagnose.ladder import ladder
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/diagnose.md"
 BEGIN, END = "<!-- ladder: made by docs/make_ladder.py -->", "<!-- end of ladder -->"
@@ -17,7 +17,7 @@ def page() -> str:
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     told = how()
     rows = []
-    for rung in dict.fromkeys(LADDER):
+    for rung in dict.fromkeys(ladder()):
         ends = ", ".join(f"`{kind.value}`" for kind in rung.ends)
         rows.append(f"| {rung.title} | {told.get(rung.title, '')} | {ends} |\n")
     return f"{before}{BEGIN}\n{HEAD}{''.join(rows)}{END}{rest.partition(END)[2]}"

@@ -1,4 +1,4 @@
-"""What a command of another package is written with, beside `tensortriage.api`: names that stay.
+"""What commands, feeds and repros of another package are written with, beside `tensortriage.api`: names that stay.
 
 What declares a command is there at once, for its help is made of it; what it works with is loaded on first use.
 """
@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.registry import availabilities as availabilities
+    from tensortriage.inputs.conform import check_feed as check_feed
+    from tensortriage.inputs.feed import Feed as Feed
+    from tensortriage.inputs.feed import Origin as Origin
+    from tensortriage.inputs.files.data_file import Iteration as Iteration
+    from tensortriage.inputs.files.data_file import Kind as Kind
+    from tensortriage.inputs.files.save_data import save as save
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import declared_value as declared_value
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
@@ -64,6 +70,13 @@ if TYPE_CHECKING:
     from tensortriage.model.lint.finding import Severity as Severity
     from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
     from tensortriage.model.transforms.bound_sizes import unbounded_sizes as unbounded_sizes
+    from tensortriage.reduce.failure import Failure as Failure
+    from tensortriage.reduce.repro.module_beside import MODULE_FILES as MODULE_FILES
+    from tensortriage.reduce.repro.module_beside import ModuleBeside as ModuleBeside
+    from tensortriage.reduce.repro.repro_case import Repro as Repro
+    from tensortriage.reduce.repro.repro_case import ReproSample as ReproSample
+    from tensortriage.reduce.repro.repro_case import failure_of as failure_of
+    from tensortriage.reduce.repro.repro_pack import limit_of as limit_of
     from tensortriage.report.html_page import page as page
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
@@ -100,20 +113,29 @@ _HOMES = {
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
     "Executor": "search.execution.executors",
+    "Failure": "reduce.failure",
+    "Feed": "inputs.feed",
     "Finished": "runs.commands.process",
     "Gpus": "engines.process.gpus",
+    "Iteration": "inputs.files.data_file",
+    "Kind": "inputs.files.data_file",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
     "Looks": "report.tables",
+    "MODULE_FILES": "reduce.repro.module_beside",
+    "ModuleBeside": "reduce.repro.module_beside",
     "Oracle": "search.problem",
     "OracleAnswer": "search.execution.executors",
     "OracleQuestion": "search.execution.executors",
     "OracleVerdict": "search.problem",
+    "Origin": "inputs.feed",
     "PolygraphyTolerance": "compare.judgement.tolerance",
     "Processes": "runs.commands.process",
     "Rejudged": "workflows.comparison.rejudge",
     "RejudgedRow": "workflows.comparison.rejudge",
     "Reply": "cli.prompt",
+    "Repro": "reduce.repro.repro_case",
+    "ReproSample": "reduce.repro.repro_case",
     "Row": "compare.comparison",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
@@ -124,11 +146,14 @@ _HOMES = {
     "ValueFacts": "model.inspect.outline",
     "ask": "cli.prompt",
     "availabilities": "engines.registry",
+    "check_feed": "inputs.conform",
     "cli": "cli",
     "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
     "dump": "values.serial",
+    "failure_of": "reduce.repro.repro_case",
     "file_digests": "runs.commands.command_fingerprint",
+    "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
     "own_words": "cli",
     "page": "report.html_page",
@@ -136,6 +161,7 @@ _HOMES = {
     "read_message": "model.io.parse",
     "read_model": "model.io.load",
     "resolved_engine": "runs.engine_specs",
+    "save": "inputs.files.save_data",
     "search_is_ending": "runs.commands.process",
     "stored_tensor": "model.inspect.outline",
     "try_out": "workflows.engines.trial",

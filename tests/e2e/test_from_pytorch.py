@@ -22,7 +22,7 @@ from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
-from tensortriage.workflows.diagnosis.export_network import export_network
+from tensortriage.workflows.engines.source_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 from tensortriage_worker.shards import write_shard
 

@@ -14,7 +14,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError, EngineMissing
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.feeds.torch_batches import torch_feeds
+from tensortriage_torch.batches import torch_feeds
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 TWO_INPUTS = """

@@ -9,7 +9,6 @@ import pytest
 
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.torch.network import TorchNetwork
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
@@ -17,6 +16,7 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage_torch.network import TorchNetwork
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 

@@ -13,7 +13,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose
-from tensortriage.workflows.diagnosis.export_network import export_network
+from tensortriage.workflows.engines.source_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 
 pytestmark = [

@@ -12,11 +12,11 @@ from hostile.originals import data_files, model_files
 from hostile.tally import SEEDS, fuzzed
 from tensortriage.errors import TriageError
 from tensortriage.runs.commands.replay import load_replay
-from tensortriage.runs.feeds.torch_batches import torch_feeds
 from tensortriage.runs.tactics import features, load_record
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.engines.recorded_tactics import diff_tactics
+from tensortriage_torch.batches import torch_feeds
 
 OUTPUTS = (
     ["run", "m.onnx", "--target", "onnxruntime", "--inputs", "f.npz", "--load-outputs", "FILE"],

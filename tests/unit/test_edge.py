@@ -26,11 +26,15 @@ PUBLIC = {
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_polygraphy": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_torch": {
+        "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
+    },
 }  # fmt: skip
 WORKER = {
-    f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")
+    f"tensortriage_worker.{name}"
+    for name in ("adapter", "declared", "converters", "exchange", "heard", "script_adapter", "shards")
 }  # what the worker offers to adapters
-HALVES = sorted(HOME.glob("*/worker/*.py"))
+HALVES = [*sorted(HOME.glob("*/worker/*.py")), *sorted((ROOT / "src/tensortriage_torch/worker").glob("*.py"))]
 FILES = [file for package in BESIDE for file in sorted(package.rglob("*.py")) if file not in HALVES]
 
 
@@ -53,9 +57,9 @@ def test_what_is_optional_is_written_with_the_public_names_only(file):
     assert {name for name in ours if f"{name}.".partition(".")[0] != own} <= PUBLIC[own]
 
 
-@pytest.mark.parametrize("file", HALVES, ids=lambda file: file.relative_to(HOME).as_posix())
+@pytest.mark.parametrize("file", HALVES, ids=lambda file: file.relative_to(ROOT / "src").as_posix())
 def test_its_half_in_the_worker_knows_the_worker_and_itself(file):
-    own = f"tensortriage_engines.{file.parts[-3]}.worker."
+    own = ".".join(file.parent.relative_to(ROOT / "src").parts) + "."
     ours = {name for name in imported(file) if name.startswith("tensortriage")}
     assert {name for name in ours if not name.startswith(own)} <= WORKER
 

@@ -23,6 +23,8 @@ from tensortriage_worker.encoding import memory_type
 from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.script_adapter import load_script
 
+RUNS_USERS_CODE = True
+"""What goes wrong here may be the mistake of who wrote it."""
 PRINTED_CHARACTERS = 1 << 16
 """Most of what one call prints that comes back."""
 

@@ -23,6 +23,8 @@ import numpy as np
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item
 
+RUNS_USERS_CODE = True
+"""What goes wrong here may be the mistake of who wrote it."""
 MODULE_NAME = "tensortriage_script"
 _REGION_FIELDS = ("name", "kind", "precision", "implementation")
 _CHOICE_WORDS = ("layer", "tactic", "implementation", "key")

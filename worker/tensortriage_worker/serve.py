@@ -31,11 +31,8 @@ ADAPTERS = {
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
-    "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
-OF_USERS = ("function", "script", "torch")
-"""Adapters that run code of users."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "cudaErrorMemoryAllocation")
@@ -202,7 +199,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
     slug = getattr(error, "slug", "")
     if slug and not memory:
         return {"kind": kind, "message": text, "slug": slug, "cure": str(getattr(error, "cure", ""))}
-    if not memory and adapter not in OF_USERS and own_fault(error):
+    if not memory and not _runs_users_code(adapter) and own_fault(error):
         file, line = traceback.extract_tb(error.__traceback__)[-1][:2]
         message = "{}: {} ({}:{})".format(type(error).__name__, text, os.path.basename(file), line)
         return {"kind": "adapter", "message": message, "slug": "", "cure": ""}
@@ -214,6 +211,11 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
     kind = kind if memory else ("run" if during in ("run", "streams", "plan", "close") else "build")
     return {"kind": kind, "message": message + place_of(error), "slug": "", "cure": ""}
+
+
+def _runs_users_code(adapter: str) -> bool:
+    """Say whether what an adapter raises may be the mistake of a user: it says so by ``RUNS_USERS_CODE``."""
+    return bool(getattr(sys.modules.get(ADAPTERS.get(adapter, adapter)), "RUNS_USERS_CODE", False))
 
 
 def _adapter(request: Dict[str, Any]) -> Any:

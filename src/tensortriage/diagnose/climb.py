@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from tensortriage.diagnose.ladder import (
     BEFORE,
     BESIDE_ROUNDING,
+    IN_THE_END,
     OF_ANOTHER_MODEL,
     OF_THE_FIRST_RUN,
     OF_THE_NUMBERS,
     OF_THE_OUTPUTS,
     ONCE_IT_FAILS,
     ONCE_IT_PASSES,
+    complete,
 )
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import noise_of
@@ -73,7 +75,7 @@ class _Climber:
 
     def first_of(self, rungs: Sequence[Rung]) -> Verdict | None:
         """Ask questions in order, until an answer is decisive."""
-        return next(filter(None, map(self.ask, rungs)), None)
+        return next(filter(None, map(self.ask, complete(rungs))), None)
 
     def climb(self) -> Verdict:
         """Return the verdict, as far as the budget allows."""
@@ -83,7 +85,7 @@ class _Climber:
             verdict = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
         if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
             try:
-                verdict = self.ask(random_data) or verdict
+                verdict = self.first_of(IN_THE_END) or verdict
             except BudgetSpent:
                 self.inv.unasked(random_data.title)
         verdict = with_shapes(self.inv.refreshed(verdict), self.evidence.shapes)
@@ -101,13 +103,14 @@ class _Climber:
             if verdict := self.first_of(OF_ANOTHER_MODEL):
                 return verdict
             self.inv = self.inv.about(self.inv.question.on_model(changed))
-        self.first_of(OF_THE_NUMBERS)
-        failure, *_ = [self.ask(rung) for rung in OF_THE_FIRST_RUN]
-        if verdict := failure or self.first_of(OF_THE_OUTPUTS):
+        if verdict := self.first_of(OF_THE_NUMBERS):
+            return verdict
+        answers = [self.ask(rung) for rung in complete(OF_THE_FIRST_RUN)]
+        if verdict := next(filter(None, answers), None) or self.first_of(OF_THE_OUTPUTS):
             return verdict
         if self.evidence.worst_feed.passes:
             return self.first_of(ONCE_IT_PASSES) or match(self.inv, self.evidence)
-        for rung in ONCE_IT_FAILS:
+        for rung in complete(ONCE_IT_FAILS):
             if self.evidence.rounded is not None and rung not in BESIDE_ROUNDING:
                 continue
             if verdict := self.ask(rung):

@@ -1,8 +1,12 @@
 """The ladder: the guide's questions in order of cost; `tensortriage.diagnose.climb` asks them until one is decisive.
 
 Each is a rung (`tensortriage.diagnose.rungs.rung`): a question with what it reads and gives, what it costs and how it
-may end. The table of docs/diagnose.md is made of this one by docs/make_ladder.py.
+may end. Those that other packages register say which question they come after (`complete`). The table of
+docs/diagnose.md is made of this one by docs/make_ladder.py.
 """
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation
@@ -31,7 +35,6 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     says_nothing,
 )
 from tensortriage.diagnose.rungs.premises.given_file import given_file, unrounded_file
-from tensortriage.diagnose.rungs.premises.network import network_changed
 from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
@@ -53,8 +56,13 @@ from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weigh
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
+from tensortriage.errors import EngineMissing
+from tensortriage.values.registered import EntryPoint, registered
 
-BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound, arranged_file, stored_weights)
+GROUP = "tensortriage.rungs"
+"""Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
+
+BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, arranged_file, stored_weights)
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
@@ -122,7 +130,7 @@ BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, own_run, freedoms_taken)
 IN_THE_END: tuple[Rung, ...] = (random_data,)
 """What is asked where nothing is wrong."""
 
-LADDER: tuple[Rung, ...] = (
+OWN: tuple[Rung, ...] = (
     *BEFORE,
     *OF_ANOTHER_MODEL,
     *OF_THE_NUMBERS,
@@ -132,4 +140,56 @@ LADDER: tuple[Rung, ...] = (
     *ONCE_IT_FAILS,
     *IN_THE_END,
 )
-"""Every question, in order; one is asked twice."""
+"""Every question of this package, in order; one is asked twice."""
+
+
+def ladder() -> tuple[Rung, ...]:
+    """Return every question, in order.
+
+    Raises:
+        EngineMissing: As `complete`.
+    """
+    return tuple(complete(OWN))
+
+
+def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
+    """Yield questions, after each those that other packages want to be asked next.
+
+    Raises:
+        EngineMissing: When a registered rung cannot be imported, is none, or has no place (``rung-broken``).
+    """
+    for rung in rungs:
+        yield rung
+        yield from complete(_by_place().get(rung.title, ()))
+
+
+@functools.cache
+def _by_place() -> Mapping[str, Sequence[Rung]]:
+    """Return what is registered by the title that it comes after, in order of names."""
+    found: dict[str, list[Rung]] = {}
+    titles = {rung.title for rung in OWN}
+    loaded = [(point, _loaded(point)) for point in registered(GROUP).values()]
+    titles.update(rung.title for _, rung in loaded)
+    for point, rung in loaded:
+        if rung.after not in titles:
+            raise _broken(point, f"it comes after '{rung.after}', which is no question of the ladder")
+        found.setdefault(rung.after, []).append(rung)
+    return found
+
+
+def _loaded(point: EntryPoint) -> Rung:
+    try:
+        found = point.load()
+    except Exception as error:  # importing a module of somebody else may raise anything
+        raise _broken(point, f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, Rung):
+        raise _broken(point, f"{point.value} is no rung")
+    return found
+
+
+def _broken(point: EntryPoint, why: str) -> EngineMissing:
+    return EngineMissing(
+        f"the rung '{point.name}' of the package {point.distribution} cannot be asked: {why}",
+        slug="rung-broken",
+        cure=f"install another release of {point.distribution}, or remove it",
+    )

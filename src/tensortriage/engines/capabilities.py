@@ -29,6 +29,26 @@ class RunsOnHardware(DeclaredCapability):
         """Return ``cpu``, ``gpu``, ``npu`` or, where that is not known for certain, ``any``."""
 
 
+class RunsNetworks(DeclaredCapability):
+    """Capability of an engine: it runs networks that models are exported from, and exports them."""
+
+    @abstractmethod
+    def as_written(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return options without those that say how the network is computed: as its author runs it."""
+
+    @abstractmethod
+    def export(self, options: Mapping[str, str], folder: Path, *, exporter: str) -> tuple[Path, Path]:
+        """Write the model of the network that options name, and the inputs it was exported with; return both paths.
+
+        Raises:
+            TriageError: When there are no such inputs, or the exporter refuses the network.
+        """
+
+    @abstractmethod
+    def small_network(self, folder: Path) -> tuple[Mapping[str, str], Mapping[str, np.ndarray], np.ndarray]:
+        """Write a network of few whole numbers into a folder; return options that name it, a feed, its one output."""
+
+
 class ReportsPrecision(DeclaredCapability):
     """Capability of an engine: it can say which number format a set of options makes it compute in."""
 

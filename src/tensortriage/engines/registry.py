@@ -33,7 +33,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
-        "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
 )

@@ -33,6 +33,7 @@ from tensortriage.engines.process.interpreters import packages_digest as package
 from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
+from tensortriage.engines.process.isolated import installed as installed
 from tensortriage.engines.region_nodes import place as place
 from tensortriage.errors import BuildFailed as BuildFailed
 from tensortriage.errors import EngineError as EngineError
@@ -48,16 +49,24 @@ from tensortriage.values.spec import ValueSpec as ValueSpec
 if TYPE_CHECKING:
     from tensortriage.model.ir.graph import Graph as Graph
     from tensortriage.model.model import Model as Model
+    from tensortriage.model.provenance.network_outputs import noted_outputs as noted_outputs
+    from tensortriage.model.provenance.origin import FX_NODE as FX_NODE
+    from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+    from tensortriage.model.provenance.origin import read_origin as read_origin
     from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
     from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
     from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
     from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 
 _OF_THE_MODEL = {
+    "FX_NODE": "provenance.origin",
     "Graph": "ir.graph",
     "Model": "model",
+    "NodeOrigin": "provenance.origin",
     "fix_weights": "transforms.mark_outputs",
     "mark_outputs": "transforms.mark_outputs",
+    "noted_outputs": "provenance.network_outputs",
+    "read_origin": "provenance.origin",
     "value_specs": "shape_inference.value_specs",
     "with_input_shapes": "shape_inference.annotate",
 }

@@ -14,7 +14,7 @@ import pytest
 
 import tensortriage_worker
 from tensortriage.errors import EngineMissing
-from tensortriage_worker import exchange, serve
+from tensortriage_worker import exchange, script_adapter, serve
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.serve import describe
@@ -137,7 +137,7 @@ def test_a_failure_is_an_answer(server):
         ("ncnn", "raise AttributeError('PyTorch is not installed beside it')", "build"),
         ("ncnn", "json.loads('x')", "build"),
         ("ncnn", "json.loads(None)", "build"),  # in the lines of another package
-        ("script", "None.no_such_option", "build"),
+        (script_adapter.__name__, "None.no_such_option", "build"),
     ],
 )
 def test_an_adapters_own_mistake_is_no_refusal(adapter, text, kind):

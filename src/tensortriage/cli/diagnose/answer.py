@@ -15,7 +15,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.report.formats import console, json_
 from tensortriage.values.printable import printable
 from tensortriage.workflows.diagnosis.diagnose import diagnosed
-from tensortriage.workflows.diagnosis.export_network import export_network
+from tensortriage.workflows.engines.source_network import export_network
 from tensortriage.workflows.requests import DiagnoseRequest
 
 

@@ -28,7 +28,6 @@ from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
-from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.common.output_selection import joined
 from tensortriage.workflows.comparison.compare import build_engines, compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
@@ -36,6 +35,7 @@ from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_every
 from tensortriage.workflows.comparison.worst_feeds import save_worst
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
+from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
 

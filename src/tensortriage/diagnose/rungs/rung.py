@@ -38,6 +38,7 @@ class Rung:
         gives: Fields of `Evidence` that are among its findings.
         cost: What answering it takes beside what was asked before, for people.
         ends: Verdicts that it may end with; none where it only adds to the evidence.
+        after: Title of the question that it is asked next to, of a rung that another package registers.
     """
 
     title: str
@@ -46,6 +47,7 @@ class Rung:
     gives: frozenset[str]
     cost: str
     ends: tuple[VerdictKind, ...] = ()
+    after: str = ""
 
     def __call__(self, inv: Investigation, evidence: Evidence) -> Answer:
         """Ask the question."""
@@ -60,6 +62,7 @@ def rung(
     gives: Sequence[str] = (),
     cost: str,
     ends: Sequence[VerdictKind] = (),
+    after: str = "",
 ) -> Callable[[Ask], Rung]:
     """Return a decorator that makes a rung of the function that asks a question.
 
@@ -69,5 +72,6 @@ def rung(
         gives: Names of those that it finds out.
         cost: What answering it takes.
         ends: Verdicts that it may end with.
+        after: Title of the question that it is asked next to, where it is not on the ladder by itself.
     """
-    return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives), cost, tuple(ends))
+    return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives), cost, tuple(ends), after)

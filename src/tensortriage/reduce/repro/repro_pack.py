@@ -16,7 +16,7 @@ from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.reduce.failure import SAME_FAILURE, Failure
 from tensortriage.reduce.repro.engine_half import ENGINE, engine_half
-from tensortriage.reduce.repro.packed_module import MODULE_FILES, PackedModule, write_module
+from tensortriage.reduce.repro.module_beside import MODULE_FILES, ModuleBeside
 from tensortriage.reduce.repro.repro_case import MODEL_NAME, VANISHED, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
@@ -45,7 +45,7 @@ def write_pack(
     limits: Limits,
     attempts: int = 1,
     exported_wrong: str = "",
-    module: PackedModule | None = None,
+    module: ModuleBeside | None = None,
     without_module: str = "",
 ) -> PackTrial:
     """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
@@ -96,7 +96,7 @@ def write_pack(
             (fresh / MARK).write_text(code)
             _carry(fresh / ENGINE, half.files)
             if module is not None:
-                write_module(fresh, module)
+                module.write(fresh)
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
                 (fresh / ISSUE).write_text(issue(repro, told))
             trial = tried(fresh, target, local, limits, attempts)

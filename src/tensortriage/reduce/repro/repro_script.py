@@ -9,7 +9,7 @@ import math
 from string import Template
 
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.repro.packed_module import PackedModule
+from tensortriage.reduce.repro.module_beside import ModuleBeside
 
 RIGHT, REPRODUCED, CANNOT_RUN = 0, 1, 2
 """Exit codes of the script."""
@@ -23,7 +23,7 @@ def script(
     failure: Failure,
     least_signal: float = 0.0,
     seconds: float = 600.0,
-    module: PackedModule | None = None,
+    module: ModuleBeside | None = None,
     exported_wrong: bool = False,
 ) -> str:
     """Return the text of ``repro.py``.
@@ -46,7 +46,7 @@ def script(
         failure=repr(failure.kind.value if not failure.kind.numeric else "wrong"),
         limit=f"{limit:.3g}",
         least=f"{max(least_signal, 1e-30):.3g}",
-        anew="" if module is None else Template(_ANEW).substitute(dynamo=module.exporter == "dynamo"),
+        anew="" if module is None else module.check,
         judge=_JUDGE_FILE if module is None else _JUDGE_BOTH.replace("JUDGED", repr(judged)),
         apart=_APART.replace("SECONDS", str(math.ceil(seconds))) if ends else "",
         ended="ended()" if ends else "main()",
@@ -238,32 +238,6 @@ _JUDGE_BOTH = """        judged = JUDGED  # anew: the exporter is at fault; file
             print("PyTorch is not installed here: the nodes of the file are judged")
             judged = ("file",)
         wrong = any(errors[which] > LIMIT for which in judged)"""
-
-_ANEW = '''
-def exported_anew():
-    """Return the worst error of the module as the PyTorch here exports it; None without PyTorch."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    from module import make
-
-    module, inputs = make()
-    with torch.no_grad():
-        expected = module(*inputs)
-    given = ["input_%d" % number for number in range(len(inputs))]
-    names = ["output_%d" % number for number in range(len(expected))]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "module.onnx"
-        torch.onnx.export(
-            module, inputs, str(path), dynamo=$dynamo, verbose=False, input_names=given, output_names=names
-        )
-        run = attempt("build-failed", opened, path)
-        found = attempt("run-failed", run, {name: tensor.numpy() for name, tensor in zip(given, inputs)}, names)
-    place = "exported by PyTorch " + torch.__version__
-    return max(error_of(place, name, right, found[name]) for name, right in zip(names, expected))
-
-'''
 
 _APART = '''
 def ended():

@@ -9,7 +9,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.repro.packed_module import PackedModule, contents
+from tensortriage.reduce.repro.module_beside import MODULE_FILES, ModuleBeside
 from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.repro.trial import PackTrial
 from tensortriage.values.printable import printable
@@ -25,7 +25,7 @@ class TextFacts:
     versions: Mapping[str, str]
     local: Failure
     exported_wrong: str = ""
-    module: PackedModule | None = None
+    module: ModuleBeside | None = None
     without_module: str = ""
     command: str = ""
 
@@ -54,7 +54,7 @@ def readme(model: Model, told: TextFacts, trial: PackTrial | None = None) -> str
         text += f"The engine's own command line:\n\n{own}\n\n"
     if module is not None:
         text += f"## In PyTorch\n\n    {printable(module.label)}\n\n{_anew(module, bool(exported_wrong))}\n\n"
-        text += f"{contents(module)}\n"
+        text += f"{module.contents}\n"
     elif told.without_module:
         text += f"## In PyTorch\n\nThe module was not cut out:\n\n    {printable(told.without_module)}\n\n"
     return f"{text}## Nodes\n\n{nodes}\n\n{_versions(told)}{_seen(trial)}"
@@ -78,34 +78,36 @@ def _seen(trial: PackTrial | None) -> str:
     return f"\n## Seen in {trial.place}\n\n    {printable(ended)}\n{lines}\n"
 
 
-def _anew(module: PackedModule, exported_wrong: bool) -> str:
+def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
     """Return in a sentence what it means how the module does when it is exported anew."""
     if module.anew is None:
         why = printable(module.told)
         return f"It could not be exported anew here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
     if exported_wrong and not module.anew:
         return (
-            f"Exported anew by {module.torch} it is right: the file was changed after its export, or another version "
-            "of the exporter wrote it. `repro.py` judges the nodes of the file."
+            f"Exported anew by {module.framework} it is right: the file was changed after its export, or another "
+            "version of the exporter wrote it. `repro.py` judges the nodes of the file."
         )
     if exported_wrong:
-        return f"Exported anew by {module.torch} it is wrong again; `repro.py` exits 0 where the exporter is mended."
+        return (
+            f"Exported anew by {module.framework} it is wrong again; `repro.py` exits 0 where the exporter is mended."
+        )
     again = "fails again" if module.anew else "is right: what is wrong there needs the file as it is"
-    return f"Exported anew by {module.torch} and run on the engine it {again}."
+    return f"Exported anew by {module.framework} and run on the engine it {again}."
 
 
 def issue(repro: Repro, told: TextFacts) -> str:
     """Return the text of ``issue.md``, for the tracker of the exporter that wrote a model wrong."""
     module = told.module
-    dynamo = module is None or module.exporter == "dynamo"
+    export = _EXPORT if module is None else module.export
     graph = repro.model.graph
     nodes = "\n".join("    " + printable(_call(graph, node)) for node in graph.nodes)
     parts = [
-        f"# torch.onnx.export(dynamo={dynamo}): the exported nodes compute something else than PyTorch",
+        f"# {export}: the exported nodes compute something else than PyTorch",
         f"    {printable(told.exported_wrong)}\n    {printable(told.local.describe())}",
     ]
     if module is not None:
-        code = "\n".join("    " + printable(line) for line in module.cut.code.splitlines())
+        code = "\n".join("    " + printable(line) for line in module.code.splitlines())
         parts.append(f"## In PyTorch\n\n    {printable(module.label)}\n\n{code}")
     parts.append(f"## In ONNX\n\n{nodes}")
     if module is not None and module.anew:
@@ -117,7 +119,8 @@ def issue(repro: Repro, told: TextFacts) -> str:
     return "\n\n".join(parts) + "\n\n" + _versions(told)
 
 
-_ATTACHED = ("module.py", "weights.safetensors", "inputs.safetensors", "model.onnx", "test_data_set_0")
+_EXPORT = "torch.onnx.export(dynamo=True)"
+_ATTACHED = (*MODULE_FILES, "model.onnx", "test_data_set_0")
 
 
 def _call(graph: Graph, node: Node) -> str:
@@ -143,5 +146,5 @@ def _expected(repro: Repro) -> str:
 
 
 def _versions(told: TextFacts) -> str:
-    known = {**told.versions, **(told.module.cut.versions if told.module else {})}
+    known = {**told.versions, **(told.module.versions if told.module else {})}
     return "## Versions\n\n" + "\n".join(f"- {name} {version}" for name, version in known.items()) + "\n"

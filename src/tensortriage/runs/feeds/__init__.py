@@ -1,1 +1,1 @@
-"""Feeds: from what the user named to arrays, and what PyTorch saved."""
+"""Feeds: from what the user named to arrays."""

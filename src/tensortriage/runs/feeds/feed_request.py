@@ -5,17 +5,20 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tensortriage.errors import DataError
 from tensortriage.runs.request_fields import LimitOptions
 from tensortriage.values.options import option, part, request
+from tensortriage.values.registered import EntryPoint, registered
 
 if TYPE_CHECKING:
     from tensortriage.engines.base import Limits
     from tensortriage.inputs.feed import Feed
     from tensortriage.model.model import Model
 
+READERS = "tensortriage.feeds"
+"""Entry-point group, by the ending of a file's name, of functions of path, input specs and limits that yield feeds."""
 FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 _logger = logging.getLogger(__name__)
 _SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)
@@ -96,22 +99,21 @@ def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
 
 
 def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield scripts and PyTorch's files each alone, other files that follow each other together."""
-    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _is_saved_by_torch(path)):
+    """Yield scripts and files with a reader of their own each alone, other files that follow each other together."""
+    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _reader(path) is not None):
         together = list(group)
         yield from ([path] for path in together) if alone else [together]
 
 
 def _from(paths: Sequence[str], request: FeedRequest, model: "Model") -> "Iterator[Feed]":
     from tensortriage.inputs.feeds import load_feeds
-    from tensortriage.runs.feeds.torch_batches import torch_feeds
     from tensortriage.runs.scripts import script_feeds
 
     specs = [spec for spec in model.inputs if spec.name not in request.without]
     if _is_loader(paths[0]):
         return script_feeds(paths[0], specs, request.limits)
-    if _is_saved_by_torch(paths[0]):
-        return torch_feeds(Path(paths[0]), specs, request.limits)
+    if (reader := _reader(paths[0])) is not None:
+        return cast("Iterator[Feed]", reader.load()(Path(paths[0]), specs, request.limits))
     return load_feeds([Path(path) for path in paths], specs)
 
 
@@ -119,8 +121,8 @@ def _is_loader(path: str) -> bool:
     return path.partition(":")[0].endswith(".py")
 
 
-def _is_saved_by_torch(path: str) -> bool:
-    return Path(path).suffix in (".pt", ".pth")
+def _reader(path: str) -> EntryPoint | None:
+    return registered(READERS).get(Path(path).suffix.removeprefix("."))
 
 
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":

@@ -36,12 +36,12 @@ from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
-from tensortriage.workflows.common.network_behind import network_behind
 from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.diagnosis.closing_words import with_closing_words
 from tensortriage.workflows.diagnosis.culprit_origins import with_origins
 from tensortriage.workflows.diagnosis.good_enough import with_sufficiency
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
+from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.requests import DiagnoseRequest
 
 INPUTS = "do the inputs look as usual?"

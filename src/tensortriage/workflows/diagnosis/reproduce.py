@@ -15,12 +15,13 @@ from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
 from tensortriage.reduce.failure import Failure, FailureKind
+from tensortriage.reduce.repro.module_beside import GROUP, ModuleBeside
 from tensortriage.reduce.repro.repro_case import Repro, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
+from tensortriage.values.registered import registered
 from tensortriage.values.store import MemoryStore
-from tensortriage.workflows.diagnosis.pack_module import packed_module
 
 FOLDER = "repro"
 """Where in the case it is written."""
@@ -125,7 +126,7 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
         BudgetSpent: When there is no time left to run it.
     """
     question, part = inv.question, evidence.wrong_part
-    module, without = packed_module(inv, evidence, nodes, local)
+    module, without = _module(inv, evidence, nodes, local)
     inv.lab.budget.check()
     inv.progress("running the culprit in a fresh process")
     trial = write_pack(
@@ -142,3 +143,15 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     anew, label = (module.anew, module.label) if module else (None, "")
     told = trial.otherwise
     return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)
+
+
+def _module(
+    inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], local: Failure
+) -> tuple[ModuleBeside | None, str]:
+    """Return the module that nodes were exported from, or why there is none; both empty without a network."""
+    network = inv.question.network
+    if network is None or (point := registered(GROUP).get(network.name)) is None:
+        return None, ""
+    inv.progress("cutting the module out of the network")
+    found: tuple[ModuleBeside | None, str] = point.load()(inv, evidence, nodes, local)
+    return found

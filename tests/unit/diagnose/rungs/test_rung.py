@@ -13,10 +13,13 @@ import pytest
 from tensortriage.diagnose import ladder
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import Rung
+from tensortriage.values.registered import registered
 
 ROOT = Path(__file__).resolve().parents[4]
 FIELDS = frozenset(field.name for field in dataclasses.fields(Evidence))
-RUNGS = {item.title: item for item in vars(ladder).values() if isinstance(item, Rung)}
+BY_NAME = [item for item in vars(ladder).values() if isinstance(item, Rung)]
+REGISTERED = [point.load() for point in registered(ladder.GROUP).values()]
+RUNGS = {item.title: item for item in (*BY_NAME, *REGISTERED)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +80,7 @@ def touched(function, seen=None):
         elif isinstance(node, ast.Name) and node.id in function.__globals__:
             called = function.__globals__[node.id]
             called = called.ask if isinstance(called, Rung) else called
-            if inspect.isfunction(called) and called.__module__.startswith("tensortriage.diagnose"):
+            if inspect.isfunction(called) and called.__module__.startswith(("tensortriage.diagnose", "tensortriage_")):
                 found |= touched(called, seen)
     return found
 
@@ -90,8 +93,7 @@ def test_a_rung_reads_and_gives_what_it_declares(title):
 
 
 def test_every_rung_has_a_title_of_its_own_that_is_a_question():
-    rungs = [item for item in vars(ladder).values() if isinstance(item, Rung)]
-    assert len(RUNGS) == len(rungs)
+    assert len(RUNGS) == len(BY_NAME) + len(REGISTERED)
     assert all(title.endswith("?") for title in RUNGS)
 
 
@@ -99,8 +101,8 @@ def test_the_page_shows_the_ladder_as_it_is():
     make = runpy.run_path(str(ROOT / "docs/make_ladder.py"))
     assert make["PAGE"].read_text() == make["page"](), "run docs/make_ladder.py again"
     told = make["how"]()
-    assert all(told[rung.title] for rung in ladder.LADDER)
+    assert all(told[rung.title] for rung in ladder.ladder())
 
 
 def test_every_question_is_on_the_ladder():
-    assert {rung.title for rung in ladder.LADDER} == set(RUNGS)
+    assert {rung.title for rung in ladder.ladder()} == set(RUNGS)

@@ -35,3 +35,19 @@ def test_example_inputs_of_an_export_count_as_random_unless_the_user_says_otherw
     own = FeedRequest(paths=("mine.npz",))
     given = DiagnoseRequest(model=model, target="onnxruntime", network="torch:net.py:make", feeding=own)
     assert answer.exported_first(given, "dynamo", real=real).feeding == own
+
+
+def test_files_of_an_ending_of_their_own_are_read_by_who_registers_it(files, tmp_path, monkeypatch):
+    """One after the other, each alone; what comes before and behind is read as always."""
+    model, path = files
+    (tmp_path / "foreign_reader.py").write_text(
+        "import numpy as np\nfrom tensortriage.sdk import Feed, Origin\n\n\n"
+        "def read(path, specs, limits):\n"
+        "    yield Feed(path.name, {specs[0].name: np.zeros(3, np.float32)}, Origin.REAL)\n"
+    )
+    folder = tmp_path / "foreign-1.0.dist-info"
+    folder.mkdir()
+    (folder / "entry_points.txt").write_text("[tensortriage.feeds]\nrec = foreign_reader:read\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    given = FeedRequest(paths=(str(path), "a.rec", "b.rec", str(path)))
+    assert [feed.name for feed in feeds(given, Model.load(model))] == ["x.npz[0]", "a.rec", "b.rec", "x.npz[0]"]

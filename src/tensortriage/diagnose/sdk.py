@@ -1,0 +1,50 @@
+"""What a rung of another package is written with: names that stay.
+
+A rung is a function decorated with `rung`, registered under `tensortriage.diagnose.ladder.GROUP`. It asks engines
+through ``Investigation.lab``, which remembers, and judges what they answer by the envelope (`disputes`, `distances`).
+"""
+
+from tensortriage.compare.judgement.relative_error import error_of as error_of
+from tensortriage.compare.judgement.thresholds import WEIGHTS_ALIKE as WEIGHTS_ALIKE
+from tensortriage.compare.judgement.within import is_minor as is_minor
+from tensortriage.compare.metrics.tensor_metrics import measure as measure
+from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
+from tensortriage.diagnose.measurements.evidence import Findings as Findings
+from tensortriage.diagnose.measurements.evidence import WrongPart as WrongPart
+from tensortriage.diagnose.rungs.rung import Answer as Answer
+from tensortriage.diagnose.rungs.rung import Rung as Rung
+from tensortriage.diagnose.rungs.rung import rung as rung
+from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED as CHANGED_UNNAMED
+from tensortriage.diagnose.state.confidence import OBSERVED as OBSERVED
+from tensortriage.diagnose.state.confidence import Confidence as Confidence
+from tensortriage.diagnose.state.confidence import unfailing as unfailing
+from tensortriage.diagnose.state.investigation import Investigation as Investigation
+from tensortriage.diagnose.state.question import Question as Question
+from tensortriage.diagnose.state.verdict import Culprit as Culprit
+from tensortriage.diagnose.state.verdict import Verdict as Verdict
+from tensortriage.diagnose.state.verdict import VerdictKind as VerdictKind
+from tensortriage.engines.spec import PLAIN as PLAIN
+from tensortriage.engines.spec import EngineSpec as EngineSpec
+from tensortriage.envelope.distances import EXTERNAL as EXTERNAL
+from tensortriage.envelope.distances import distances as distances
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED as CORRECTLY_ROUNDED
+from tensortriage.envelope.reference import Dispute as Dispute
+from tensortriage.envelope.reference import disputes as disputes
+from tensortriage.errors import EngineError as EngineError
+from tensortriage.errors import TriageError as TriageError
+from tensortriage.errors import UsageError as UsageError
+from tensortriage.inputs.feed import Feed as Feed
+from tensortriage.model.cutting.between import between as between
+from tensortriage.model.ir.graph import Graph as Graph
+from tensortriage.model.ir.graph import Node as Node
+from tensortriage.model.lint.finding import LintFinding as LintFinding
+from tensortriage.model.model import Model as Model
+from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+from tensortriage.runs.lab import Lab as Lab
+from tensortriage.values.dtype import DType as DType
+from tensortriage.values.spec import ValueSpec as ValueSpec
+from tensortriage.values.store import MemoryStore as MemoryStore
+from tensortriage.values.text import enumeration as enumeration
+from tensortriage.values.text import error_size as error_size
+from tensortriage.values.text import percent as percent

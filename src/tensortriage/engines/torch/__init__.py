@@ -1,1 +1,0 @@
-"""PyTorch, in a worker process: the network behind an ONNX model as an engine."""

@@ -1,0 +1,45 @@
+"""The module of a source network that lies beside the nodes of a repro; who cut it out tells what there is to say.
+
+Who knows the networks of an engine registers, under `GROUP` and by the engine's name, a function that cuts modules out.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+GROUP = "tensortriage.modules"
+"""Entry-point group of functions of an investigation, its evidence, names of nodes, and the `Failure` of these alone.
+Each returns a `ModuleBeside` and no word, or None and why there is none."""
+
+MODULE_FILES = ("module.py", "weights.safetensors", "inputs.safetensors")
+"""What it consists of: code that makes it, tensors that it uses, tensors that reach it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ModuleBeside:
+    """A part of the network that nodes were exported from.
+
+    Attributes:
+        write: Writes `MODULE_FILES` into a folder; raises OSError.
+        label: Where it is in the network: path, class and line.
+        code: Its operations.
+        contents: What of the network is in the files, in Markdown, for who decides whether to hand them on.
+        framework: What runs it here, with its version.
+        export: The call that exports it, for the title of a report.
+        check: Python that defines ``exported_anew()`` for the script of a repro: the worst relative error of the module
+            exported there, None where its framework is not installed.
+        versions: Versions of the framework and of what its exporter works with.
+        anew: Whether it is wrong when it is exported anew here; None when that could not be tried.
+        told: How it is wrong then, or why it could not be tried.
+    """
+
+    write: Callable[[Path], None]
+    label: str
+    code: str
+    contents: str
+    framework: str
+    export: str
+    check: str
+    versions: Mapping[str, str]
+    anew: bool | None = None
+    told: str = ""

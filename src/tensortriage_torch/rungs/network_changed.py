@@ -1,0 +1,359 @@
+"""Is the exported model still the network? PyTorch's own values are judged before any engine is.
+
+The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are held
+against the envelope of the ONNX model. What lies outside was changed by the export: the first such value on the way to
+a wrong output, all values before it being right, is what the nodes between them make wrong. Values of single operations
+cost an export of the network, and are asked for only where the results of its modules do not settle it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.diagnose.sdk import (
+    CHANGED_UNNAMED,
+    OBSERVED,
+    PLAIN,
+    Answer,
+    Culprit,
+    Dispute,
+    EngineError,
+    EngineSpec,
+    Evidence,
+    Feed,
+    Findings,
+    Graph,
+    Investigation,
+    LintFinding,
+    MemoryStore,
+    Node,
+    NodeOrigin,
+    UsageError,
+    Verdict,
+    VerdictKind,
+    WrongPart,
+    between,
+    disputes,
+    error_of,
+    error_size,
+    measure,
+    rung,
+)
+from tensortriage_torch.rungs.network_mistakes import Mistake, Subject, mistake
+from tensortriage_torch.rungs.network_values import (
+    Inner,
+    NetworkValues,
+    network_values,
+    next_known,
+)
+from tensortriage_torch.rungs.whole_numbers import (
+    IN_FLOATING_POINT,
+    inexact_integers,
+    may_have_inexact_integers,
+)
+
+QUESTION = "does the exported model compute what the network does?"
+_MOST_NODES = 8
+_MOVES = frozenset(
+    {
+        "Transpose",
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Flatten",
+        "Identity",
+        "Cast",
+        "Expand",
+        "Concat",
+        "Slice",
+        "Split",
+    }
+)
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+
+
+@rung(
+    QUESTION,
+    reads=("in_training",),
+    gives=("wrong_part",),
+    cost="a run of the network, one evaluation",
+    ends=(
+        VerdictKind.MODEL_CHANGED,
+        VerdictKind.COMPARISON_UNSOUND,
+    ),
+    after="is the model meant for inference?",
+)
+def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+    """Compare the network with its exported model; a difference at an output is the verdict."""
+    network = inv.question.network
+    if network is None:
+        return None
+    first: NetworkValues | None = None
+    whole: Mapping[str, Dispute] = {}
+    suspected = may_have_inexact_integers(inv.model)
+    for feed in inv.question.feeds:
+        try:
+            values = network_values(inv, network, feed, inner=Inner.NONE if first else Inner.MODULES)
+            if first is None and not values.covers_most:
+                values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
+            first = first or values
+            values, found = _disputed(inv, feed, values)
+            differs = any(spec.name in found for spec in inv.model.outputs)
+            if (differs or suspected) and values.inner is not Inner.OPERATIONS:
+                values, found = _disputed(inv, feed, network_values(inv, network, feed, inner=Inner.OPERATIONS))
+            if suspected and values.trace.network and not differs:
+                whole = inexact_integers(inv, feed, values)
+                found = dict(whole) or found
+        except EngineError as failure:
+            if evidence.in_training and first is not None and not first.training:
+                return _left_on(inv, evidence.in_training[0], first)
+            return _unanswered(inv, failure, mistake(Subject(inv, network, feed))[0])
+        except UsageError as failure:
+            if wrong := mistake(Subject(inv, network, feed))[0]:  # as where another network takes other inputs
+                return _mistaken(inv, wrong, failure.message)
+            raise
+        if any(spec.name in found for spec in inv.model.outputs):
+            break
+    else:
+        assert first is not None
+        inv.answered(QUESTION, f"yes: {first.share}", **first.evidence)
+        return None
+    outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
+    made = {name: values.arrays[name] for name in (spec.name for spec in inv.model.outputs) if name in values.arrays}
+    at_fault, weights = mistake(Subject(inv, network, feed, made, found[outputs[0]].error, values.training))
+    if at_fault is not None:
+        return _mistaken(
+            inv, at_fault, f"output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} from PyTorch's"
+        )
+    culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
+    findings = Findings()
+    if culprit:
+        if whole:
+            culprit = dataclasses.replace(culprit, reason=f"{culprit.reason}; {IN_FLOATING_POINT}")
+        place, names = _place(inv.model.graph, culprit), tuple(node.name for node in nodes)
+        part = WrongPart(names, feed, values.arrays, culprit.value, place, culprit.reason)
+        findings = Findings(wrong_part=part)
+    inv.answered(
+        QUESTION,
+        f"no: output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} on {feed.name}; {values.share}",
+        output=outputs[0],
+        relative_error=found[outputs[0]].error,
+        disputed=list(found)[:_MOST_NODES],
+        **values.evidence,
+    )
+    return Answer(_verdict(inv, values, found, outputs, culprit, weights), findings)
+
+
+def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
+    """Return values that are not the model's, and all values as what the model's numbers say that they stand for.
+
+    A value of which the file names no more than a module stands for what the last of the modules joined there returns,
+    unless it is what an earlier one does.
+    """
+
+    def judged(arrays: Mapping[str, np.ndarray]) -> dict[str, Dispute]:
+        names = [name for name in values.names if name in arrays]
+        return {each.value: each for each in disputes(inv.lab, inv.model, feed, names, MemoryStore(arrays))}
+
+    found, arrays = judged(values.arrays), dict(values.arrays)
+    for place in range(1, max(map(len, values.otherwise.values()), default=0)):
+        others = {name: each[place] for name, each in values.otherwise.items() if name in found and len(each) > place}
+        wrong = judged(others) if others else {}
+        arrays |= {name: array for name, array in others.items() if name not in wrong}
+        found = {name: dispute for name, dispute in found.items() if name not in others or name in wrong}
+    return dataclasses.replace(values, arrays=arrays), found
+
+
+def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
+    """Return the verdict on a network and a file that cannot be compared as they are."""
+    inv.answered(QUESTION, f"not to be said: {wrong.what}", cure=wrong.cure)
+    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
+
+
+def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Verdict:
+    if wrong is not None:
+        return _mistaken(inv, wrong, failure.message)
+    inv.answered(QUESTION, f"unknown: {failure.message}")
+    return inv.verdict(
+        VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
+    )
+
+
+def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) -> Verdict:
+    """Return the verdict on a model in training mode, exported from a network that is not."""
+    node = inv.model.graph.node(finding.node)
+    origin = inv.model.graph.origin(node.name)
+    inv.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
+    said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
+    reason = f"{finding.why}, though the network is in evaluation mode{said}"
+    place = origin.label or f"{node.op_type} '{node.name}'"
+    return inv.verdict(
+        VerdictKind.MODEL_CHANGED,
+        OBSERVED,
+        f"the exported model is not the network: {place} was left in training mode",
+        culprits=[Culprit(node.name, node.op_type, node.outputs[0], reason=reason, change="export")],
+    )
+
+
+def _verdict(
+    inv: Investigation,
+    values: NetworkValues,
+    found: Mapping[str, Dispute],
+    outputs: Sequence[str],
+    culprit: Culprit | None,
+    weights: str,
+) -> Verdict:
+    error = error_size(found[outputs[0]].error)
+    summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
+    if culprit is not None:
+        summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
+    if weights:
+        summary += f"; {weights}"
+    if values.training:
+        summary += "; the network is in training mode: call .eval() before it is exported and compared"
+    return inv.verdict(
+        VerdictKind.MODEL_CHANGED,
+        OBSERVED if culprit else CHANGED_UNNAMED,
+        summary,
+        culprits=[culprit] if culprit else [],
+        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(_runs_the_file(inv)))],
+    )
+
+
+def _runs_the_file(inv: Investigation) -> EngineSpec:
+    """Return an engine that runs the file: the reference, or the target where the network is the reference."""
+    both = (inv.question.reference, inv.question.target)
+    return next((spec for spec in both if inv.question.network and spec.name != inv.question.network.name), PLAIN)
+
+
+def _place(graph: Graph, culprit: Culprit) -> str:
+    origin = culprit.origin if culprit.origin.is_known else graph.origin(culprit.node)
+    return origin.label or f"{culprit.op_type} '{culprit.node}'"
+
+
+def _first(
+    graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, outputs: Sequence[str]
+) -> tuple[Culprit, Sequence[Node]] | None:
+    """Return who makes the first wrong value that wrong values follow, and all nodes that make it of known values."""
+    on_the_way = {value for node in graph.ancestors(outputs) for value in node.outputs}
+    for value in found:
+        if value not in on_the_way or graph.producer(value) is None:
+            continue
+        followers = next_known(graph, value, values.arrays)
+        if value in outputs or any(follower in found for follower in followers):
+            nodes = between(graph, value, values.arrays)
+            given = graph, nodes, found[value], values
+            return wrong_constant(*given) or _wrong_nodes(*given), nodes
+    return None
+
+
+def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit:
+    blamed = unlike_the_network(graph, nodes, values.trace.operations)
+    origin = graph.origin(blamed.name)
+    made_of = [each.origin for each in values.trace.made_of(origin.fx_node)] or [origin]
+    left_out = [each.origin for each in values.trace.left_out(origin.fx_node)]
+    listed = nodes if blamed in nodes[:_MOST_NODES] else [blamed, *(node for node in nodes if node is not blamed)]
+    reason = _reason(listed, dispute, made_of[::-1], values.described(origin.module))
+    if called := kind_of(blamed, made_of):
+        origin = called
+    elif left_out:
+        origin, reason = left_out[0], f"the model leaves out {_listed(left_out)}; {reason}"
+    return Culprit(
+        blamed.name,
+        blamed.op_type,
+        dispute.value,
+        local_error=dispute.error,
+        reason=reason,
+        change="export",
+        origin=origin,
+    )
+
+
+def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
+    """Return which of the operations that a node stands for is called like it; None when the first is, or none."""
+    word = node.op_type.lower()
+    called = [origin for origin in origins if word in origin.operator.replace("_", "")]
+    return called[0] if called and called[0] != origins[0] else None
+
+
+def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
+    """Return the first node of an operation that the network does not have; when it has all of them, who computes last.
+
+    Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
+    """
+    for node in nodes if operations else ():
+        name = graph.origin(node.name).fx_node
+        if name and name not in operations:
+            return node
+    last = graph.origin(nodes[-1].name).fx_node
+    made = [node for node in nodes if graph.origin(node.name).fx_node == last] if last else nodes
+    whole = next((node for node in reversed(made) if node.op_type in _RECURRENT), None)
+    return whole or next((node for node in reversed(made) if last and node.op_type not in _MOVES), nodes[-1])
+
+
+def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit | None:
+    """Return the constant, computed by the exporter, that makes a result wrong; None when all are the network's.
+
+    A constant that is off by no more than healthy engines are at the result is right.
+    """
+    errors = [
+        (_constant_error(graph.weight(name), values.folded[name]), node, name)
+        for node in nodes
+        for name in node.uses
+        if name in values.folded
+    ]
+    wrong = [each for each in errors if not each[0] <= dispute.limit]
+    if not wrong:
+        return None
+    error, node, name = max(wrong, key=lambda each: each[0])
+    origin = values.trace.operations[name].origin
+    made_of = [each.origin for each in values.trace.made_of(name)][::-1]
+    what = f"the constant '{name}', into which the exporter folded {_listed(made_of)}"
+    off = f"is off by {error_size(error)}"
+    if (shape := values.folded[name].shape) != graph.weight(name).shape:
+        off = f"has another shape, {list(graph.weight(name).shape)} instead of {list(shape)},"
+    if baked := [each.origin for each in values.trace.left_out(name)]:
+        origin, what = baked[0], f"{what}, though it depends on the inputs"
+    listed = f"{node.op_type} '{node.name}'"
+    reason = f"{what}, {off} from what PyTorch computes there, and makes {listed} wrong"
+    return Culprit(
+        node.name, node.op_type, dispute.value, local_error=error, reason=reason, change="export", origin=origin
+    )
+
+
+def _constant_error(constant: np.ndarray, network: np.ndarray) -> float:
+    """Return the relative RMS error of a constant; inf for another shape."""
+    return error_of(measure(network, constant)) if constant.shape == network.shape else math.inf
+
+
+def _listed(made_of: Sequence[NodeOrigin]) -> str:
+    """Return operators and the lines they are called in, once each."""
+    operators = dict.fromkeys(map(_plain, made_of))
+    lines = dict.fromkeys(origin.source for origin in made_of if origin.source)
+    more = f" and {len(operators) - _MOST_NODES} more" if len(operators) > _MOST_NODES else ""
+    return ", ".join(list(operators)[:_MOST_NODES]) + more + (f" ({', '.join(lines)})" if lines else "")
+
+
+def _plain(origin: NodeOrigin) -> str:
+    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "what PyTorch computes there"
+
+
+def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigin], described: str) -> str:
+    listed = ", ".join(f"{node.op_type} '{node.name}'{_settings(node)}" for node in nodes[:_MOST_NODES])
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {error_size(dispute.error)}"
+    said = f"; in PyTorch it is {described}" if described else ""
+    what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
+    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{said}"
+
+
+def _settings(node: Node) -> str:
+    """Return the attributes of a node that are numbers or words, in brackets."""
+    plain = {
+        key: f"{value:g}" if isinstance(value, float) else value
+        for key, value in node.attributes.items()
+        if isinstance(value, (int, float, str, tuple))
+    }
+    return f" ({', '.join(f'{key}={value}' for key, value in plain.items())})" if plain else ""

@@ -1,0 +1,221 @@
+"""Which value of a PyTorch network each value of its ONNX model stands for, according to the exporter's metadata.
+
+A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
+module becomes the ONNX nodes inside it; the one value that leaves those is what it returns, the one that enters them is
+what it is given. Where several values leave, their numbers tell which is which. A constant that was folded has the name
+of the node whose value it is.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from tensortriage.engines.sdk import Graph, Model, noted_outputs
+from tensortriage_torch.operations import Operation, counterparts, operations
+
+JOINED = (
+    "batch_norm", "pad", "view", "reshape", "flatten", "permute", "transpose", "expand", "squeeze", "slice", "select",
+    "getitem", "split", "clone", "copy", "detach", "alias", "contiguous", "dropout",
+)  # fmt: skip
+"""Parts of the names of operators that onnxscript's optimizer joins with others or leaves out: layouts, pads, norms."""
+
+
+MOST_RETURNED = 4
+"""Tensors that a module may return for its values to be told apart by their numbers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedValue:
+    """Where a value is in the network.
+
+    Attributes:
+        fx_node: Name of the node of ``torch.export``'s graph; empty when unknown.
+        module: Path of the module that returns it; empty for none.
+        given: Path of a module that is called with it, which tells where the network does not have the other; empty for
+            none.
+    """
+
+    fx_node: str = ""
+    module: str = ""
+    given: str = ""
+
+
+def traced_values(model: Model) -> Mapping[str, TracedValue]:
+    """Return what the file tells of the values of a model, by ONNX name, in the names of its exporter.
+
+    Inner values that are marked as outputs leave nothing that they did not leave before.
+    """
+    graph = model.graph
+    outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
+    by_fx_node: dict[str, list[str]] = defaultdict(list)
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        origin = graph.origin(node.name)
+        if origin.fx_node:
+            by_fx_node[origin.fx_node].append(node.name)
+        for module in around(origin.module):
+            by_module[module].append(node.name)
+    found: dict[str, TracedValue] = {}
+    for fx_node, nodes in by_fx_node.items():
+        if len(values := leaving(graph, nodes, outputs)) == 1:
+            found[values[0]] = TracedValue(fx_node)
+    for module in sorted(by_module, key=lambda path: path.count(".")):  # the innermost one is said last
+        if len(values := leaving(graph, by_module[module], outputs)) == 1:
+            known = found.get(values[0], TracedValue())
+            found[values[0]] = dataclasses.replace(known, module=module)
+    constant = _constant(graph)
+    for module, nodes in by_module.items():
+        if len(values := entering(graph, nodes, constant)) == 1:
+            found[values[0]] = dataclasses.replace(found.get(values[0], TracedValue()), given=module)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """Values of a model and operations of a network, held against each other.
+
+    Attributes:
+        values: Where values of the model are in the network, by ONNX name.
+        folded: Likewise for initializers that the exporter computed.
+        operations: Operations of the network by the name that the file has for them.
+        network: All operations of the network, in order.
+        inputs: Names of the model's inputs, which are those of the network's.
+    """
+
+    values: Mapping[str, TracedValue]
+    folded: Mapping[str, TracedValue]
+    operations: Mapping[str, Operation]
+    network: tuple[Operation, ...] = ()
+    inputs: frozenset[str] = frozenset()
+
+    def made_of(self, name: str) -> tuple[Operation, ...]:
+        """Return what an operation of the file stands for: its own, then those before it that the file does not have.
+
+        An exporter that multiplies the scale of a normalization into a convolution leaves one node for both.
+        """
+        by_name, held = self._by_name, self._held
+        pending = [self.operations[name].name] if name in self.operations else []
+        found: dict[str, Operation] = {}
+        while pending:
+            each = pending.pop(0)
+            if each in by_name and each not in found and (not found or each not in held):
+                found[each] = by_name[each]
+                pending += by_name[each].arguments
+        return tuple(found.values())
+
+    def left_out(self, name: str) -> tuple[Operation, ...]:
+        """Return those of `made_of` that compute something of what the file has, and that the file does not do.
+
+        What exporters join with its neighbours (`JOINED`), and what depends on constants alone, is not among them.
+        """
+        joined = {*self._held, *self.inputs}
+        missing = []
+        among = {each.name for each in self.made_of(name)[1:]}
+        for each in (one for one in self.network if one.name in among):
+            if joined.intersection(each.arguments):
+                joined.add(each.name)
+                if not any(word in each.origin.operator for word in JOINED):
+                    missing.append(each)
+        return tuple(missing)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Operation]:
+        return {each.name: each for each in self.network}
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.operations.values())
+
+
+def trace(model: Model, network: Collection[Operation]) -> Trace:
+    """Return which values of a model are which of a network.
+
+    Args:
+        model: The exported model.
+        network: Operations of the network; none when they are not known, which leaves the values of modules.
+    """
+    known = tuple(network)
+    file, inputs = operations(model), frozenset(spec.name for spec in model.inputs)
+    held = {each.name for each in file}.union(model.graph.initializers)
+    same = {name: each for name, each in counterparts(file, known).items() if name in held}
+    values = {
+        name: dataclasses.replace(place, fx_node=same[place.fx_node].name if place.fx_node in same else "")
+        for name, place in traced_values(model).items()
+    }
+    folded = {name: TracedValue(same[name].name) for name in model.graph.initializers if name in same}
+    return Trace({name: place for name, place in values.items() if place != TracedValue()}, folded, same, known, inputs)
+
+
+def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[str, tuple[str, ...]]:
+    """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
+
+    An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
+    make is what the norm returns. So it goes on, module for module, as long as the file has none of the next one.
+
+    Args:
+        graph: The exported model.
+        calls: Innermost modules of the network as they are called, each with the module whose result it was given.
+    """
+    own = {module for node in graph.nodes for module in around(graph.origin(node.name).module)}
+    paths = [path for path, _ in calls]
+    followers: dict[str, list[str]] = defaultdict(list)
+    for path, source in calls:
+        followers[source].append(path)
+    found: dict[str, tuple[str, ...]] = {}
+    for module in own.intersection(paths):
+        chain = [module]
+        while len(after := followers[chain[-1]]) == 1 and after[0] not in own and paths.count(after[0]) == 1:
+            chain.append(after[0])
+        if len(chain) > 1:
+            found[module] = tuple(chain[1:])
+    return found
+
+
+def around(module: str) -> Iterable[str]:
+    """Yield a module and those around it, without the network itself."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+
+
+def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) -> list[str]:
+    """Return the values that nodes take of others, without those that are ``constant`` and what is fed."""
+    inside = set(nodes)
+    taken = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
+    makers = ((value, graph.producer(value)) for value in taken)
+    return [value for value, maker in makers if maker is not None and maker.name not in inside]
+
+
+def several(model: Model) -> Mapping[str, tuple[str, ...]]:
+    """Return modules that a few values leave, innermost ones first, and those values."""
+    graph = model.graph
+    outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        for module in around(graph.origin(node.name).module):
+            by_module[module].append(node.name)
+    constant = _constant(graph)
+    left = {
+        module: tuple(value for value in leaving(graph, by_module[module], outputs) if value not in constant)
+        for module in sorted(by_module, key=lambda path: -path.count("."))
+    }
+    return {module: values for module, values in left.items() if 1 < len(values) <= MOST_RETURNED}
+
+
+def _constant(graph: Graph) -> frozenset[str]:
+    """Return the values that depend on no input."""
+    found = set(graph.constants)
+    for node in graph.nodes:
+        if node.uses and found.issuperset(node.uses):
+            found.update(node.outputs)
+    return frozenset(found)
+
+
+def leaving(graph: Graph, nodes: Collection[str], outputs: Collection[str]) -> list[str]:
+    """Return the values that nodes make for others, or for the user."""
+    inside = set(nodes)
+    made = (value for name in nodes for value in graph.node(name).outputs if value)
+    return [
+        value for value in made if value in outputs or any(user.name not in inside for user in graph.consumers(value))
+    ]

@@ -1,0 +1,3 @@
+"""Investigations of small models."""
+
+from investigations import compared, investigate, last_step  # noqa: F401 - fixtures
