@@ -29,6 +29,7 @@ PUBLIC = {
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
+    "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}"
