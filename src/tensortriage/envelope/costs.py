@@ -14,9 +14,9 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import Explanation
+from tensortriage.envelope.jitter import jitter
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed

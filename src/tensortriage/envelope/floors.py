@@ -16,9 +16,9 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import ROUNDED
+from tensortriage.envelope.jitter import jitter
 from tensortriage.envelope.registry import orders_of
 from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError

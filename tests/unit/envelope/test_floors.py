@@ -9,8 +9,8 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.jitter import jitter
 from tensortriage.envelope.limits import of_rounding
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
