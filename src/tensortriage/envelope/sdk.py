@@ -6,6 +6,7 @@ it where a command works, not where it is declared.
 
 from tensortriage.compare.judgement.judgement import Judgement as Judgement
 from tensortriage.compare.judgement.ranked import compare_extremes as compare_extremes
+from tensortriage.compare.judgement.relative_error import difference as difference
 from tensortriage.compare.judgement.relative_error import error_of as error_of
 from tensortriage.compare.judgement.relative_error import ratio_of as ratio_of
 from tensortriage.compare.judgement.within import is_minor as is_minor
@@ -46,7 +47,6 @@ from tensortriage.model.transforms.fed_tables import tables as tables
 from tensortriage.runs.engine_specs import usable as usable
 from tensortriage.runs.feeds.feed_request import feeds as feeds
 from tensortriage.runs.lab import Lab as Lab
-from tensortriage.runs.lab import Run as Run
 from tensortriage.runs.scripts import ScriptFunction as ScriptFunction
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision

@@ -8,7 +8,7 @@ on an engine. Nothing here runs a model.
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from tensortriage_steps.feeds.carried import Carry, grown_axes
 from tensortriage_steps.feeds.state_parts import NEW, OLD, WHOLE, StatePart, state_parts
 
 Arrays = Mapping[str, np.ndarray]
+Run = Callable[[Arrays], Arrays]
+"""Runs a model on a feed."""
 
 _TOKENS = re.compile(r"(^|[._])(input_?ids|token_?ids|tokens?|ids)$")
 _MASK = re.compile(r"(^|[^a-z])mask([^a-z]|$)")

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.api import EngineError, Feed, FeedRequest, Model, TriageError
-from tensortriage.envelope.sdk import Origin, Run, ScriptFunction, check_feed, feeds, random_feeds
+from tensortriage.envelope.sdk import Origin, ScriptFunction, check_feed, feeds, random_feeds
 from tensortriage.sdk import DataError, UsageError
 from tensortriage_steps.feeds.carried import Carry, carried, unpaired
-from tensortriage_steps.feeds.next_feed import Arrays, StepRoles, beginning, following, next_tokens, step_roles
+from tensortriage_steps.feeds.next_feed import Arrays, Run, StepRoles, beginning, following, next_tokens, step_roles
 from tensortriage_steps.request import StepsRequest
 from tensortriage_steps.steps_report import STEPS
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.api import measure
-from tensortriage.envelope.sdk import error_of, is_minor, of_draws, ratio_of, within_limit
+from tensortriage.envelope.sdk import difference, is_minor, of_draws, ratio_of, within_limit
 from tensortriage_steps.feeds.next_feed import Arrays
 from tensortriage_steps.feeds.state_parts import StatePart
 from tensortriage_steps.feeds.step_feeds import StepFeeds
@@ -111,13 +110,8 @@ def _errors(
 def _add(errors: dict[Key, list[list[float]]], step: Walked, each: Sequence[tuple[Arrays, Arrays]]) -> None:
     for name, parts in step.parts.items():
         for part in parts:
-            errors[name, part.word].append([_error(one[name], other[name], part) for one, other in each])
-
-
-def _error(right: np.ndarray, given: np.ndarray, part: StatePart) -> float:
-    one, other = (np.ascontiguousarray(np.asarray(array)[part.place]) for array in (right, given))
-    figure = measure(one, other)
-    return math.inf if figure.has_nan or figure.nonfinite_mismatch else error_of(figure)
+            pairs = ((np.asarray(one[name])[part.place], np.asarray(other[name])[part.place]) for one, other in each)
+            errors[name, part.word].append([difference(*pair) for pair in pairs])
 
 
 def _judged(value: StepValue, limits: Mapping[Key, Sequence[float | None]], step: int) -> StepValue:

@@ -9,8 +9,8 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.envelope.sdk import Run, compare_extremes, ratio_of
-from tensortriage_steps.feeds.next_feed import Arrays, last_scores, next_tokens
+from tensortriage.envelope.sdk import compare_extremes, ratio_of
+from tensortriage_steps.feeds.next_feed import Arrays, Run, last_scores, next_tokens
 from tensortriage_steps.feeds.step_feeds import StepFeeds
 from tensortriage_steps.judging.measured_steps import MeasuredSteps
 from tensortriage_steps.steps_report import FreeRun

@@ -41,7 +41,7 @@ class EvaluatedStep(HealthyValues[Arrays]):
             source: Where it was.
         """
         figures = {
-            name: measure(np.ascontiguousarray(given[name][source]), np.ascontiguousarray(tensors[value][place]))
+            name: measure(given[name][source], tensors[value][place])
             for name, tensors in self.values.items()
             if name != CENTRE and tensors[value].shape == self.centre[value].shape
         }

@@ -18,7 +18,6 @@ from tensortriage.envelope.sdk import (
     Limit,
     Metrics,
     NextToken,
-    Run,
     compare_next,
     draws_of,
     error_of,
@@ -29,7 +28,7 @@ from tensortriage.envelope.sdk import (
     resolve,
 )
 from tensortriage.sdk import HealthyJudge, ModelError, UsageError
-from tensortriage_steps.feeds.next_feed import Arrays, last_scores
+from tensortriage_steps.feeds.next_feed import Arrays, Run, last_scores
 from tensortriage_steps.feeds.state_parts import StatePart
 from tensortriage_steps.feeds.step_feeds import TARGET, StepFeeds
 from tensortriage_steps.judging.drawn_limits import Walked, in_doubt, with_drawn_limits
@@ -53,6 +52,7 @@ class MeasuredSteps:
         drift: Whether the target is also run on its own states.
 
     Attributes:
+        feeds: Its feeds.
         notes: What was not measured, and why.
         open_feeds: The feeds of steps that seem wrong by their own limits, by their number.
     """
@@ -67,7 +67,7 @@ class MeasuredSteps:
         target: EngineSpec,
         drift: bool,
     ) -> None:
-        self._lab, self._model, self._feeds = lab, model, feeds
+        self._lab, self._model, self.feeds = lab, model, feeds
         self._reference, self._target = reference, target
         self._precision = resolve(target).precision
         self._drifts = drift and feeds.keeps_states
@@ -86,20 +86,20 @@ class MeasuredSteps:
             EngineError: When the reference fails; what the target does is in the row.
             DataError: When the reference gives NaN.
         """
-        feed: Arrays = self._feeds.first
+        feed: Arrays = self.feeds.first
         before: tuple[Arrays, Arrays] | None = None
         alone: _OwnStates | None = None
         with contextlib.ExitStack() as closing:
-            taught = closing.enter_context(self._lab.sequence(self._target, self._model))
-            for step in range(self._feeds.steps):
+            taught = closing.enter_context(self.another_target())
+            for step in range(self.feeds.steps):
                 say(f"step {step}")
                 with _at_step(step):
-                    feed, reference = self._feeds.taken(step, before, feed, self.reference)
+                    feed, reference = self.feeds.taken(step, before, feed, self.reference)
                 require_numbers([(f"step {step}", reference)])
                 if self._drifts and not step:
                     alone = _OwnStates(self, feed, closing)
                 row = self._row(step, feed, reference, taught)
-                following = self._feeds.after(step, feed, reference)
+                following = self.feeds.after(step, feed, reference)
                 if row.outside:
                     self.open_feeds[step] = feed
                 if alone is not None and not row.failure:
@@ -110,27 +110,27 @@ class MeasuredSteps:
     def by_chance(self, rows: tuple[StepRow, ...]) -> tuple[StepRow, ...]:
         """Return rows that are beyond limits judged by what rounding costs by chance, where that may explain them."""
         count = draws_of(self._precision)
-        if not count or self._feeds.scripted or not in_doubt(rows):
+        if not count or self.feeds.scripted or not in_doubt(rows):
             return rows
         try:
-            with Draws(self._lab, self._model, self._precision, feed=self._feeds.first) as draws:
-                return with_drawn_limits(rows, draws, count, self._walked(len(rows)), self._feeds)
+            with Draws(self._lab, self._model, self._precision, feed=self.feeds.first) as draws:
+                return with_drawn_limits(rows, draws, count, self._walked(len(rows)), self.feeds)
         except (EngineError, ModelError, UsageError) as error:
             self.notes.append(f"chance is not known: {error.message}")
             return rows
 
     def _walked(self, steps: int) -> Iterator[Walked]:
-        feed: Arrays = self._feeds.first
+        feed: Arrays = self.feeds.first
         for step in range(steps):
             reference = self.reference(feed)
-            following = self._feeds.after(step, feed, reference) if step < steps - 1 else feed
+            following = self.feeds.after(step, feed, reference) if step < steps - 1 else feed
             yield Walked(feed, following, self.parts(feed, reference))
             feed = following
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
     def _row(self, step: int, feed: Arrays, reference: Arrays, taught: Run) -> StepRow:
-        length = self._feeds.length(feed)
+        length = self.feeds.length(feed)
         failed = StepValue(next(iter(reference)), np.inf, np.inf, False)
         try:
             outputs = taught(feed)
@@ -185,7 +185,7 @@ class MeasuredSteps:
             return tuple(sorted(values, key=lambda value: (self._places[value.value], -value.ratio)))
         figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
         judge = HealthyJudge(self._model, reference=self._reference, target=self._target, lab=self._lab)
-        named = Feed("step", feed, self._feeds.origin)
+        named = Feed("step", feed, self.feeds.origin)
         judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
         return tuple(_value(name, figures[name], judged[name]) for name in self._order if name in reference)
 
@@ -201,7 +201,7 @@ class MeasuredSteps:
             parts: Parts of the outputs.
             feeds: What the target, under `TARGET`, and the healthy evaluations were fed with.
         """
-        inputs = {pair.output: pair.input for pair in self._feeds.roles.carry}
+        inputs = {pair.output: pair.input for pair in self.feeds.roles.carry}
         each = []
         for name, part in ((n, p) for n in self._order if n in reference for p in parts[n]):
             if part.source is None:
@@ -218,45 +218,35 @@ class MeasuredSteps:
         return self._judged(name, part.word, np.asarray(right)[part.place], np.asarray(given)[part.place], limit)
 
     def _judged(self, name: str, word: str, right: np.ndarray, given: np.ndarray, limit: Limit) -> StepValue:
-        figure = measure(np.ascontiguousarray(right), np.ascontiguousarray(given))
+        figure = measure(right, given)
         judged = judged_by(limit, figure, format_name=self._precision.value)
         return StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, word)
 
     def parts(self, feed: Arrays, reference: Arrays) -> Parts:
         """Return the parts of the outputs of a step, by what the reference did."""
-        return {name: self._feeds.roles.parts(name, feed, np.asarray(array)) for name, array in reference.items()}
+        return {name: self.feeds.roles.parts(name, feed, np.asarray(array)) for name, array in reference.items()}
 
     def again(self, feed: Arrays) -> bool:
         """Say whether a step is wrong in a new session of the target as well."""
-        with self._lab.sequence(self._target, self._model) as fresh:
+        with self.another_target() as fresh:
             return bool(self._row(0, feed, self.reference(feed), fresh).outside)
 
     def next_token(self, reference: Arrays, outputs: Arrays, found: Found | None) -> NextToken | None:
         """Compare the next token; None without logits."""
-        name = self._feeds.roles.logits
+        name = self.feeds.roles.logits
         if not name or name not in reference:
             return None
         radius = None if found is None else last_scores(found.radius(name, np.asarray(reference[name])))
         return compare_next(last_scores(reference[name]), last_scores(outputs[name]), radius)
 
-    def own_feeds(self, step: int, feeds: Mapping[str, Arrays], found: Found, right: Arrays) -> dict[str, Arrays]:
-        """Return the next feeds of the healthy evaluations on their own states."""
-        return {
-            name: self._feeds.own(name, step, feeds[name], outputs, right) for name, outputs in found.values.items()
-        }
-
     def reference(self, feed: Arrays) -> Arrays:
         """Return what the reference makes of a feed."""
-        named = Feed("step", feed, self._feeds.origin)
+        named = Feed("step", feed, self.feeds.origin)
         return self._lab.outputs(self._reference, self._model, named, repetition=None)
 
     def another_target(self) -> contextlib.AbstractContextManager[Run]:
         """Return another session of the target, which no other runs disturb."""
         return self._lab.sequence(self._target, self._model)
-
-    def own_feed(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> Arrays:
-        """Return the next feed of an engine on its own states."""
-        return self._feeds.own(TARGET, step, feed, outputs, right)
 
 
 class _OwnStates:
@@ -265,29 +255,30 @@ class _OwnStates:
     def __init__(self, steps: MeasuredSteps, first: Arrays, closing: contextlib.ExitStack) -> None:
         self._steps = steps
         self._run = closing.enter_context(steps.another_target())
-        self._feed: Arrays | None = first
-        self._feeds: Mapping[str, Arrays] = dict.fromkeys(steps.healthy.names if steps.healthy else (), first)
+        self._feeds: Mapping[str, Arrays] = dict.fromkeys(
+            (TARGET, *(steps.healthy.names if steps.healthy else ())), first
+        )
 
     def added(self, step: int, row: StepRow, reference: Arrays, parts: Parts, following: Arrays) -> StepRow:
         """Return the row of a step with what the target makes of its own states."""
-        if self._feed is None or self._steps.healthy is None:
+        steps = self._steps
+        if not self._feeds or steps.healthy is None:
             return row
         try:
-            outputs = self._run(self._feed)
+            outputs = self._run(self._feeds[TARGET])
+            problem = mismatched(reference, outputs)
         except EngineError as error:
-            self._feed = None
-            self._steps.notes.append(f"on its own states the target fails at step {step}: {error.message}")
+            problem = error.message
+        if problem:
+            steps.notes.append(f"on its own states the target stops at step {step}: {problem}")
+            self._feeds = {}
             return row
-        if problem := mismatched(reference, outputs):
-            self._feed = None
-            self._steps.notes.append(f"on its own states the target parts at step {step}: {problem}")
-            return row
-        found = self._steps.evaluated(lambda healthy: healthy.each_on(self._feeds))
+        found = steps.evaluated(lambda healthy: healthy.each_on(self._feeds))
         if found is None:
             return row
-        drifted = self._steps.drifted(reference, outputs, found, parts, {**self._feeds, TARGET: self._feed})
-        self._feed = self._steps.own_feed(step, self._feed, outputs, following)
-        self._feeds = self._steps.own_feeds(step, self._feeds, found, following)
+        drifted = steps.drifted(reference, outputs, found, parts, self._feeds)
+        made = {**found.values, TARGET: outputs}
+        self._feeds = {who: steps.feeds.own(who, step, fed, made[who], following) for who, fed in self._feeds.items()}
         return dataclasses.replace(row, drifted=drifted)
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.api import measure
-from tensortriage.envelope.sdk import Run, error_of, ratio_of, within_limit
+from tensortriage.envelope.sdk import difference, ratio_of, within_limit
 from tensortriage.sdk import UsageError
-from tensortriage_steps.feeds.next_feed import Arrays, StepRoles, next_tokens
+from tensortriage_steps.feeds.next_feed import Arrays, Run, StepRoles, next_tokens
 from tensortriage_steps.feeds.step_feeds import StepFeeds
 from tensortriage_steps.judging.healthy_runs import EvaluatedStep, HealthyRuns
 from tensortriage_steps.steps_report import SelfValue
@@ -131,19 +130,12 @@ def _judged(pair: _Pair, whole: tuple[Arrays, Found], steps: tuple[Arrays, Found
     ]
     (ours, exact, limit), (theirs, stepwise, other) = picked
     allowed = limit + other
-    model = _difference(exact, stepwise)
-    difference = _difference(ours, theirs)
+    model, engine = difference(exact, stepwise), difference(ours, theirs)
     wrong = ""
-    if not within_limit(difference, allowed):
+    if not within_limit(engine, allowed):
         beyond = {
-            "the whole sequence": ratio_of(_difference(exact, ours), limit) or 0.0,
-            "the steps": ratio_of(_difference(stepwise, theirs), other) or 0.0,
+            "the whole sequence": ratio_of(difference(exact, ours), limit) or 0.0,
+            "the steps": ratio_of(difference(stepwise, theirs), other) or 0.0,
         }
         wrong = max(beyond, key=lambda way: beyond[way])
-    return SelfValue(pair.value, pair.step, difference, allowed, model, within_limit(model, allowed), not wrong, wrong)
-
-
-def _difference(one: np.ndarray, other: np.ndarray) -> float:
-    if one.shape != other.shape:
-        return float("inf")
-    return error_of(measure(np.ascontiguousarray(one), np.ascontiguousarray(other).astype(one.dtype)))
+    return SelfValue(pair.value, pair.step, engine, allowed, model, within_limit(model, allowed), not wrong, wrong)

@@ -9,7 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Protocol
 
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+import numpy as np
+
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.values.dtype import Precision
 
 RELATIVE_RMS = "relative RMS error"
@@ -57,6 +59,11 @@ def error_of(metrics: ErrorFigures) -> float:
     if metrics.compared == 0 or metrics.rms_error == 0.0:
         return 0.0
     return metrics.rms_error / metrics.reference_rms if metrics.reference_rms > 0.0 else math.inf
+
+
+def difference(reference: np.ndarray, target: np.ndarray) -> float:
+    """Return the relative error of one array against another; inf for one of another shape."""
+    return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
 
 
 def measure_of(metrics: Metrics) -> str:

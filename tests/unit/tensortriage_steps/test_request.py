@@ -29,6 +29,7 @@ def test_defaults_and_what_only_the_long_help_lists(request_type, values, rare):
     assert made.feeding.most is None
     options = parameters(request_type)
     assert {one.opts[0] for one in options if getattr(one, "rare", False)} == {*MADE_UP, "--external-data-dir", *rare}
-    words = {one.name: () if one.multiple or one.nargs == -1 else one.default for one in options}
+    given = {one.name: one.default for one in options if isinstance(one.default, str | int | float | Path)}
+    words = {one.name: () if one.multiple or one.nargs == -1 else given.get(one.name) for one in options}
     words |= {"model": made.model, "target": made.target}
     assert request_type(**taken(OptionPart(request_type), words)) == made
