@@ -9,10 +9,11 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.envelope.sdk import compare_extremes, ratio_of
+from tensortriage.envelope.sdk import ratio_of
 from tensortriage_steps.feeds.next_feed import Arrays, Run, last_scores, next_tokens
 from tensortriage_steps.feeds.step_feeds import StepFeeds
 from tensortriage_steps.judging.measured_steps import MeasuredSteps
+from tensortriage_steps.judging.ties import is_tie
 from tensortriage_steps.steps_report import FreeRun
 
 
@@ -61,9 +62,10 @@ def _parting(steps: MeasuredSteps, feeds: StepFeeds, free: FreeRun, logits: np.n
     if radius is None:
         return found
     ours, theirs = (np.array([token]) for token in tokens)
-    judged = compare_extremes(ours, theirs, scores[None], axis=-1, radius=radius[row][None])
     moved = float(radius[row][tokens[0]] + radius[row][tokens[1]])
-    return dataclasses.replace(found, margin=ratio_of(ahead, moved), moved=moved, tie=not judged.mismatches)
+    return dataclasses.replace(
+        found, margin=ratio_of(ahead, moved), moved=moved, tie=is_tie(ours, theirs, scores[None], radius[row][None])
+    )
 
 
 def _generated(feeds: StepFeeds, run: Run) -> list[tuple[np.ndarray, tuple[int, ...]]]:

@@ -34,6 +34,7 @@ from tensortriage_steps.feeds.step_feeds import TARGET, StepFeeds
 from tensortriage_steps.judging.drawn_limits import Walked, in_doubt, with_drawn_limits
 from tensortriage_steps.judging.draws import Draws
 from tensortriage_steps.judging.healthy_runs import EvaluatedStep, HealthyRuns
+from tensortriage_steps.judging.ties import is_tie, lead
 from tensortriage_steps.steps_report import HANDED_ON, StepRow, StepValue
 
 Found = EvaluatedStep
@@ -140,19 +141,27 @@ class MeasuredSteps:
             return StepRow(step, length, (failed,), failure=problem)
         found = self.evaluated(lambda healthy: healthy.on(feed))
         values = self.judged(reference, outputs, found, self.parts(feed, reference), feed)
-        token = self.next_token(reference, outputs, found)
+        row = StepRow(step, length, values)
+        token = self.next_token(reference, outputs)
         if token is None:
-            return StepRow(step, length, values)
-        return StepRow(
-            step,
-            length,
-            values,
+            return row
+        margin = tie = None
+        if found is not None:
+            margin, tie = self._lead(reference[self.feeds.roles.logits], token, found)
+        return dataclasses.replace(
+            row,
             divergence=token.divergence,
             top_agreement=token.top_agreement,
-            margin=token.margin,
+            margin=margin,
             tokens=(token.reference, token.target),
-            tie=token.tie,
+            tie=tie,
         )
+
+    def _lead(self, logits: np.ndarray, token: NextToken, found: Found) -> tuple[float, bool | None]:
+        """Return the lead of the reference's tokens over what a healthy engine may move, and if others tie."""
+        scores, radius = last_scores(logits), last_scores(found.radius(self.feeds.roles.logits, np.asarray(logits)))
+        ours, theirs = np.array(token.reference), np.array(token.target)
+        return lead(scores, radius), None if token.same else is_tie(ours, theirs, scores, radius)
 
     def evaluated(self, ask: Callable[[HealthyRuns], Found]) -> Found | None:
         """Return what the healthy evaluations make of something; None, with a note, where there are none."""
@@ -231,13 +240,12 @@ class MeasuredSteps:
         with self.another_target() as fresh:
             return bool(self._row(0, feed, self.reference(feed), fresh).outside)
 
-    def next_token(self, reference: Arrays, outputs: Arrays, found: Found | None) -> NextToken | None:
+    def next_token(self, reference: Arrays, outputs: Arrays) -> NextToken | None:
         """Compare the next token; None without logits."""
         name = self.feeds.roles.logits
         if not name or name not in reference:
             return None
-        radius = None if found is None else last_scores(found.radius(name, np.asarray(reference[name])))
-        return compare_next(last_scores(reference[name]), last_scores(outputs[name]), radius)
+        return compare_next(last_scores(reference[name]), last_scores(outputs[name]))
 
     def reference(self, feed: Arrays) -> Arrays:
         """Return what the reference makes of a feed."""

@@ -160,14 +160,14 @@ def test_without_healthy_evaluations_the_noise_floor_judges_a_step_and_nothing_j
 
 def test_the_next_token_is_compared_where_there_are_scores(tmp_path):
     with measuring(tmp_path, CELL) as steps:
-        assert steps.next_token({}, {}, None) is None
+        assert steps.next_token({}, {}) is None
     text = """g (float[1, 4] x, float[1, 4] h0) => (float[1, 4] hn, float[1, 4] logits) {
         [add] hn = Add(x, h0) [neg] logits = Neg(hn) }"""
     with measuring(tmp_path, text) as steps:
         right, other = ({"logits": np.float32([row])} for row in ([0, 1, 2, 3], [9, 1, 2, 3]))
-        token = steps.next_token(right, other, None)
+        token = steps.next_token(right, other)
         assert (token.reference, token.target) == ((3,), (0,))
-        assert steps.next_token({"hn": right["logits"]}, other, None) is None
+        assert steps.next_token({"hn": right["logits"]}, other) is None
         sample_rows = rows_of(steps)
         assert all(row.tokens is not None and row.tokens[0] == row.tokens[1] for row in sample_rows)
         assert all(row.divergence >= 0 and row.margin > 1 for row in sample_rows)
