@@ -18,9 +18,9 @@ import numpy as np
 
 from tensortriage.errors import EngineMissing
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.requests import StepsRequest
-from tensortriage.workflows.steps.steps_request import StepsReport
-from tensortriage.workflows.steps.walk import walk
+from tensortriage_steps.request import StepsRequest
+from tensortriage_steps.steps_report import StepsReport
+from tensortriage_steps.walk import walk
 from tensortriage_testing import gpt2_decoder, llama_decoder, save_model
 
 STEPS, PROMPT = 32, 6

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import onnx
 
-from tensortriage.workflows.requests import StepsRequest
-from tensortriage.workflows.steps.steps_request import StepsReport
-from tensortriage.workflows.steps.walk import walk
+from tensortriage_steps.request import StepsRequest
+from tensortriage_steps.steps_report import StepsReport
+from tensortriage_steps.walk import walk
 
 TARGETS = ("onnxruntime", "emulate:precision=fp16", "emulate:precision=bf16")
 PLAIN, READING = ("llama", "gpt2", "mistral", "mamba"), ("t5", "bart", "whisper")

@@ -19,9 +19,9 @@ import numpy as np
 import onnx
 
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.requests import StepsRequest
-from tensortriage.workflows.steps.steps_request import StepsReport
-from tensortriage.workflows.steps.walk import walk
+from tensortriage_steps.request import StepsRequest
+from tensortriage_steps.steps_report import StepsReport
+from tensortriage_steps.walk import walk
 from tensortriage_testing import save_model
 from tensortriage_testing.graph_writer import GraphWriter, floats, integers
 

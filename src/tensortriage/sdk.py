@@ -26,9 +26,13 @@ from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
 from tensortriage.runs.environment_folder import environments_folder as environments_folder
+from tensortriage.runs.request_fields import LimitOptions as LimitOptions
 from tensortriage.runs.request_fields import MetricOptions as MetricOptions
 from tensortriage.runs.request_fields import case_field as case_field
 from tensortriage.runs.request_fields import cluster_field as cluster_field
+from tensortriage.runs.request_fields import external_data_field as external_data_field
+from tensortriage.runs.request_fields import reference_field as reference_field
+from tensortriage.runs.request_fields import target_field as target_field
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
 from tensortriage.values.options import argument as argument
@@ -52,11 +56,20 @@ if TYPE_CHECKING:
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
     from tensortriage.cli.documents import print_document as print_document
+    from tensortriage.cli.progress import StepTeller as StepTeller
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
     from tensortriage.cli.prompt import ask as ask
     from tensortriage.compare.comparison import Row as Row
     from tensortriage.compare.judgement.tolerance import PolygraphyTolerance as PolygraphyTolerance
+    from tensortriage.diagnose.consistency.relations import ROWS as ROWS
+    from tensortriage.diagnose.consistency.relations import ClaimKind as ClaimKind
+    from tensortriage.diagnose.consistency.relations import EqualityClaim as EqualityClaim
+    from tensortriage.diagnose.consistency.relations import row_relations as row_relations
+    from tensortriage.diagnose.consistency.self_check import ClaimOutcome as ClaimOutcome
+    from tensortriage.diagnose.consistency.self_check import SelfAnswer as SelfAnswer
+    from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
+    from tensortriage.diagnose.state.record import Listener as Listener
     from tensortriage.engines.base import Availability as Availability
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
@@ -83,11 +96,18 @@ if TYPE_CHECKING:
     from tensortriage.reduce.repro.repro_case import ReproSample as ReproSample
     from tensortriage.reduce.repro.repro_case import failure_of as failure_of
     from tensortriage.reduce.repro.repro_pack import limit_of as limit_of
+    from tensortriage.report.formats.markdown import issue_text as issue_text
     from tensortriage.report.html_page import page as page
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
     from tensortriage.report.tables import Table as Table
     from tensortriage.report.tables import TableCell as TableCell
+    from tensortriage.report.tables import Tone as Tone
+    from tensortriage.report.terminal.lines import Line as Line
+    from tensortriage.report.terminal.lines import plain as plain
+    from tensortriage.report.terminal.lines import show as show
+    from tensortriage.report.terminal.lines import width as width
+    from tensortriage.report.terminal.table_text import table_lines as table_lines
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
     from tensortriage.runs.check_cache import digest as digest
@@ -106,6 +126,8 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
+    from tensortriage.values.serial import to_json as to_json
+    from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
@@ -119,18 +141,24 @@ _HOMES = {
     "Availability": "engines.base",
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
+    "ClaimKind": "diagnose.consistency.relations",
+    "ClaimOutcome": "diagnose.consistency.self_check",
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
     "Conversion": "cli.convert.eight_bits",
+    "EqualityClaim": "diagnose.consistency.relations",
     "Executor": "search.execution.executors",
     "Failure": "reduce.failure",
     "Feed": "inputs.feed",
     "Finished": "runs.commands.process",
     "Gpus": "engines.process.gpus",
+    "HealthyJudge": "workflows.common.judged",
     "Iteration": "inputs.files.data_file",
     "Kind": "inputs.files.data_file",
+    "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
+    "Listener": "diagnose.state.record",
     "Looks": "report.tables",
     "MODULE_FILES": "reduce.repro.module_beside",
     "ModuleBeside": "reduce.repro.module_beside",
@@ -142,6 +170,7 @@ _HOMES = {
     "OutputChoice": "workflows.common.output_selection",
     "PolygraphyTolerance": "compare.judgement.tolerance",
     "Processes": "runs.commands.process",
+    "ROWS": "diagnose.consistency.relations",
     "Rejudged": "workflows.comparison.rejudge",
     "RejudgedRow": "workflows.comparison.rejudge",
     "Reply": "cli.prompt",
@@ -150,10 +179,14 @@ _HOMES = {
     "Row": "compare.comparison",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
+    "SelfAnswer": "diagnose.consistency.self_check",
+    "SelfCheck": "diagnose.consistency.self_check",
     "Severity": "model.lint.finding",
+    "StepTeller": "cli.progress",
     "Table": "report.tables",
     "TableCell": "report.tables",
     "Teller": "cli.progress",
+    "Tone": "report.tables",
     "ValueFacts": "model.inspect.outline",
     "Verify": "workflows.edits.requests",
     "ask": "cli.prompt",
@@ -165,23 +198,30 @@ _HOMES = {
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
     "file_digests": "runs.commands.command_fingerprint",
+    "issue_text": "report.formats.markdown",
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
     "model_to_edit": "workflows.edits.edit_pipeline",
     "own_words": "cli",
     "page": "report.html_page",
+    "plain": "report.terminal.lines",
     "print_document": "cli.documents",
     "read_message": "model.io.parse",
     "read_model": "model.io.load",
     "resolved_engine": "runs.engine_specs",
+    "row_relations": "diagnose.consistency.relations",
     "save": "inputs.files.save_data",
     "search_is_ending": "runs.commands.process",
+    "show": "report.terminal.lines",
     "stored_tensor": "model.inspect.outline",
+    "table_lines": "report.terminal.table_text",
+    "to_json": "values.serial",
     "try_out": "workflows.engines.trial",
     "unbounded_sizes": "model.transforms.bound_sizes",
     "value_specs": "model.shape_inference.value_specs",
     "versions": "runs.case",
     "visible_gpus": "engines.process.gpus",
+    "width": "report.terminal.lines",
 }
 
 

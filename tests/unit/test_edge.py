@@ -11,6 +11,7 @@ import pytest
 
 import tensortriage_engines
 from tensortriage import cli
+from tensortriage.cli import engines, groups
 from tensortriage.engines import registry
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,7 @@ PUBLIC = {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
     "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_steps": {"tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"},
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}"
@@ -113,8 +115,11 @@ def test_each_says_what_it_is_and_has_tests_of_its_own(package):
 def test_nothing_is_in_a_table_and_an_entry_point():
     """And no table of the core names a package beside it."""
     assert set(registry.BUILT_IN).isdisjoint(POINTS[registry.GROUP])
-    assert set(cli.COMMANDS).isdisjoint(POINTS[cli.GROUP])
-    places = [*registry.BUILT_IN.values(), *(place for place, _ in cli.COMMANDS.values())]
+    tables = {cli.GROUP: cli.COMMANDS, f"{cli.GROUP}.check": groups.CHECK, f"{cli.GROUP}.engines": engines.COMMANDS}
+    assert tables.keys() == {group for group in POINTS if group.startswith(cli.GROUP)}
+    assert all(set(table).isdisjoint(POINTS[group]) for group, table in tables.items())
+    rows = (row for table in tables.values() for row in table.values())
+    places = [*registry.BUILT_IN.values(), *(place for place, _ in rows)]
     assert all(place.startswith("tensortriage.") for place in places)
 
 

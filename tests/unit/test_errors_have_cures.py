@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import tensortriage_engines
-import tensortriage_fleet
-import tensortriage_quantize
 from tensortriage import errors
 
 SOURCE = Path(errors.__file__).parent
-OPTIONAL = [
-    Path(package.__file__).parent for package in (tensortriage_fleet, tensortriage_engines, tensortriage_quantize)
-]
+OPTIONAL = sorted(path for path in SOURCE.parent.glob("tensortriage_*") if path.is_dir() and "testing" not in path.name)
 NAMES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TriageError)}
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if "testing" not in path.parts]  # engines that fail on purpose
 

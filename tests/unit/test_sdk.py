@@ -1,17 +1,37 @@
 """What commands of other packages are written with: each name can be had, and declaring a command loads little."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tensortriage import sdk
+from tensortriage.envelope import sdk as judging_sdk
 
 
-def test_every_name_can_be_had_and_says_what_it_is():
-    names = {name for name in vars(sdk) if not name.startswith("_")} - {"Any", "TYPE_CHECKING", "importlib"}
-    assert names >= {"command", "option", "write_text"}
-    for name in names | set(sdk._HOMES):
-        assert inspect.getdoc(getattr(sdk, name)), name
+@pytest.mark.parametrize(
+    ("module", "some"), [(sdk, {"command", "option", "write_text"}), (judging_sdk, {"Lab", "Limit", "measure_many"})]
+)
+def test_every_name_can_be_had_and_says_what_it_is(module, some):
+    names = {name for name in vars(module) if not name.startswith("_")} - {"Any", "TYPE_CHECKING", "importlib"}
+    assert names >= some
+    for name in names | set(getattr(module, "_HOMES", ())):
+        assert inspect.getdoc(getattr(module, name)), name
+
+
+def test_what_is_public_for_judging_is_what_packages_beside_the_core_use():
+    sources = Path(sdk.__file__).parents[1].glob("tensortriage_*/**/*.py")
+    used = {
+        alias.name
+        for source in sources
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == judging_sdk.__name__
+        for alias in node.names
+    }
+    assert used == {name for name in vars(judging_sdk) if not name.startswith("_")}
 
 
 def test_an_unknown_name_is_an_attribute_error():

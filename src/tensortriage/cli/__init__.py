@@ -47,10 +47,6 @@ COMMANDS = {
         "tensortriage.cli.run.command:run",
         "Run on one or more engines, compare outputs or every layer, validate.",
     ),
-    "steps": (
-        "tensortriage.cli.steps.command:steps",
-        "Run decoders and recurrent models step by step: which step is wrong?",
-    ),
     "debug": (
         "tensortriage.cli.groups:debug",
         "Reduce a failing model, study its builds and precision, repeat a check.",

@@ -24,10 +24,6 @@ INSPECT = {
 }
 CHECK = {
     "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
-    "consistency": (
-        "tensortriage.cli.check.consistency:check_consistency",
-        "Does an engine contradict itself? No reference needed.",
-    ),
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
@@ -57,7 +53,7 @@ def inspect() -> None:
     """Look into models, engines and data."""
 
 
-@click.group(cls=LazyGroup, commands_table=CHECK)
+@click.group(cls=LazyGroup, commands_table=CHECK, entry_points="tensortriage.commands.check")
 def check() -> None:
     """Check a model for known problems, an engine against itself, or saved results against other limits."""
 

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol, cast
 
 import click
 
@@ -11,9 +11,11 @@ from tensortriage.cli.documents import print_document
 from tensortriage.values.options import argument, option
 from tensortriage.values.output_files import Place
 from tensortriage.values.printable import printable
+from tensortriage.values.registered import registered
 
-if TYPE_CHECKING:
-    from tensortriage.report.document import Report
+GROUP = "tensortriage.cases"
+"""Entry-point group of classes that make a `ShownCase` of a case of another command; an entry is called as the file of
+the case that holds what was found, ``steps`` for ``steps.json``."""
 
 EPILOG = """\b
 Examples:
@@ -23,6 +25,20 @@ Examples:
   triage report study -o verdict.md         the ending picks the format
   triage report study --format model-explorer -o colours.json
 """
+
+
+class ShownCase(Protocol):
+    """What was found in a case, read once more."""
+
+    def render(self, format_name: str) -> str:
+        """Return it in a format.
+
+        Raises:
+            UsageError: For a format that it does not have.
+        """
+
+    def show(self, *, err: bool) -> None:
+        """Show it in the terminal; on stderr if told so."""
 
 
 @command(epilog=EPILOG)
@@ -42,37 +58,45 @@ def report(
     Exits with 0 whatever the verdict: the exit code of the verdict is that of the command. With --json, stdout
     holds the report as JSON, whatever else is written.
     """
-    from tensortriage.report.document import Report
-    from tensortriage.report.renderers import FORMATS, find_format, write
+    from tensortriage.report.renderers import find_format, write
 
     to_stdout = output is not None and str(output) == "-"
     chosen = find_format(format_name, None if to_stdout else output)
-    if _about_steps(case):
-        from tensortriage.cli.steps.shown import show_again
-
-        show_again(case, chosen, None if to_stdout else output, to_stdout=to_stdout, as_json=as_json)
-        return
-    loaded = Report.load(case)
+    shown = _shown(case)
     if output is None and chosen.file_name:
         output = case / chosen.file_name
     if output is not None and not to_stdout:
-        write(chosen.render(loaded), output)
+        write(shown.render(chosen.name), output)
         click.echo(f"wrote {printable(str(output))}", err=as_json)
     elif not (as_json and format_name in (None, "json")):
-        _print(loaded, chosen.name, err=as_json)
+        if chosen.name == "console":
+            shown.show(err=as_json)
+        else:
+            print_document(shown.render(chosen.name), err=as_json)
     if as_json:
-        print_document(FORMATS["json"].render(loaded))
+        print_document(shown.render("json"))
 
 
-def _about_steps(case: Path) -> bool:
-    return (case / "steps.json").is_file() and not (case / "verdict.json").is_file()
+def _shown(case: Path) -> ShownCase:
+    if not (case / "verdict.json").is_file():
+        for name, point in registered(GROUP).items():
+            if (case / f"{name}.json").is_file():
+                return cast(ShownCase, point.load()(case))
+    return _Diagnosis(case)
 
 
-def _print(loaded: "Report", format_name: str, *, err: bool) -> None:
-    from tensortriage.report.formats import console
-    from tensortriage.report.renderers import FORMATS
+class _Diagnosis:
+    def __init__(self, case: Path) -> None:
+        from tensortriage.report.document import Report
 
-    if format_name == "console":
-        console.show(loaded, sys.stderr if err else sys.stdout)
-    else:
-        print_document(FORMATS[format_name].render(loaded), err=err)
+        self._report = Report.load(case)
+
+    def render(self, format_name: str) -> str:
+        from tensortriage.report.renderers import FORMATS
+
+        return FORMATS[format_name].render(self._report)
+
+    def show(self, *, err: bool) -> None:
+        from tensortriage.report.formats import console
+
+        console.show(self._report, sys.stderr if err else sys.stdout)

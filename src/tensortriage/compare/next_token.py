@@ -4,8 +4,6 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.judgement.ranked import compare_extremes
-
 TOP = 5
 """Tokens that are compared as the likeliest ones, as accuracy is usually told: top-1 and top-5."""
 
@@ -20,18 +18,12 @@ class NextToken:
         top_agreement: Share of the reference's `TOP` likeliest tokens that are among the target's.
         reference: The reference's token, per row of the batch.
         target: The target's.
-        margin: By how much the reference's first token leads its second, over how far a healthy engine may move the
-            two; the smallest over the batch. Up to 1 either may win. None where no radius is known.
-        tie: Whether the target's token is as good as the reference's within the radius; None where they are the same,
-            or no radius is known.
     """
 
     divergence: float
     top_agreement: float
     reference: tuple[int, ...]
     target: tuple[int, ...]
-    margin: float | None = None
-    tie: bool | None = None
 
     @property
     def same(self) -> bool:
@@ -39,13 +31,12 @@ class NextToken:
         return self.reference == self.target
 
 
-def compare_next(reference: np.ndarray, target: np.ndarray, radius: np.ndarray | None = None) -> NextToken:
+def compare_next(reference: np.ndarray, target: np.ndarray) -> NextToken:
     """Compare scores.
 
     Args:
         reference: The reference's scores, ``[batch, vocabulary]``, float64.
         target: The target's, of the same shape.
-        radius: How far each score may be off in a healthy engine, absolute, of the same shape; None if not known.
 
     The divergence is that of Kullback and Leibler (1951), ``sum p log(p / q)`` with the softmax of the scores.
     """
@@ -56,38 +47,12 @@ def compare_next(reference: np.ndarray, target: np.ndarray, radius: np.ndarray |
     best, also = (np.argsort(-scores, axis=-1, kind="stable")[:, :count] for scores in (reference, target))
     agreement = float(np.mean([len({*row} & {*other}) / count for row, other in zip(best, also, strict=True)]))
     first, chosen = reference.argmax(axis=-1), target.argmax(axis=-1)
-    margin = tie = None
-    if radius is not None:
-        margin = lead(reference, radius)
-        if not np.array_equal(first, chosen):
-            tie = not compare_extremes(first, chosen, reference, axis=-1, radius=radius).mismatches
     return NextToken(
         np.inf if np.isnan(divergence) else max(divergence, 0.0),
         agreement,
         tuple(map(int, first)),
         tuple(map(int, chosen)),
-        margin,
-        tie,
     )
-
-
-def lead(scores: np.ndarray, radius: np.ndarray) -> float:
-    """Return by how much the best score leads the second best, over the sum of their radii; the smallest of all rows.
-
-    Args:
-        scores: ``[batch, vocabulary]``.
-        radius: How far each may be off, absolute.
-    """
-    if scores.shape[-1] < 2:
-        return float("inf")
-    order = np.argsort(-scores, axis=-1, kind="stable")[:, :2]
-    pair, slack = (
-        np.take_along_axis(array, order, axis=-1) for array in (scores, np.broadcast_to(radius, scores.shape))
-    )
-    gap, allowed = pair[:, 0] - pair[:, 1], slack.sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(allowed > 0, gap / allowed, np.where(gap > 0, np.inf, 0.0))
-    return float(ratios.min())
 
 
 def log_softmax(scores: np.ndarray) -> np.ndarray:

@@ -5,21 +5,19 @@ the names of values; it returns relative errors by value. None looks at what the
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
@@ -88,12 +86,7 @@ def output_errors(setting: Setting, model: Model) -> dict[str, float]:
     """
     fed = check_feed(setting.feed, model.inputs, casting=Casting.ROUND)
     outputs = setting.lab.outputs(setting.reference, model, fed)
-    return {name: error(setting.right(name), outputs[name]) for name in setting.outputs if name in outputs}
-
-
-def error(right: np.ndarray, given: np.ndarray) -> float:
-    """Return the relative error of a tensor; inf for one of another shape."""
-    return error_of(measure(right, np.asarray(given))) if np.shape(given) == right.shape else math.inf
+    return {name: difference(setting.right(name), outputs[name]) for name in setting.outputs if name in outputs}
 
 
 # -- inputs that are moved by less than anybody can tell ---------------------------------------------------------------
@@ -130,7 +123,7 @@ def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[
             fed, inside = _moved_feed(setting.feed, first, moved)
             right, wrong = exact(fed, injected=inside), narrowed(fed, injected=inside)
             for name in names:
-                errors[name].append(error_of(measure(np.asarray(right[name]), np.asarray(wrong[name]))))
+                errors[name].append(difference(np.asarray(right[name]), np.asarray(wrong[name])))
     return errors
 
 
@@ -151,7 +144,7 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
             results = outputs_of(fed, injected=inside)
             for name in outputs:
                 if np.shape(results[name]) == setting.right(name).shape:
-                    largest[name] = max(largest[name], error(setting.right(name), results[name]))
+                    largest[name] = max(largest[name], difference(setting.right(name), results[name]))
     return {name: moved for name, moved in largest.items() if name in values}
 
 

@@ -18,13 +18,13 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, ROUNDED
 from tensortriage.envelope.limits import of_floor, of_rounding
 from tensortriage.envelope.setting import Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec

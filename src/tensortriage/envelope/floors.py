@@ -16,13 +16,13 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.registry import orders_of
 from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab

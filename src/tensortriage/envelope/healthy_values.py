@@ -1,13 +1,11 @@
 """What the healthy evaluations of a model made of a feed, whole, so that each part of a tensor is judged by itself.
 
-Rows of a batch, or new rows of a cache, have magnitudes of their own. Evaluations that are fed alike say what a healthy
-engine may make of one step. Each fed with what it made itself of the step before, they say how far a healthy engine may
-drift: rounding that is carried on is part of every one of them.
+Rows of a batch, or new rows of a cache, have magnitudes of their own.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -15,14 +13,13 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope import limits
-from tensortriage.envelope.elements import format_radius, fp32_radius
 from tensortriage.envelope.evaluations import Figures, Healthy
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, Usual
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target, orders_of
 from tensortriage.envelope.setting import Setting
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import TensorStore
@@ -32,9 +29,6 @@ Tensors = TypeVar("Tensors", Mapping[str, np.ndarray], TensorStore)
 
 Part = Callable[[np.ndarray], np.ndarray]
 """Picks a part of a tensor."""
-
-Place = tuple[Any, ...]
-"""An index of numpy."""
 
 CENTRE = "correctly rounded"
 """Name of the evaluation that the others are compared with."""
@@ -68,38 +62,6 @@ class HealthyValues(Generic[Tensors]):
             if array.shape == whole.shape
         }
         return limit_of(self.healthy, figures, right.size)
-
-    def kept(
-        self, given: Mapping[str, np.ndarray], value: str, place: tuple[Any, ...], source: tuple[Any, ...]
-    ) -> Limit:
-        """Return the limit of values that a step carries over unchanged.
-
-        Args:
-            given: What each evaluation was given.
-            value: What comes of it.
-            place: Where what is handed on is.
-            source: Where it was.
-        """
-        figures = {
-            name: measure(np.ascontiguousarray(given[name][source]), np.ascontiguousarray(tensors[value][place]))
-            for name, tensors in self.values.items()
-            if name != CENTRE and tensors[value].shape == self.centre[value].shape
-        }
-        return limit_of(self.healthy, figures, self.centre[value][place].size)
-
-    def radius(self, value: str, scores: np.ndarray) -> np.ndarray:
-        """Return how far each score of an output may be off in a healthy engine, absolute, of the output's shape.
-
-        Args:
-            value: Name of the output.
-            scores: The reference's values of it.
-        """
-        radius = fp32_radius(scores, np.asarray(self.centre[value]))
-        for name in (*self.healthy.format, *self.healthy.with_freedoms):
-            radius = np.maximum(
-                radius, format_radius(scores, np.asarray(self.values[name][value]), self.healthy.results)
-            )
-        return radius
 
 
 def limit_of(healthy: Healthy, figures: Figures, count: int) -> Limit:
@@ -165,40 +127,3 @@ def healthy_values(
     healthy = healthy_of(model, target)
     specs = {CENTRE: CORRECTLY_ROUNDED, **healthy.all}
     return HealthyValues(healthy, {name: lab.values(spec, model, feed, values) for name, spec in specs.items()})
-
-
-class HealthyRuns:
-    """Sessions of the healthy evaluations of one model, ready for feed after feed; each may have a feed of its own.
-
-    Args:
-        lab: Where engines are asked; it keeps the sessions.
-        model: The model.
-        target: The engine whose format and hardware count.
-    """
-
-    def __init__(self, lab: Lab, model: Model, *, target: EngineSpec) -> None:
-        self._lab, self._model = lab, model
-        self._healthy = healthy_of(model, target)
-        self._specs = {CENTRE: CORRECTLY_ROUNDED, **self._healthy.all}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The evaluations, `CENTRE` first."""
-        return tuple(self._specs)
-
-    def on(self, feed: Arrays) -> HealthyValues[Arrays]:
-        """Return what every evaluation makes of one feed; see `each_on`."""
-        return self.each_on(dict.fromkeys(self._specs, feed))
-
-    def each_on(self, feeds: Mapping[str, Arrays]) -> HealthyValues[Arrays]:
-        """Return what every evaluation makes of its feed.
-
-        Raises:
-            EngineError: When the model cannot be evaluated.
-            UsageError: Likewise.
-        """
-        found: dict[str, Arrays] = {}
-        for name, spec in self._specs.items():
-            feed = Feed(f"of {name}", feeds[name], Origin.RANDOM)
-            found[name] = self._lab.outputs(spec, self._model, feed, repetition=None)
-        return HealthyValues(self._healthy, found)

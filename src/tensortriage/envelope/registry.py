@@ -253,6 +253,11 @@ def costing(cost: Cost) -> tuple[Explanation, ...]:
     return tuple(each for each in REGISTRY if each.cost is cost)
 
 
+def draws_of(precision: Precision) -> int:
+    """Return how often rounding to a format is drawn where chance may explain an error; 0 where it explains none."""
+    return next((each.draws for each in costing(of_draws) if precision in each.formats), 0)
+
+
 def orders_of(model: Model) -> tuple[Explanation, ...]:
     """Return the rows by which healthy fp32 evaluations of a model differ."""
     return tuple(each for each in costing(of_orders) if each.applies(model))

@@ -25,7 +25,6 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
 
 LOADER, METRIC, POSTPROCESS, COMPARE = "load_data", "metric", "postprocess_outputs", "compare_outputs"
-BETWEEN = "next_feed"
 """Names of the functions when the script's argument does not say."""
 
 Arrays = Mapping[str, np.ndarray]
@@ -85,13 +84,14 @@ class ScriptFunction:
         """
         return bool(self._called("truth", name, reference, target)[0]["value"])
 
-    def arrays(self, outputs: Arrays) -> dict[str, np.ndarray]:
-        """Call it with outputs and return the outputs it makes of them (``script-not-outputs`` when it does not)."""
-        return _in_order(*self._called("arrays", outputs))
+    def arrays(self, outputs: Arrays, *more: str | np.ndarray | Arrays | None) -> dict[str, np.ndarray]:
+        """Call it with outputs, and return the arrays that it makes of them (``script-not-outputs`` when it does not).
 
-    def next_feed(self, outputs: Arrays, feed: Arrays, step: int) -> dict[str, np.ndarray]:
-        """Call it with outputs and feed of a step and its number, and return the inputs that it makes of them."""
-        return _in_order(*self._called("arrays", outputs, feed, np.asarray(step)))
+        Args:
+            outputs: Its first argument.
+            *more: Those after it.
+        """
+        return _in_order(*self._called("arrays", outputs, *more))
 
     def samples(self, specs: Sequence[ValueSpec]) -> Iterator[dict[str, np.ndarray]]:
         """Yield what the function, a loader, yields.

@@ -1,6 +1,6 @@
 """What commands are asked for, each field with its option; light to import, for help is made of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,68 +87,6 @@ class DiagnoseRequest:
         "--low-memory", "Capture tensors in small batches.", default=BATCH_BYTES, value=LOW_MEMORY_BATCH_BYTES)
     # fmt: on
     in_blocks: bool = True
-
-
-@request
-class StepsRequest:
-    """What to run step by step.
-
-    Attributes:
-        model: ONNX file.
-    """
-
-    # fmt: off
-    model: Path = argument("MODEL")
-    target: str = target_field(group=ENGINES)
-    reference: str = reference_field()
-    external_data_dir: Path | None = external_data_field()
-    steps: int | None = option(
-        "--steps", "N", "Number of steps  [default: one per sample of --inputs; 16 if there is one or none].",
-        default=None, least=1, group="Steps")
-    carry: Sequence[str] = option(
-        "--carry", "OUTPUT=INPUT", "Output that is an input of the next step, with one * on both sides for several; "
-        "repeatable; 'none' for nothing  [default: found by name].", default=())
-    between: str = option(
-        "--between", "FILE.py[:FUNCTION]", "next_feed(outputs, feed, step) -> inputs of the next step, such as a "
-        "diffusion scheduler.", default="")
-    logits: str = option(
-        "--logits", "OUTPUT", "Output of scores over the vocabulary  [default: the one called logits].", default="")
-    free_running: bool = flag(
-        "--free-running", "Also let both engines generate alone, and judge the first token that differs.")
-    self_check: bool = flag(
-        "--self-check", "Hold the target's steps against its own run of the whole sequence; no reference is asked.")
-    drift: bool = flag("--no-drift", "Do not run the target on its own states as well.", default=True, rare=True)
-    diagnosis: bool = flag(
-        "--no-diagnosis", "Do not diagnose the first wrong step; print the command that would.",
-        default=True, rare=True)
-    feeding: FeedRequest = part(factory=FeedRequest)
-    case: Path = case_field("--case --output -o")
-    limits: "Limits" = part(factory=LimitOptions)
-    # fmt: on
-
-
-@request
-class ConsistencyRequest:
-    """What to check for contradictions.
-
-    Attributes:
-        model: ONNX file.
-    """
-
-    # fmt: off
-    model: Path = argument("MODEL")
-    target: str = target_field(group=ENGINE)
-    streams: bool = flag(
-        "--no-streams", "Do not run two sessions at the same time.", default=True, rare=True)
-    external_data_dir: Path | None = external_data_field()
-    rows: int | None = option(
-        "--rows", "N", "Number of rows in a batch  [default: 8, or that of the first feed if larger].",
-        default=None, least=2, group="Rows")
-    batch_dimension: str = option(
-        "--batch-dimension", "NAME", "Dynamic dimension that is the batch  [default: the first axis].", default="")
-    feeding: FeedRequest = part(factory=FeedRequest)
-    limits: "Limits" = part(factory=LimitOptions)
-    # fmt: on
 
 
 @request

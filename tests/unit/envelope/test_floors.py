@@ -9,11 +9,11 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.envelope.draws import jitter
 from tensortriage.envelope.floors import envelope_floors
 from tensortriage.envelope.limits import of_rounding
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs

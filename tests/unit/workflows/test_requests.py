@@ -10,10 +10,8 @@ from tensortriage.runs.request_fields import BATCH_BYTES, LOW_MEMORY_BATCH_BYTES
 from tensortriage.values.options import DECLARED, OptionPart
 from tensortriage.workflows.requests import (
     BuildRequest,
-    ConsistencyRequest,
     DiagnoseRequest,
     LintRequest,
-    StepsRequest,
 )
 
 MODEL = {"model": Path("m.onnx"), "target": "openvino"}
@@ -35,8 +33,6 @@ def usual(request_type):
     ("request_type", "given", "values"),
     [
         (DiagnoseRequest, MODEL, {"random_too": True, "repro": True, "in_blocks": True, "batch_bytes": BATCH_BYTES}),
-        (StepsRequest, MODEL, {"drift": True, "diagnosis": True, "free_running": False, "self_check": False}),
-        (ConsistencyRequest, MODEL, {"streams": True, "rows": None}),
         (LintRequest, {"model": Path("m.onnx")}, {"target": "onnxruntime", "formats": ()}),
         (BuildRequest, MODEL, {"record": True, "check": None, "output": None, "keep_artifact": False}),
     ],
@@ -48,9 +44,7 @@ def test_python_and_the_command_line_have_the_same_defaults(request_type, given,
     assert request_type(**taken(OptionPart(request_type), words)) == made
 
 
-@pytest.mark.parametrize(
-    ("request_type", "most"), [(DiagnoseRequest, 8), (StepsRequest, None), (LintRequest, 1), (BuildRequest, 2)]
-)
+@pytest.mark.parametrize(("request_type", "most"), [(DiagnoseRequest, 8), (LintRequest, 1), (BuildRequest, 2)])
 def test_how_many_feeds_are_used(request_type, most):
     assert request_type(**MODEL).feeding.most == most
 
@@ -59,8 +53,6 @@ def test_how_many_feeds_are_used(request_type, most):
     ("request_type", "rare"),
     [
         (DiagnoseRequest, FED | WEIGHTS | {"--no-random-data", "--no-repro"}),
-        (StepsRequest, FED | WEIGHTS | {"--no-drift", "--no-diagnosis"}),
-        (ConsistencyRequest, FED | WEIGHTS | {"--no-streams"}),
         (LintRequest, FED | WEIGHTS),
     ],
 )
@@ -89,5 +81,3 @@ def test_less_memory_is_a_smaller_batch_of_tensors():
 def test_limits_of_numbers():
     assert option_of(DiagnoseRequest, "budget_seconds").above == 0
     assert option_of(DiagnoseRequest, "builds").least == 0
-    assert option_of(StepsRequest, "steps").least == 1
-    assert option_of(ConsistencyRequest, "rows").least == 2

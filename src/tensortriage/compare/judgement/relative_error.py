@@ -74,6 +74,11 @@ def errors_of(
     return errors
 
 
+def difference(reference: np.ndarray, target: np.ndarray) -> float:
+    """Return the relative error of one array against another; inf for one of another shape."""
+    return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
+
+
 def measure_of(metrics: Metrics) -> str:
     """Return what `error_of` is for a tensor, in words."""
     return UNEQUAL if metrics.exact else RELATIVE_RMS

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import within_limit
-from tensortriage.diagnose.consistency.evaluations import difference
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
 from tensortriage.engines.capabilities import FedOtherwise
 from tensortriage.engines.registry import resolve

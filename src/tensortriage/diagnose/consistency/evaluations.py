@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import within_limit
-from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.consistency.relations import EqualityClaim
 from tensortriage.diagnose.consistency.views import EqualParts, views
 from tensortriage.engines.spec import EngineSpec
@@ -90,10 +89,3 @@ class OwnEvaluation:
         apart = difference(parts.left(left), parts.right(right))
         limit = self._healthy.limit(value, parts.left).error
         return KeptPart(parts, 2.0 * limit + apart) if within_limit(apart, limit) else None
-
-
-def difference(left: np.ndarray, right: np.ndarray) -> float:
-    """Return the relative RMS difference of two parts, of the left one's RMS; a share for exact types."""
-    if left.shape != right.shape:
-        return float("inf")
-    return error_of(measure(np.ascontiguousarray(left), np.ascontiguousarray(right)))

@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.diagnose.consistency.claim_runs import BuildsDiffer, ClaimRuns
-from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
+from tensortriage.diagnose.consistency.evaluations import OwnEvaluation
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
 from tensortriage.diagnose.consistency.views import views
 from tensortriage.engines.spec import EngineSpec

@@ -45,6 +45,12 @@ def render(report: Report) -> str:
     return "\n".join(itertools.chain.from_iterable(sections))
 
 
+def issue_text(headline: str, remarks: Iterable[str], table: Table, commands: Iterable[str]) -> str:
+    """Return anything else that was found in the same way: a headline, remarks, a table, and what to run next."""
+    told = (f"- {plain(remark)}" for remark in remarks)
+    return "\n".join([f"**{plain(headline)}**", "", *told, "", *table_lines(table), *fenced(commands)])
+
+
 def _head(report: Report) -> Iterable[str]:
     words = report.words
     yield f"## {report.verdict.verdict}: {plain(report.headline)}"

@@ -1,18 +1,14 @@
 import numpy as np
 
-from tensortriage.diagnose.consistency.relations import ClaimKind, masked_relation, row_relations
+from tensortriage.diagnose.consistency.relations import ClaimKind, row_relations
 from tensortriage.diagnose.consistency.views import views
-from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
 
 
 def rows(count, fixed=None):
     made = [{"x": np.full((1, 2), index, np.float32)} for index in range(count)]
     return Rows(BatchAxes({"x": 0}, fixed), made, {}, 0, Origin.REAL)
-
-
-def feed(**tensors):
-    return Feed("f", tensors, Origin.REAL)
 
 
 def test_every_pair_holds_the_same_row_in_both_runs():
@@ -36,33 +32,6 @@ def test_no_two_rows_that_are_swapped_are_where_the_permutation_expects_them():
         order[place - 1], order[place] = order[place], order[place - 1]
         left, right = moved.left.tensors["x"][order], moved.right.tensors["x"][order]
         assert any(not np.array_equal(left[i], right[j]) for i, j in moved.pairs)
-
-
-def test_what_a_mask_hides_is_changed_and_nothing_else():
-    mask = np.array([[1, 1, 0], [1, 0, 0]])
-    ids = np.array([[5, 6, 7], [8, 9, 1]])
-    found = masked_relation(feed(attention_mask=mask, input_ids=ids))
-    changed = found.right.tensors["input_ids"] != found.left.tensors["input_ids"]
-    assert not changed[mask == 1].any()
-    assert changed[mask == 0].any()
-    assert np.array_equal(found.right.tensors["attention_mask"], mask)
-
-
-def test_where_nothing_is_hidden_the_last_quarter_is():
-    ids = np.arange(8).reshape(1, 8)
-    found = masked_relation(feed(attention_mask=np.ones((1, 8), np.int64), input_ids=ids))
-    assert found.left.tensors["attention_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 0, 0]]
-
-
-def test_lengths_hide_what_is_behind_them():
-    found = masked_relation(feed(x=np.arange(6.0).reshape(2, 3, 1), lengths=np.array([2, 3], np.int32)))
-    changed = (found.right.tensors["x"] != found.left.tensors["x"])[..., 0]
-    assert changed.tolist() == [[False, False, True], [False, False, False]]
-
-
-def test_without_mask_and_length_nothing_is_claimed():
-    assert masked_relation(feed(x=np.zeros((2, 3)))) is None
-    assert masked_relation(feed(mask=np.full((2, 3), 0.5), x=np.zeros((2, 3)))) is None
 
 
 def test_rows_are_found_where_they_are_merged_with_heads():

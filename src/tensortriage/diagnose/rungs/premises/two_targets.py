@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.measured import difference_in_kind
-from tensortriage.diagnose.consistency.evaluations import difference
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation

@@ -1,1 +1,0 @@
-"""``triage steps``."""

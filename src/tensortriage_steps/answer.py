@@ -1,0 +1,60 @@
+"""How ``steps`` tells and shows what it finds."""
+
+import contextlib
+import sys
+from typing import NoReturn
+
+import click
+
+from tensortriage.sdk import StepTeller, print_document, printable
+from tensortriage_steps.feeds.carried import Carry
+from tensortriage_steps.feeds.step_feeds import StepFeeds
+from tensortriage_steps.request import StepsRequest
+from tensortriage_steps.shown import print_report
+from tensortriage_steps.walk import walk
+
+MOST_PAIRS = 2
+
+
+def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
+    """Run the steps, tell what is found, and exit with the code of the finding."""
+    teller = StepTeller(err=as_json)
+    against = f"target {request.target}, held against itself"
+    if not request.self_check:
+        against = f"reference {request.reference}, target {request.target}"
+    click.echo(printable(f"{against}, model {request.model}"), err=as_json)
+    with contextlib.closing(teller):
+        report = walk(
+            request,
+            say=teller.progress,
+            told=lambda feeds: teller.tell(_carried(feeds)),
+            listener=teller,
+        )
+    if as_json:
+        from tensortriage.sdk import to_json
+
+        print_document(to_json(report))
+    else:
+        click.echo()
+        print_report(report, request.case)
+    sys.exit(report.exit_code)
+
+
+def _carried(feeds: StepFeeds) -> str:
+    """Say what leads from one step to the next."""
+    roles = feeds.roles
+    pairs = ", ".join(_pair(pair) for pair in roles.carry[:MOST_PAIRS])
+    more = f" and {len(roles.carry) - MOST_PAIRS} more" if len(roles.carry) > MOST_PAIRS else ""
+    nothing = "carried: what the script makes" if feeds.keeps_states else "carried: nothing"
+    text = f"carried: {pairs}{more}" if roles.carry else nothing
+    if roles.generates:
+        way = "every step gets the whole sequence" if roles.regrows else f"'{roles.tokens}' gets the next token"
+        text += f"; {way}, the largest of '{roles.logits}'"
+    if feeds.left:
+        left = ", ".join(map(_pair, feeds.left[:MOST_PAIRS]))
+        text += f"; not carried, for no name says so, but of one type and shape: {left} (--carry)"
+    return f"{text}; {feeds.steps} steps"
+
+
+def _pair(pair: Carry) -> str:
+    return f"{pair.output} -> {pair.input}"

@@ -1,0 +1,1 @@
+"""``triage check consistency``."""

@@ -1,0 +1,1 @@
+"""What is measured of each step, and whether it is as right as a healthy engine makes it."""
