@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from tensortriage.engines.base import Availability as Availability
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
+    from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
+    from tensortriage.engines.process.loaded_code import code_is_current as code_is_current
     from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import declared_value as declared_value
@@ -102,6 +104,7 @@ _HOMES = {
     "Executor": "search.execution.executors",
     "Finished": "runs.commands.process",
     "Gpus": "engines.process.gpus",
+    "LOADED_CODE": "engines.process.loaded_code",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
     "Looks": "report.tables",
@@ -125,6 +128,7 @@ _HOMES = {
     "ask": "cli.prompt",
     "availabilities": "engines.registry",
     "cli": "cli",
+    "code_is_current": "engines.process.loaded_code",
     "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
     "dump": "values.serial",

@@ -20,9 +20,10 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import IO, Any, Dict, List, Tuple
+from typing import IO, Any, Dict, List, Optional, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of, raised_by_hand
+from tensortriage_worker.loaded import LoadedCode
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -65,6 +66,8 @@ class _Server:
         self._built = {}  # type: Dict[str, Any]  # the request that the session came of
         self._buffers = None  # type: Any
         self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
+        self._loaded: Optional[LoadedCode] = None
+        self._ran = False  # whether the open session has
 
     def hello(self) -> Dict[str, Any]:
         """Say who is here; numpy is imported now so that its absence is the first thing told."""
@@ -78,6 +81,8 @@ class _Server:
     def handle(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Do what a request asks and return the answer; a failure is an answer."""
         started = time.perf_counter()
+        if self._loaded is None and request.get("adapter", "") in OF_USERS:
+            self._loaded = LoadedCode(sys.argv[1])
         try:
             answer = getattr(self, "_" + request["op"])(request)
         except BaseException as error:  # scripts may raise anything, SystemExit included
@@ -86,6 +91,9 @@ class _Server:
                     error, during=request["op"], adapter=request.get("adapter", self._built.get("adapter", ""))
                 )
             }
+        if self._loaded is not None and not (request["op"] == "run" and self._ran):  # runs may be many and short
+            self._loaded.look()
+        self._ran = request["op"] == "run"
         return dict(answer, seconds=time.perf_counter() - started)
 
     def _probe(self, request: Dict[str, Any]) -> Dict[str, Any]:

@@ -333,7 +333,8 @@ class Lab:
     def key(self, engine: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
         """Return the content key of a question to an engine."""
         if str(engine) not in self._identities:
-            self._identities[str(engine)] = resolve(engine).identity
+            resolved = resolve(engine)
+            self._identities[str(engine)] = self._case.code.identity(resolved) if self._case else resolved.identity
         return digest(self._identities[str(engine)], model.fingerprint, feed.digest if feed else "", *words)
 
     def remember(
