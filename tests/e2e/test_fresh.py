@@ -8,15 +8,14 @@ from running_cli import EXAMPLES, triage
 
 FAULT = "from tensortriage_testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 MODEL = (EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz", "--samples", "1", "--target")
+WRONG = "script:fault.py:Engine,node=/block2/conv1/Conv,kind=scale"
 
 
 @pytest.mark.parametrize(
     ("words", "target"),
     [
         (("diagnose", "--no-repro"), "emulate:precision=bf16"),
-        pytest.param(
-            ("debug", "reduce"), "script:fault.py:Engine,node=/block2/conv1/Conv,kind=scale", marks=pytest.mark.lengthy
-        ),
+        pytest.param(("debug", "reduce"), WRONG, marks=pytest.mark.lengthy),
         pytest.param(("debug", "precision"), "emulate:precision=fp16", marks=pytest.mark.lengthy),
     ],
     ids=lambda part: " ".join(part[:2]) if isinstance(part, tuple) else "",

@@ -15,7 +15,7 @@ import sysconfig
 from typing import Any, Tuple
 
 CODE_LOG = "loaded-code"
-"""Its name; a line is a JSON list: path, size in bytes (-1 for a file that has been replaced), nanoseconds of change."""
+"""Its name; a line is a JSON list: path, bytes (-1 for a file that has been replaced), nanoseconds of change."""
 _DELETED = " (deleted)"
 
 
