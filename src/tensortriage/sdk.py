@@ -31,6 +31,7 @@ from tensortriage.runs.request_fields import MetricOptions as MetricOptions
 from tensortriage.runs.request_fields import case_field as case_field
 from tensortriage.runs.request_fields import cluster_field as cluster_field
 from tensortriage.runs.request_fields import external_data_field as external_data_field
+from tensortriage.runs.request_fields import fresh_field as fresh_field
 from tensortriage.runs.request_fields import reference_field as reference_field
 from tensortriage.runs.request_fields import target_field as target_field
 from tensortriage.values.files import read_regular as read_regular
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from tensortriage.engines.base import Availability as Availability
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
+    from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
+    from tensortriage.engines.process.loaded_code import code_is_current as code_is_current
     from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed
@@ -155,6 +158,7 @@ _HOMES = {
     "HealthyJudge": "workflows.common.judged",
     "Iteration": "inputs.files.data_file",
     "Kind": "inputs.files.data_file",
+    "LOADED_CODE": "engines.process.loaded_code",
     "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
@@ -193,6 +197,7 @@ _HOMES = {
     "availabilities": "engines.registry",
     "check_feed": "inputs.conform",
     "cli": "cli",
+    "code_is_current": "engines.process.loaded_code",
     "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
     "dump": "values.serial",

@@ -11,6 +11,7 @@ from tensortriage.sdk import (
     case_field,
     external_data_field,
     flag,
+    fresh_field,
     option,
     part,
     reference_field,
@@ -56,5 +57,6 @@ class StepsRequest:
         default=True, rare=True)
     feeding: FeedRequest = part(factory=FeedRequest)
     case: Path = case_field("--case --output -o")
+    fresh: bool = fresh_field()
     limits: "Limits" = part(factory=LimitOptions)
     # fmt: on

@@ -52,7 +52,7 @@ def walk(
     feeds = StepFeeds(request, model)
     told(feeds)
     try:
-        with Case(request.case) as case:
+        with Case(request.case, fresh=request.fresh) as case:
             if request.self_check:
                 return _written(_self_checked(request, model, feeds, target, case, say), case)
             report, in_question = _measured(request, model, feeds, reference, target, case, say)

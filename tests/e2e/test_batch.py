@@ -148,3 +148,35 @@ def test_cells_side_by_side_have_a_gpu_each(tmp_path, monkeypatch):
     done = triage("batch", "batch.toml", "--jobs", "2", "--timeout", "100", "--json", cwd=tmp_path)
     assert {name for name in os.listdir(tmp_path) if name.startswith("used ")} == {"used GPU-a", "used GPU-b"}
     assert set(outcomes(done).values()) == {("as-expected", False)}, done.stderr
+
+
+HELPED = """
+import helper
+
+class Helped:
+    def compile(self, model, options):
+        return self
+    def run(self, feed):
+        return {"y": helper.answer()}
+"""
+HELPED_BATCH = """
+models: {net: net.onnx}
+feeds: {ones: ones.npz}
+targets:
+  helped: "script:helped.py:Helped"
+commands:
+  run: {run: run}
+"""
+
+
+def test_a_cell_runs_again_when_what_its_engine_imports_has_changed(tmp_path):
+    laid_out(tmp_path)
+    (tmp_path / "helped.py").write_text(HELPED)
+    (tmp_path / "helper.py").write_text("import numpy as np\ndef answer():\n    return np.zeros((1, 2), np.float32)\n")
+    (tmp_path / "batch.yaml").write_text(HELPED_BATCH)
+    found = [outcomes(triage("batch", "batch.yaml", "--json", cwd=tmp_path)) for _ in range(2)]
+    assert found == [{"net / ones / helped / run": ("unexpected", kept)} for kept in (False, True)]
+    with (tmp_path / "helper.py").open("a") as file:
+        file.write("# mended\n")
+    found = [outcomes(triage("batch", "batch.yaml", "--json", cwd=tmp_path)) for _ in range(2)]
+    assert found == [{"net / ones / helped / run": ("unexpected", kept)} for kept in (False, True)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from property.arrays import arrays, layouts, same_bits
 from tensortriage.errors import StoreError
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import INDEX_NAME, MappedStore, ShardWriter
+from tensortriage.values.store import INDEX_NAME, MappedStore, MemoryStore, ShardWriter
 from tensortriage_worker import shards
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(lambda n: n != "__metadata__")
@@ -31,6 +31,7 @@ def test_a_store_returns_what_was_written(data, tensors, shard_bytes):
             assert same_bits(store[name], array)
             assert store.spec(name) == ValueSpec.of(name, array)
             assert not store[name].flags.writeable
+            assert store.checksum(name) == MemoryStore(tensors).checksum(name)
 
 
 @given(st.dictionaries(NAMES, arrays(), min_size=1, max_size=4), st.data())

@@ -20,9 +20,10 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import IO, Any, Dict, List, Tuple
+from typing import IO, Any, Dict, List, Optional, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, own_fault, place_of, raised_by_hand
+from tensortriage_worker.loaded import LoadedCode
 from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
@@ -62,6 +63,8 @@ class _Server:
         self._built = {}  # type: Dict[str, Any]  # the request that the session came of
         self._buffers = None  # type: Any
         self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
+        self._loaded: Optional[LoadedCode] = None
+        self._ran = False  # whether the open session has
 
     def hello(self) -> Dict[str, Any]:
         """Say who is here; numpy is imported now so that its absence is the first thing told."""
@@ -76,6 +79,8 @@ class _Server:
         """Do what a request asks and return the answer; a failure is an answer."""
         started = time.perf_counter()
         try:
+            if self._loaded is None and getattr(_adapter(request), "RUNS_USERS_CODE", False):
+                self._loaded = LoadedCode(sys.argv[1])
             answer = getattr(self, "_" + request["op"])(request)
         except BaseException as error:  # scripts may raise anything, SystemExit included
             answer = {
@@ -83,6 +88,9 @@ class _Server:
                     error, during=request["op"], adapter=request.get("adapter", self._built.get("adapter", ""))
                 )
             }
+        if self._loaded is not None and not (request["op"] == "run" and self._ran):  # runs may be many and short
+            self._loaded.look()
+        self._ran = request["op"] == "run"
         return dict(answer, seconds=time.perf_counter() - started)
 
     def _probe(self, request: Dict[str, Any]) -> Dict[str, Any]:
@@ -219,7 +227,9 @@ def _runs_users_code(adapter: str) -> bool:
 
 
 def _adapter(request: Dict[str, Any]) -> Any:
-    return importlib.import_module(ADAPTERS.get(request["adapter"], request["adapter"]))
+    return (
+        importlib.import_module(ADAPTERS.get(request["adapter"], request["adapter"])) if "adapter" in request else None
+    )
 
 
 def _answer(answers: IO[bytes], answer: Dict[str, Any]) -> None:

@@ -79,6 +79,10 @@ class _Awaited:
         """Return dtype and shape of a tensor."""
         return self._store.result().spec(name)
 
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor."""
+        return self._store.result().checksum(name)
+
     def __contains__(self, name: object) -> bool:
         return name in self._store.result()
 

@@ -7,7 +7,6 @@ package. Modules are imported only when asked for, so that naming one engine nev
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
 from tensortriage.values.dtype import Precision
+from tensortriage.values.files import content_digest
 from tensortriage.values.registered import OWN, EntryPoint, registered
 from tensortriage_worker.silence import APART
 
@@ -105,23 +105,26 @@ class ResolvedEngine:
         return self.hardware is Hardware.GPU
 
     @property
+    def file(self) -> Path:
+        """The file that it is made of, absolute, of a spec that names one."""
+        return Path(self.spec.options["file"]).expanduser().absolute()
+
+    @property
     def identity(self) -> str:
         """What identifies the engine for caching: its spec, its version, the packages of its worker, its file as it is.
 
-        A worker that cannot be asked has no packages: where it is needed, its absence is told then.
+        What its file loads besides shows only when it runs: see `tensortriage.runs.engine_code`. A worker that cannot
+        be asked has no packages: where it is needed, its absence is told then.
         """
         from tensortriage.engines.process.interpreters import packages_digest
 
         available, options = self.engine.availability(), self.spec.options
         identity = f"{self.spec} {available.version} {available.device}"
-        if "worker" in options:
+        if "worker" in options or "file" in options:
             with contextlib.suppress(EngineMissing):
-                identity += f" {packages_digest(options['worker'])}"
+                identity += f" {packages_digest(options.get('worker', ''))}"
         if "file" in options:
-            try:
-                identity += " " + hashlib.sha256(Path(options["file"]).read_bytes()).hexdigest()
-            except OSError:
-                identity += " unreadable"
+            identity += " " + (content_digest(self.file) or "unreadable")
         return identity
 
 

@@ -197,8 +197,7 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    source = str(setting.reference)
-    return setting.lab.figures(PLAIN, model, feed, values, against=golden, source=source, what=what).figures.metrics
+    return setting.lab.figures(PLAIN, model, feed, values, against=golden, what=what).figures.metrics
 
 
 def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:

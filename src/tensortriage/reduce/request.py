@@ -22,6 +22,7 @@ from tensortriage.runs.request_fields import (
     case_field,
     cluster_field,
     external_data_field,
+    fresh_field,
     reference_field,
     samples_field,
 )
@@ -112,6 +113,7 @@ class ReduceRequest:
         "--min-good --minimal-good", "FILE", "ONNX file for a passing piece of about that size.",
         default=None, writes=Place.FILE)
     case: Path = case_field()
+    fresh: bool = fresh_field()
     target: str = option(
         "--target -t", "ENGINE", "Engine that fails, NAME[:key=value,...]; pieces are fed with golden values.",
         default="", group=ENGINES)

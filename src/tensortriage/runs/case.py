@@ -18,6 +18,7 @@ from typing import Self
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.check_cache import CheckCache
+from tensortriage.runs.engine_code import EngineCode
 from tensortriage.values.serial import dump
 
 CASE_FORMAT = "tensortriage.case/1"
@@ -77,6 +78,7 @@ class Case:
 
     Args:
         folder: The directory; created when missing. An existing one must be empty or a case.
+        fresh: Whether everything is asked again: no answer of an earlier command counts, and engines are built anew.
 
     Raises:
         UsageError: When the directory holds something else, or another command is at work in it; nothing in it is
@@ -84,8 +86,9 @@ class Case:
         StoreError: When it cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self.folder = folder
+        self.code = EngineCode(folder, fresh=fresh)
         try:
             if folder.exists() and not folder.is_dir():
                 raise UsageError(f"{folder} is not a directory", slug="case-not-a-directory", cure="give --case DIR")
@@ -103,11 +106,13 @@ class Case:
             raise _unwritable(folder, error) from error
         self._unlock = _lock(folder)
         try:
-            self.checks = CheckCache(known)
+            self.checks = CheckCache(known, fresh=fresh, before=self.code.note)
         except BaseException:
             self._unlock()
             raise
         shutil.rmtree(self.temporary, ignore_errors=True)
+        if fresh:
+            shutil.rmtree(self.engines, ignore_errors=True)
 
     @property
     def runs(self) -> Path:

@@ -36,13 +36,17 @@ class CheckCache:
 
     Args:
         path: The SQLite file, created when missing.
+        fresh: Whether only what is stored from now on is an answer.
+        before: Called before an answer is stored.
 
     Raises:
         StoreError: When the file is not a check cache, is damaged, or cannot be opened or written; later as well.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, fresh: bool = False, before: Callable[[], None] = lambda: None) -> None:
         self.path = path
+        self._before = before
+        self._own: set[str] | None = set() if fresh else None
         self.hits = 0
         with self._translated(), contextlib.ExitStack() as failing:
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
@@ -58,6 +62,8 @@ class CheckCache:
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """Return the stored answer as ``kind``; None when never asked, damaged, or written by another version."""
+        if self._own is not None and key not in self._own:
+            return None
         with self._translated():
             row = self._db.execute("SELECT question, answer, crc32 FROM checks WHERE key = ?", (key,)).fetchone()
         if row is None or _checksum(key, row[0], row[1]) != row[2]:
@@ -76,6 +82,9 @@ class CheckCache:
             answer: A dataclass or JSON-able value.
             seconds: How long it took.
         """
+        self._before()
+        if self._own is not None:
+            self._own.add(key)
         # A file of any bytes may be named, whose lone surrogates become escapes as in JSON.
         question, text = (
             told.encode(errors="backslashreplace").decode() for told in (question, to_json(answer, compact=True))

@@ -123,7 +123,7 @@ class Lab:
         answers = self._answers if experiment.repetition is not None else None
         if answers is None:
             return self._ask(experiment, None)
-        key = self.key(experiment.engine, experiment.model, experiment.feed, *experiment.words)
+        key = self.key_of(experiment)
         if (known := answers.known(key, self.limits)) is not None:
             return known
         limits = self.budget.within(self.limits)
@@ -253,7 +253,6 @@ class Lab:
         *,
         against: TensorStore,
         what: str,
-        source: str = "",
         build: int = 0,
         tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
         partly: bool = False,
@@ -265,7 +264,7 @@ class Lab:
         See `ObservedFigures` for the arguments; ``what`` is being run, e.g. ``every layer on openvino``.
         """
         known = tuple(name for name in names if name in against)
-        wanted = ObservedFigures(known, against, source, tolerances, partly, floors, kept_too)
+        wanted = ObservedFigures(known, against, tolerances, partly, floors, kept_too)
         return self.answer(
             Experiment(engine=engine, model=model, feed=feed, observed=wanted, build=build, what=f"running {what}")
         )
@@ -333,8 +332,13 @@ class Lab:
     def key(self, engine: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
         """Return the content key of a question to an engine."""
         if str(engine) not in self._identities:
-            self._identities[str(engine)] = resolve(engine).identity
+            resolved = resolve(engine)
+            self._identities[str(engine)] = self._case.code.identity(resolved) if self._case else resolved.identity
         return digest(self._identities[str(engine)], model.fingerprint, feed.digest if feed else "", *words)
+
+    def key_of(self, experiment: Experiment) -> str:
+        """Return the content key of an experiment."""
+        return self.key(experiment.engine, experiment.model, experiment.feed, *experiment.words)
 
     def remember(
         self, kind: type[T], engine: EngineSpec, model: Model, feed: Feed | None, question: str, ask: Callable[[], T],

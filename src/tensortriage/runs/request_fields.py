@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.runs.elsewhere import named_cluster
-from tensortriage.values.options import option, part, request
+from tensortriage.values.options import flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.values.text import parse_bytes
 
@@ -74,6 +74,11 @@ def case_field(
 ) -> Path:
     """Declare the directory of the case."""
     return option(names, "DIR", text, default=Path(default), writes=Place.FOLDER, always=True, group=RESULT)
+
+
+def fresh_field() -> bool:
+    """Declare whether answers that the case has count."""
+    return flag("--fresh", "Ask engines everything again; new answers take the place of those that the case has.")
 
 
 def external_data_field(**more: Any) -> Any:

@@ -6,6 +6,7 @@ errors are those of the operating system, so that whoever opens files needs to e
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -31,6 +32,8 @@ _KINDS = {
 }
 
 
+HASHED_BYTES = 256 << 20
+"""Files beyond that are told apart by size and time of change."""
 _PIECE = 1 << 20
 _READING = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
@@ -66,6 +69,18 @@ def read_regular(path: Path, most: int = MAX_DOCUMENT_BYTES) -> bytes:
         while len(content) <= most and (more := file.read(_PIECE)):  # it grew, or is one of those that have no size
             content += more
         return content
+
+
+def content_digest(path: Path) -> str:
+    """Return a digest of what a file holds; of one that is not there, or cannot be read, nothing."""
+    try:
+        facts = path.stat()
+        if facts.st_size > HASHED_BYTES:
+            return f"{facts.st_size} bytes, changed {facts.st_mtime_ns}"
+        with open_regular(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 @contextlib.contextmanager

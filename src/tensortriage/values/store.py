@@ -20,6 +20,7 @@ from tensortriage.values import serial
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker import shards
+from tensortriage_worker.encoding import encode
 
 SHARD_BYTES = 64 * 1024 * 1024
 INDEX_NAME = "index.json"
@@ -36,6 +37,10 @@ class TensorStore(Protocol):
         """Return element type and shape without reading the tensor."""
         ...
 
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor, its type and shape included; equal for equal ones in any store."""
+        ...
+
     def __contains__(self, name: object) -> bool: ...
 
     def __getitem__(self, name: str) -> np.ndarray: ...
@@ -46,6 +51,7 @@ class MemoryStore:
 
     def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
         self._tensors = dict(tensors)
+        self._checksums: dict[str, str] = {}
 
     def names(self) -> Sequence[str]:
         """Return every tensor name, in the order given."""
@@ -54,6 +60,14 @@ class MemoryStore:
     def spec(self, name: str) -> ValueSpec:
         """Return element type and shape; see `TensorStore`."""
         return ValueSpec.of(name, self[name])
+
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor; see `TensorStore`."""
+        if name not in self._checksums:
+            array = np.asarray(self[name])
+            label = shards.label_of(array)
+            self._checksums[name] = _checksum(label, array.shape, zlib.crc32(encode(array, label)[0].data))
+        return self._checksums[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
@@ -241,6 +255,11 @@ class MappedStore:
         except KeyError:
             raise _absent(name, str(self._folder)) from None
 
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor, from the index; see `TensorStore`."""
+        item = self._items[name]
+        return _checksum(item.dtype, item.shape, item.crc32)
+
     def __contains__(self, name: object) -> bool:
         return name in self._items
 
@@ -282,6 +301,10 @@ class MappedStore:
         if path.name not in self._readers:
             self._readers[path.name] = shards.ShardReader(path)
         return self._readers[path.name]
+
+
+def _checksum(label: str, shape: Sequence[int], crc32: int) -> str:
+    return f"{label} {list(shape)} {crc32:08x}"
 
 
 def _spec(item: _Item, path: Path) -> ValueSpec:

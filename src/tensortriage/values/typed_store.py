@@ -30,6 +30,11 @@ class TypedStore:
         spec = self._store.spec(name)
         return ValueSpec(name, self._types.get(name, spec.dtype), spec.shape)
 
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor; see `TensorStore`."""
+        told = self._store.checksum(name)
+        return f"{told} as {self._types[name].label}" if name in self._types else told
+
     def __contains__(self, name: object) -> bool:
         return name in self._store
 

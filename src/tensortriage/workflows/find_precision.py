@@ -54,7 +54,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
         )
     check_output(request.output, request.model)
     _check_formats(request)
-    with Case(request.case) as case:
+    with Case(request.case, fresh=request.fresh) as case:
         model = load_model(request)
         earlier = _earlier(case, model)
         kept = [node.node for node in earlier.nodes] if earlier is not None else []

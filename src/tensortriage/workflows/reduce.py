@@ -79,7 +79,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) ->
     if request.mode.is_polygraphys and not request.target:
         model = without_constant_nodes(model)
     phases = Phases(request.mode.value, apart=request.mode.is_polygraphys)
-    with Case(request.case) as case, contextlib.ExitStack() as entered:
+    with Case(request.case, fresh=request.fresh) as case, contextlib.ExitStack() as entered:
         place = _place(request, entered)
         asking: Asking = entered.enter_context(
             contextlib.closing(_asking(request, model, case, listener, phases, place))

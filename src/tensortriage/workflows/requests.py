@@ -17,6 +17,7 @@ from tensortriage.runs.request_fields import (
     MetricOptions,
     case_field,
     external_data_field,
+    fresh_field,
     reference_field,
     samples_field,
     target_field,
@@ -65,6 +66,7 @@ class DiagnoseRequest:
         default_factory=dict, several=True, read="tensortriage.inputs.synthetic.size_sweep:parse_sweep", group=INPUTS)
     random_too: bool = flag("--no-random-data", "Do not try random data when real data pass.", default=True, rare=True)
     case: Path = case_field("--case --output -o")
+    fresh: bool = fresh_field()
     emit_breakers: Path | None = option(
         "--emit-breakers", "FILE", "Write the model with the extra outputs that keep the engine from fusing, if they "
         "cure the fault.", default=None, writes=Place.FILE)
@@ -138,6 +140,7 @@ class BuildRequest:
         "--output -o", "FILE", "File for the good engine, which can be built again.",
         default=None, writes=Place.FILE, group=RESULT)
     case: Path = case_field()
+    fresh: bool = fresh_field()
     artifact: Path = artifact_field("polygraphy_debug.engine", "File in which the check finds the engine to judge.")
     keep_artifact: bool = keep_artifact_field()
     feeding: FeedRequest = part(

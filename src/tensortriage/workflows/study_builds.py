@@ -71,7 +71,10 @@ def study_builds(request: BuildRequest, *, listener: BuildListener | None = None
             cure="remove it, or give --iter-artifact another name",
         )
     base = load_record(request.load_tactics).choices if request.load_tactics else ()
-    with Case(request.case) as case, _judging(request, target, model, case, listener) as (inv, judge):
+    with (
+        Case(request.case, fresh=request.fresh) as case,
+        _judging(request, target, model, case, listener) as (inv, judge),
+    ):
         bench = EngineBench(
             inv,
             target,

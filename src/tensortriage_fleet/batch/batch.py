@@ -15,7 +15,6 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tensortriage.sdk import Case, versions, write_text
 from tensortriage_fleet.batch.batch_file import BatchFile, read_batch_file
@@ -26,7 +25,7 @@ from tensortriage_fleet.batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expe
 from tensortriage_fleet.batch.junit import junit
 from tensortriage_fleet.batch.overview import render_overview
 from tensortriage_fleet.batch.request import BatchRequest
-from tensortriage_fleet.batch.run_cell import CASE, DOCUMENT, CellTask, key_in, run_cell
+from tensortriage_fleet.batch.run_cell import CASE, DOCUMENT, CellTask, is_as_it_was, run_cell
 from tensortriage_fleet.cluster.command_pool import CommandPool
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
@@ -128,7 +127,7 @@ class _Batch:
             task = self._tasks.get(cell)
             if task is None:
                 self._end(cell, None, kept=False)
-            elif key_in(Path(task.folder)) == task.key:
+            elif is_as_it_was(task):
                 ending = self._case.checks.get(task.key, CellEnding)
                 if ending is not None:
                     self._end(cell, ending, kept=True)

@@ -9,11 +9,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tensortriage.sdk import CommandLine, Finished, StoreError, read_regular, write_text
+from tensortriage.sdk import (
+    LOADED_CODE,
+    CommandLine,
+    Finished,
+    StoreError,
+    code_is_current,
+    read_regular,
+    write_text,
+)
 from tensortriage_fleet.batch.batch_result import CellEnding
 from tensortriage_fleet.batch.judge_cell import ending_of
 
-DOCUMENT, MESSAGES, CASE, KEY = "document.json", "messages.txt", "case", "key"
+DOCUMENT, MESSAGES, CASE, KEY, CODE = "document.json", "messages.txt", "case", "key", "code"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,6 +72,8 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
             shutil.rmtree(folder, ignore_errors=True)  # what it holds is about something else
             folder.mkdir(parents=True)
             write_text(folder / KEY, task.key)
+        if not code_is_current(folder / CODE):
+            (folder / CODE).unlink()
         if task.output:
             (folder / task.output).unlink(missing_ok=True)
         finished = run(
@@ -72,6 +82,7 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
                 folder=Path(task.place),
                 timeout_seconds=task.timeout_seconds,
                 stdout=folder / DOCUMENT,
+                variables={LOADED_CODE: str(folder / CODE)},
             )
         )
         write_text(folder / MESSAGES, finished.printed.text)
@@ -82,6 +93,11 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
             cure="free disk space or give another --case; on a cluster, one that all nodes see",
         ) from error
     return ending_of(finished, folder / DOCUMENT)
+
+
+def is_as_it_was(task: CellTask) -> bool:
+    """Say whether a cell's folder is about it, and the code that its engines had loaded lies there unchanged."""
+    return key_in(Path(task.folder)) == task.key and code_is_current(Path(task.folder) / CODE)
 
 
 def key_in(folder: Path) -> str:

@@ -222,18 +222,18 @@ class Engine:
 """
 
 
-def start(supervisor):
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from tensortriage_worker.serve import main; main()"
-    home = str(Path(tensortriage_worker.__file__).parents[1])
+def start(supervisor, home):
+    code = "import sys; sys.path.insert(0, sys.argv[3]); from tensortriage_worker.serve import main; main()"
+    package = str(Path(tensortriage_worker.__file__).parents[1])
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-c", code, home, str(supervisor)], text=True, **pipes)
+    return subprocess.Popen([sys.executable, "-c", code, str(home), str(supervisor), package], text=True, **pipes)
 
 
 def test_what_a_script_prints_does_not_disturb_the_answers(tmp_path):
     (tmp_path / "engine.py").write_text(SCRIPT)
     options = {"file": str(tmp_path / "engine.py")}
     requests = [{"op": "compile", "adapter": "script", "model": "m", "options": options, "id": 5}, {"op": "close"}]
-    done = start(os.getpid())
+    done = start(os.getpid(), tmp_path)
     out, err = done.communicate("".join(json.dumps(request) + "\n" for request in requests), timeout=60)
     hello, built, closed = map(json.loads, out.splitlines())
     assert (hello["pid"], built["id"], closed["id"]) == (done.pid, 5, None)
@@ -242,7 +242,7 @@ def test_what_a_script_prints_does_not_disturb_the_answers(tmp_path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody tells that the supervisor is gone")
-def test_it_does_not_begin_for_a_supervisor_that_is_gone():
-    done = start(os.getppid())
+def test_it_does_not_begin_for_a_supervisor_that_is_gone(tmp_path):
+    done = start(os.getppid(), tmp_path)
     out, _ = done.communicate("", timeout=60)
     assert (out, done.returncode) == ("", 1)

@@ -38,6 +38,10 @@ class Layered:
         """Return dtype and shape of a tensor."""
         return self._of(name).spec(name)
 
+    def checksum(self, name: str) -> str:
+        """Return what tells the content of a tensor."""
+        return self._of(name).checksum(name)
+
     def __contains__(self, name: object) -> bool:
         return name in self._first or name in self._second
 

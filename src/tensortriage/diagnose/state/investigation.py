@@ -249,7 +249,6 @@ class Investigation:
             feed,
             names,
             against=golden,
-            source=str(self.question.reference),
             what=what,
             build=build,
             tolerances=tolerances,

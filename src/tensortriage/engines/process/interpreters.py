@@ -1,11 +1,14 @@
 """Which Python a worker runs with: this one, another on this machine, or one behind ssh."""
 
 import functools
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 from tensortriage.engines.process.gpus import VARIABLE, own_gpus
 from tensortriage.errors import EngineMissing, UsageError
@@ -60,11 +63,15 @@ def packages_digest(word: str) -> str:
     """Return what changes whenever a package is installed, upgraded or removed in a worker's Python.
 
     Args:
-        word: As for `check_interpreter`.
+        word: As for `check_interpreter`; empty for this one.
 
     Raises:
         EngineMissing: As there.
     """
+    if not word:
+        folders = [Path(folder or ".") for folder in sys.path]
+        told = sorted(f"{place.name} {place.stat().st_mtime}" for folder in folders for place in folder.glob("*-info"))
+        return hashlib.sha256("|".join([sys.version, *told]).encode()).hexdigest()
     check_interpreter(word)
     return _packages[word]
 

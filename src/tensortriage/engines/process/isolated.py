@@ -171,7 +171,8 @@ class IsolatedEngine:
         rest = dict(options)
         word = rest.pop("worker", "")
         interpreter = check_interpreter(word) if word else sys.executable
-        worker = lease(interpreter, f"{self.adapter} {affinity} {own_gpus()}", self.adapter.rpartition(".")[0])
+        affinity, package = f"{self.adapter} {affinity} {own_gpus()}", self.adapter.rpartition(".")[0]
+        worker = lease(interpreter, affinity, package, file=rest.get("file", ""))
         return Conversation(worker, self.title, self.limits), rest
 
 

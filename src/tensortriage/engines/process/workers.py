@@ -17,13 +17,16 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.gpus import visible_gpus
 from tensortriage.engines.process.interpreters import REMOTE, START_SECONDS, execnet_spec, unusable
+from tensortriage.engines.process.loaded_code import CodeLog
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
 from tensortriage.errors import EngineMissing, StoreError, UsageError
+from tensortriage_worker.loaded import CODE_LOG
 
 MAX_IDLE = 2
 KILL_SECONDS = 15.0
@@ -56,10 +59,12 @@ class Worker:
         interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
         affinity: What the worker may be reused for; see `lease`.
         package: A package that travels there beside the worker's own; empty for none.
+        file: The engine's, whose code it will load; empty for none.
 
     Attributes:
         folders: Where it exchanges tensors, on its machine, best first.
         transport: How files and tensors get there and back.
+        code: What code it has loaded; None on another machine.
         hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
         closed: Whether it has ended for good.
@@ -71,7 +76,7 @@ class Worker:
         StoreError: When there is no room for its files (``exchange-full``).
     """
 
-    def __init__(self, interpreter: str, affinity: str, package: str = "") -> None:
+    def __init__(self, interpreter: str, affinity: str, package: str = "", *, file: str = "") -> None:
         import execnet  # 20 ms that only isolated engines need to spend
 
         self.interpreter = interpreter
@@ -87,6 +92,7 @@ class Worker:
         self._group = execnet.Group()
         atexit.unregister(self._group._cleanup_atexit)  # `close` ends it; execnet would do it by threads, see there
         self.transport: Transport = SharedFolder(())
+        self.code: CodeLog | None = None
         try:
             gateway = self._group.makegateway(execnet_spec(interpreter))
             files = {**_texts(_PACKAGE), **(_texts(package) if package else {})}
@@ -108,6 +114,8 @@ class Worker:
             )
         self.folders = tuple(answer["folders"])
         self.transport = Wire(self) if interpreter.startswith(REMOTE) else SharedFolder(self.folders)
+        if self.folders and not interpreter.startswith(REMOTE):
+            self.code = CodeLog(Path(self.folders[-1]) / CODE_LOG, file)
         self.supervisor_pid: int = answer["pid"]
         self._watches_memory: bool = answer["watches_memory"]
 
@@ -144,6 +152,9 @@ class Worker:
         except KeyboardInterrupt:  # what the engine is doing is of no more use, and its answer would be the next one's
             self.close()
             raise
+        finally:
+            if self.code is not None:
+                self.code.hear()
 
     def settle(self) -> bool:
         """Make sure of a live engine process, whatever happened while nobody asked; return whether that succeeded."""
@@ -263,13 +274,14 @@ _idle: list[Worker] = []
 _lock = threading.Lock()
 
 
-def lease(interpreter: str, affinity: str, package: str = "") -> Worker:
+def lease(interpreter: str, affinity: str, package: str = "", *, file: str = "") -> Worker:
     """Return an idle worker, or a new one, for the exclusive use of the caller until `give_back`.
 
     Args:
         interpreter: Path of the Python to run; checked once per process unless it is our own.
         affinity: Workers are reused only for the same affinity, so that one script's leftovers never meet another's.
         package: As for `Worker`; the affinity stands for it.
+        file: Likewise.
 
     Raises:
         EngineMissing: When the interpreter cannot be used (``worker-unusable``).
@@ -280,10 +292,11 @@ def lease(interpreter: str, affinity: str, package: str = "") -> Worker:
             if not fitting:
                 break
             _idle.remove(fitting[-1])
-        if fitting[-1].settle():
+        code = fitting[-1].code
+        if (code is None or code.current) and fitting[-1].settle():
             return fitting[-1]
         fitting[-1].close()
-    return Worker(interpreter, affinity, package)
+    return Worker(interpreter, affinity, package, file=file)
 
 
 def give_back(worker: Worker) -> None:

@@ -23,6 +23,7 @@ from tensortriage.runs.request_fields import (
     case_field,
     cluster_field,
     external_data_field,
+    fresh_field,
     reference_field,
     samples_field,
 )
@@ -117,6 +118,7 @@ class PrecisionRequest:
         "--output -o", "FILE", "File for the mixed-precision model; precision.json is written beside it.",
         default=None, writes=Place.FILE, group="Result")
     case: Path = case_field()
+    fresh: bool = fresh_field()
     latency: bool = flag("--latency", "Also measure the latency of the engine at every point of the curve.")
     remedies: bool = flag(
         "--remedies", "Also try fixes other than fp32, such as equivalent rewrites and other formats.")

@@ -6,17 +6,13 @@ and the case remembers which it reads.
 """
 
 import dataclasses
-import hashlib
 import re
 import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from tensortriage.runs.check_cache import CheckCache, digest
-from tensortriage.values.files import open_regular
-
-HASHED_BYTES = 256 << 20
-"""Files beyond that are told apart by size and time of change."""
+from tensortriage.values.files import content_digest
 
 _SPLIT = re.compile(r"[\s=:,;'\"<>|&()]+")
 
@@ -80,13 +76,7 @@ def named_files(words: Sequence[str]) -> tuple[str, ...]:
 
 def file_digests(names: Iterable[str]) -> dict[str, str]:
     """Return a digest of the content of files; of one that is not there, nothing."""
-    found: dict[str, str] = {}
-    for name in names:
-        try:
-            found[name] = _digest(Path(name))
-        except OSError:
-            found[name] = ""
-    return found
+    return {name: content_digest(Path(name)) for name in names}
 
 
 def _is_file(name: str) -> bool:
@@ -94,11 +84,3 @@ def _is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
-
-
-def _digest(path: Path) -> str:
-    facts = path.stat()
-    if facts.st_size > HASHED_BYTES:
-        return f"{facts.st_size} bytes, changed {facts.st_mtime_ns}"
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

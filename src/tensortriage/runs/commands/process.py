@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol, Self
 
@@ -58,6 +58,7 @@ class CommandLine:
         timeout_seconds: Longest run; None for no limit.
         patterns: Regular expressions to look for in all of its output.
         stdout: File for its stdout, which is then no part of what it printed.
+        variables: What its environment has beside this process's.
     """
 
     words: Sequence[str]
@@ -65,6 +66,7 @@ class CommandLine:
     timeout_seconds: float | None = None
     patterns: Sequence[re.Pattern[str]] = ()
     stdout: Path | None = None
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class RunsCommands(Protocol):
@@ -114,7 +116,7 @@ class Processes:
         started = time.monotonic()
         deadline = None if command.timeout_seconds is None else started + command.timeout_seconds
         with contextlib.nullcontext() if command.stdout is None else command.stdout.open("wb") as output:
-            process = self._start(command.words, command.folder, output)
+            process = self._start(command, output)
         transcript = Transcript(command.patterns)
         try:
             in_time = _read(process, transcript, deadline, hear, interrupted)
@@ -142,9 +144,7 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(
-        self, words: Sequence[str], folder: Path | None, output: BinaryIO | None = None
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, command: CommandLine, output: BinaryIO | None) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
                 raise search_is_ending()
@@ -153,16 +153,16 @@ class Processes:
             )  # Ray blocks it, and commands inherit that
             try:
                 process = subprocess.Popen(
-                    list(words),
-                    cwd=folder,
-                    env=with_own_gpus(),
+                    list(command.words),
+                    cwd=command.folder,
+                    env={**(with_own_gpus() or os.environ), **command.variables},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE if output is None else output,
                     stderr=subprocess.STDOUT if output is None else subprocess.PIPE,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
-                raise _not_started(words, error) from error
+                raise _not_started(command.words, error) from error
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, held)
             self._running.add(process.pid)

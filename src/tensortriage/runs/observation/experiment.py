@@ -48,7 +48,8 @@ class ObservedValues:
 
     Attributes:
         names: The values, in topological order.
-        specs: Their dtypes and shapes, as far as the caller knows better than the model tells; sizes the batches.
+        specs: Their dtypes and shapes, as far as the caller knows better than the model tells; sizes the batches, and
+            is no part of the question.
     """
 
     names: tuple[str, ...]
@@ -67,7 +68,6 @@ class ObservedFigures:
     Attributes:
         names: The values, in topological order.
         against: What they are compared with.
-        source: What the stored tensors are of, where that is not plain from model and feed.
         tolerances: The user's tolerance by the name of a value that it judges.
         partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.
         floors: The tensors of those values are kept that are farther off than a healthy engine's, by these relative
@@ -77,7 +77,6 @@ class ObservedFigures:
 
     names: tuple[str, ...]
     against: TensorStore
-    source: str = ""
     tolerances: Mapping[str, Tolerance] = dataclasses.field(default_factory=dict)
     partly: bool = False
     floors: Mapping[str, float] | None = None
@@ -90,9 +89,11 @@ class ObservedFigures:
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others; what it is taken against is made of the same model and feed."""
-        judged = [[name, repr(tolerance)] for name, tolerance in self.tolerances.items()]
-        return ("figures", list(self.names), self.source, judged, self.floors is not None)
+        """What tells this observation from others, the content that it is taken against included."""
+        against = [[name, self.against.checksum(name)] for name in self.names]
+        judged = [[name, repr(self.tolerances[name])] for name in self.names if name in self.tolerances]
+        floors = None if self.floors is None else [self.floors.get(name) for name in self.names]
+        return ("figures", against, judged, self.partly, floors, floors is not None and self.kept_too)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         against=usable(request.against, limits=request.limits) if request.against else None,
         began=began,
     )
-    with Case(request.case) as case, ThreadPoolExecutor(1) as beside:
+    with Case(request.case, fresh=request.fresh) as case, ThreadPoolExecutor(1) as beside:
         beside.submit(FORMATS["html"].prepare)  # while engines work
         asked_of = facts(request, model, changed, samples, reference, target)
         case.write("case.json", asked_of)
@@ -210,6 +210,7 @@ def _in_blocks(
         cuts=cuts,
         blocks=blocks,
         case=request.case,
+        fresh=request.fresh,
         limits=request.limits,
         batch_bytes=request.batch_bytes,
         compare=compare,

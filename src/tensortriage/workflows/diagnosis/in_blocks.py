@@ -84,6 +84,7 @@ class BlockDiagnosis:
     cuts: Cuts
     blocks: Sequence[ModelBlock]
     case: Path
+    fresh: bool
     limits: Limits
     batch_bytes: int | None
     compare: Callable[[CompareRequest], CompareResult]
@@ -126,6 +127,8 @@ class BlockDiagnosis:
 
     def _scratch(self) -> Path:
         with Case(self.case) as case:  # it says whether the directory may be used, and is one from then on
+            if self.fresh:
+                shutil.rmtree(case.folder / "blocks", ignore_errors=True)
             return case.folder / "blocks" / "walk"
 
     def _compared(self, made: FedBlock, lab: Lab) -> BlockFigure:
