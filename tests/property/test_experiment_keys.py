@@ -1,4 +1,4 @@
-"""Experiments are known by content: two that differ have keys that differ, or answers that are equal bit by bit."""
+"""An experiment is known by its content: two that differ have different keys, or answers that are equal bit by bit."""
 
 import dataclasses
 

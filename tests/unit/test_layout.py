@@ -74,3 +74,24 @@ def test_engines_are_asked_by_the_lab_alone():
                 if isinstance(node, ast.ImportFrom) and not place.startswith(ABOUT_ENGINES):
                     asking += [place for each in node.names if (node.module, each.name) in ASKED_BY_THE_LAB]
     assert asking == []
+
+
+HANDS_ON = {
+    "precision/search/by_command.py",
+    "reduce/commands/by_command.py",
+    "reduce/engines/by_engine.py",
+    "workflows/study_builds.py",
+}
+"""They hand the answers of a case to a search, which has keys of its own, or to what tells commands apart."""
+
+
+def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
+    reaching = set()
+    for module in sorted(PACKAGES[0].rglob("*.py")):
+        place = module.relative_to(PACKAGES[0]).as_posix()
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr == "checks":
+                owner = getattr(node.value, "attr", getattr(node.value, "id", ""))
+                if owner in ("case", "_case") and not place.startswith("runs/"):
+                    reaching.add(place)
+    assert reaching == HANDS_ON

@@ -26,6 +26,7 @@ from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
+from tensortriage.runs.derived import Derived
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
 from tensortriage.runs.outcome import Outcome
@@ -202,17 +203,17 @@ class EngineBench:
         given = tuple({**self._base, **{choice.layer: choice for choice in choices}}.values())
         told = [(choice.layer, choice.key, choice.label) for choice in given]
 
-        def key() -> str:
-            return digest("build", self.identity, name, told, record)
+        def kept() -> Derived[BuildTrial]:
+            return self._lab.derived(BuildTrial, question, self.identity, told, record)
 
-        checks, question = self._lab.case.checks, f"build {name} of {self._spec}"
-        trial = checks.get(key(), BuildTrial)
+        question = f"build {name} of {self._spec}"
+        trial = kept().known()
         if trial is None:
             self._lab.progress(question)
             started = time.perf_counter()
-            trial = self._made(name, key(), given, record=record)
+            trial = self._made(name, kept().key, given, record=record)
             trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
-            checks.put(key(), question, trial, seconds=trial.seconds)  # the first judgement settles the key
+            kept().keep(trial, seconds=trial.seconds)  # the first judgement settles the key
         self._remember(trial)
         return trial
 

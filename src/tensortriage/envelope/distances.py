@@ -93,11 +93,16 @@ def distances(
         EngineError: When an evaluation fails, as for an operator without float64 arithmetic.
     """
     words = ("distances", str(centre), list(values))
-    keys = {name: lab.key(spec, model, feed, *words) for name, spec in evaluations.items()}
+    kept = {
+        name: lab.derived(dict[str, Distance], "distances", spec, model, feed, *words)
+        for name, spec in evaluations.items()
+    }
     if external is not None:
         external_values = list(values if external_values is None else external_values)
-        keys[EXTERNAL] = lab.key(centre, model, feed, "external distances", external_name, external_values)
-    known = {name: lab.case.checks.get(key, dict[str, Distance]) for name, key in keys.items()}
+        kept[EXTERNAL] = lab.derived(
+            dict[str, Distance], "external distances", centre, model, feed, external_name, external_values
+        )
+    known = {name: each.known() for name, each in kept.items()}
     found: dict[str, dict[str, Distance]] = {name: {} if answer is None else answer for name, answer in known.items()}
     missing = [name for name, answer in known.items() if answer is None]
     if not missing:
@@ -120,7 +125,7 @@ def distances(
         for name, value, exact, array in _pairs(middle, dict(zip(streams, others, strict=True)), stores, seen):
             found[name][value] = distance_between(exact, array)
     for name in missing:
-        lab.case.checks.put(keys[name], f"{what}: {name}", found[name], seconds=0.0)
+        kept[name].keep(found[name])
     return found
 
 

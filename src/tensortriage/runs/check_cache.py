@@ -47,7 +47,6 @@ class CheckCache:
         self.path = path
         self._before = before
         self._own: set[str] | None = set() if fresh else None
-        self.hits = 0
         with self._translated(), contextlib.ExitStack() as failing:
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             failing.callback(self._db.close)
@@ -92,24 +91,6 @@ class CheckCache:
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():
             self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?)", row)
-
-    def remember(self, key: str, question: str, kind: type[T], ask: Callable[[], T]) -> T:
-        """Return the stored answer, or ask and store it.
-
-        Args:
-            key: Digest of all that the answer depends on.
-            question: The question in words.
-            kind: Type of the answer; a stored one that is not of it counts as none.
-            ask: Gives the answer; what it raises goes on, and nothing is stored.
-        """
-        known = self.get(key, kind)
-        if known is not None:
-            self.hits += 1
-            return known
-        started = time.perf_counter()
-        answer = ask()
-        self.put(key, question, answer, seconds=time.perf_counter() - started)
-        return answer
 
     def __len__(self) -> int:
         with self._translated():

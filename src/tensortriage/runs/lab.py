@@ -22,14 +22,13 @@ from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.base import Limits, Plan, Session
 from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
-from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
-from tensortriage.runs.check_cache import digest
+from tensortriage.runs.derived import ContentKeys, Derived
 from tensortriage.runs.observation.answers import LASTING, AnswerStore
 from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import (
@@ -93,7 +92,7 @@ class Lab:
         self._answers = AnswerStore(case) if case else None
         self._open_here = contextlib.ExitStack()
         self._sessions = Sessions(self._new_runner, by_content=case is not None)
-        self._identities: dict[str, str] = {}
+        self._keys = ContentKeys(case)
         self._streams = Streams(self._new_runner)
 
     @property
@@ -331,32 +330,28 @@ class Lab:
 
     def key(self, engine: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
         """Return the content key of a question to an engine."""
-        if str(engine) not in self._identities:
-            resolved = resolve(engine)
-            self._identities[str(engine)] = self._case.code.identity(resolved) if self._case else resolved.identity
-        return digest(self._identities[str(engine)], model.fingerprint, feed.digest if feed else "", *words)
+        return self._keys.digest(engine, model, feed, *words)
 
     def key_of(self, experiment: Experiment) -> str:
         """Return the content key of an experiment."""
         return self.key(experiment.engine, experiment.model, experiment.feed, *experiment.words)
 
+    def derived(self, kind: type[T], question: str, *inputs: object) -> Derived[T]:
+        """Return where the case keeps what is worked out of answers.
+
+        Args:
+            kind: Its type.
+            question: What it answers.
+            inputs: What it is worked out of, each known by its content: engines, models, feeds, and types of JSON.
+        """
+        return Derived(kind, self._keys.digest(question, *inputs), question, self._case.checks if self._case else None)
+
     def remember(
         self, kind: type[T], engine: EngineSpec, model: Model, feed: Feed | None, question: str, ask: Callable[[], T],
         *words: object,
     ) -> T:  # fmt: skip
-        """Return what came of several runs that are not kept one by one, such as equal ones; asked once in a case.
-
-        The answer is of a ``kind``; the ``question``, and further words, tell it from others about the same.
-        """
-        if self._case is None:
-            return ask()
-        return self._case.checks.remember(self.key(engine, model, feed, question, *words), question, kind, ask)
-
-    def recall(self, kind: type[T], engine: EngineSpec, model: Model, question: str, *words: object) -> T | None:
-        """Return what `remember` keeps under the same words, without a feed; None when that was never asked."""
-        if self._case is None:
-            return None
-        return self._case.checks.get(self.key(engine, model, None, question, *words), kind)
+        """Return what came of several runs that are not kept one by one, such as equal ones; see `derived`."""
+        return self.derived(kind, question, engine, model, feed, *words).of(ask)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tensortriage.errors import StoreError
 from tensortriage.runs.check_cache import CheckCache, digest
+from tensortriage.runs.derived import Derived
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,7 @@ def test_an_answer_is_asked_for_once_and_survives_reopening(tmp_path):
 
     for _ in range(2):
         cache = CheckCache(tmp_path / "checks.sqlite")
-        assert cache.remember("key", "question", Answer, ask) == Answer(float("inf"), ("x",))
+        assert Derived(Answer, "key", "question", cache).of(ask) == Answer(float("inf"), ("x",))
         cache.close()
     assert len(asked) == 1
 
@@ -37,7 +38,7 @@ def test_an_answer_of_another_shape_is_asked_for_again(tmp_path):
     cache = CheckCache(tmp_path / "checks.sqlite")
     cache.put("key", "question", {"something": "else"}, seconds=0.0)
     assert cache.get("key", Answer) is None
-    assert cache.remember("key", "question", Answer, lambda: Answer(1.0)) == Answer(1.0)
+    assert Derived(Answer, "key", "question", cache).of(lambda: Answer(1.0)) == Answer(1.0)
     assert cache.get("key", Answer) == Answer(1.0)
     cache.close()
 
@@ -127,7 +128,7 @@ def test_a_damaged_answer_is_asked_for_again(tmp_path):
         db.execute("UPDATE checks SET answer = '9.5' WHERE key = 'key'")
     cache = CheckCache(path)
     assert cache.get("key", float) is None
-    assert cache.remember("key", "question", float, lambda: 1.5) == 1.5
+    assert Derived(float, "key", "question", cache).of(lambda: 1.5) == 1.5
     assert cache.get("key", float) == 1.5
     assert cache.get("other", float) == 2.5
     cache.close()

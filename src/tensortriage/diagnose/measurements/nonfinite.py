@@ -21,6 +21,7 @@ from tensortriage.envelope.floors import emulate, in_format
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.derived import Derived
 from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
 from tensortriage.values.dtype import DType, Precision
 
@@ -59,9 +60,7 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
         limit = largest_sum(inv.precision)
         return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=_formats(inv), beyond=limit))
 
-    if (known := inv.lab.case.checks.get(_scan_key(inv, feed, CORRECTLY_ROUNDED), Scan)) is not None:
-        return known.rows
-    return inv.lab.case.checks.remember(_scan_key(inv, feed, inv.question.reference), _SCANNED, Scan, ask).rows
+    return (_kept(inv, feed, CORRECTLY_ROUNDED).known() or _kept(inv, feed, inv.question.reference).of(ask)).rows
 
 
 @contextlib.contextmanager
@@ -76,11 +75,11 @@ def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[C
     scan = RangeScan(inv.model, feed.tensors, formats=_formats(inv), beyond=largest_sum(inv.precision))
     yield scan.take
     if scan.taken.issuperset(values):
-        inv.lab.case.checks.put(_scan_key(inv, feed, CORRECTLY_ROUNDED), _SCANNED, Scan(scan.rows()), seconds=0.0)
+        _kept(inv, feed, CORRECTLY_ROUNDED).keep(Scan(scan.rows()))
 
 
-def _scan_key(inv: Investigation, feed: Feed, spec: EngineSpec) -> str:
-    return inv.lab.key(spec, inv.model, feed, "range scan", [precision.value for precision in _formats(inv)])
+def _kept(inv: Investigation, feed: Feed, spec: EngineSpec) -> Derived[Scan]:
+    return inv.lab.derived(Scan, _SCANNED, spec, inv.model, feed, [precision.value for precision in _formats(inv)])
 
 
 def _formats(inv: Investigation) -> tuple[Precision, ...]:

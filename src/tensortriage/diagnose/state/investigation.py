@@ -177,9 +177,8 @@ class Investigation:
         """Return golden outputs and inner values, from wherever they are to be had."""
         outputs = [spec.name for spec in self.model.outputs]
         inner = [name for name in self.values if name not in outputs]
-        lab, checks = self.lab, self.lab.case.checks
-        key = lab.key(self.question.reference, self.model, None, "answers the outputs only")
-        reason = checks.get(key, str)
+        kept = self.lab.derived(str, "why are outputs all it answers?", self.question.reference, self.model)
+        reason = kept.known()
         if reason is None:
             try:
                 rest = [name for name in outputs if name not in self.values]
@@ -189,12 +188,12 @@ class Investigation:
                     raise
                 reason = error.message
         outer = self.golden_outputs(feed)  # raises when the reference fails altogether
-        checks.put(key, f"{self.question.reference} answers the outputs only", reason, seconds=0.0)
+        kept.keep(reason)
         question = "does the reference show its inner values?"
         if all(step.question != question for step in self._record.steps):
             answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
             self.answered(question, answer, reason=reason)
-        return Layered(outer, lab.values(centre_spec(), self.model, feed, inner))
+        return Layered(outer, self.lab.values(centre_spec(), self.model, feed, inner))
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
         """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""

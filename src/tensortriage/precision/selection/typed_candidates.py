@@ -89,7 +89,8 @@ class EngineSetup:
     def recall(self, spec: EngineSpec, original: Model, what: str, *words: object) -> GoalReading | None:
         """Return the reading of a candidate if the case has it; see `read`."""
         question = f"{what} on {spec}"
-        return self.lab.recall(GoalReading, spec, original, question, self._identity, self.latency, *words)
+        inputs = (spec, original, None, self._identity, self.latency, *words)
+        return self.lab.derived(GoalReading, question, *inputs).known()
 
     def plan(self, spec: EngineSpec, model: Model) -> Plan | None:
         """Return what an engine runs for a model; None when it does not tell."""

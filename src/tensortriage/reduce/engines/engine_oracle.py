@@ -22,7 +22,7 @@ from tensortriage.reduce.engines.propagation import carry
 from tensortriage.reduce.engines.sample import GoldenSample
 from tensortriage.reduce.failure import SAME_FAILURE, Failure, FailureKind, verdict_on
 from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.runs.check_cache import digest
+from tensortriage.runs.derived import Derived
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import Outcome
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
@@ -82,16 +82,16 @@ class EngineOracle:
         if failure is not None and self.wanted not in (None, failure.kind):
             return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())
         if failure is not None:
-            self.lab.case.checks.put(self._note(attempt), "how the whole fails", failure, seconds=0.0)
+            self._whole(attempt).keep(failure)
         return verdict_on(failure, None)
 
     def expect(self, premise: SearchResult[str]) -> None:
         """Take the failure of the first run that failed as the one that is searched for."""
         first = next(step.attempt for step in premise.history if step.outcome is CheckOutcome.SAME)
-        self.expected = self.lab.case.checks.get(self._note(first), Failure)
+        self.expected = self._whole(first).known()
 
-    def _note(self, attempt: int) -> str:
-        return digest(self.identity, "how the whole fails", attempt)
+    def _whole(self, attempt: int) -> Derived[Failure]:
+        return self.lab.derived(Failure, "how does the whole fail?", self.identity, attempt)
 
     def failure(self, nodes: Sequence[str]) -> Failure | None:
         """Return how a piece fails; None when it does not.

@@ -114,12 +114,12 @@ def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
     """
     from tensortriage.diagnose.measurements.judging import healthy_outputs
 
-    key, notes = inv.lab.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.lab.case.checks
+    kept = inv.lab.derived(
+        dict[str, float], "what a healthy engine may err at the outputs", inv.question.target, inv.model, feed
+    )
 
     def measured() -> dict[str, float]:
-        limits = {name: limit.error for name, limit in healthy_outputs(inv, feed).items()}
-        notes.put(key, "what a healthy engine may err at the outputs", limits, seconds=0.0)
-        return limits
+        return kept.keep({name: limit.error for name, limit in healthy_outputs(inv, feed).items()})
 
     narrow = inv.precision in ROUNDED
-    return OutputJudge(inv.question.tolerance, measured, narrow, notes.get(key, dict[str, float]) or {})
+    return OutputJudge(inv.question.tolerance, measured, narrow, kept.known() or {})

@@ -133,10 +133,10 @@ class BlockDiagnosis:
 
     def _compared(self, made: FedBlock, lab: Lab) -> BlockFigure:
         """Return how far a block is off, remembered unless memory ran out."""
-        question, of_all = "how far is the block off?", [str(self.reference), str(self.limits)]
-        digests, tally, checks = [feed.digest for feed in made.feeds], lab.tally, lab.case.checks
-        key = lab.key(self.target, Model.load(made.path), None, question, *of_all, *digests)
-        if (known := checks.get(key, BlockFigure)) is not None:
+        question, of_all = "how far is the block off?", [self.reference, str(self.limits)]
+        tally, block = lab.tally, Model.load(made.path)
+        kept = lab.derived(BlockFigure, question, self.target, block, *of_all, *made.feeds)
+        if (known := kept.known()) is not None:
             return known
         self.listener.progress(f"comparing block {made.number} of {len(self.blocks)}")
         result = self.compare(
@@ -161,7 +161,7 @@ class BlockDiagnosis:
         else:
             found = BlockFigure(made.number, float("inf"), False, "")
         if all(outcome.kind is not OutcomeKind.OUT_OF_MEMORY for outcome in result.outcomes.values()):
-            checks.put(key, question, found, seconds=0.0)
+            kept.keep(found)
         return found
 
     def _cut_step(self, compared: Sequence[BlockFigure], seconds: float, tally: Tally) -> Step:

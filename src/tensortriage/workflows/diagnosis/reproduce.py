@@ -82,8 +82,8 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
     question, folder, part = inv.question, inv.lab.case.folder / FOLDER, evidence.wrong_part
     engine = question.reference if part else question.target
     feed = part.feed if part else feed_of(inv, evidence)
-    key = inv.lab.key(engine, inv.model, feed, "repro", nodes)
-    if (folder / "repro.py").exists() and (known := inv.lab.case.checks.get(key, ReproFacts)) is not None:
+    kept = inv.lab.derived(ReproFacts, QUESTION, engine, inv.model, feed, nodes)
+    if (folder / "repro.py").exists() and (known := kept.known()) is not None:
         return known
     repro = cut_out(inv, evidence, nodes)
     local = failure_of(repro, lambda fed: inv.lab.outputs(engine, repro.model, Feed("repro", fed, feed.origin)))
@@ -91,9 +91,7 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *
         return None
     if local.kind is FailureKind.BUILD_FAILED and not refused:  # wrong numbers are not reproduced by a refusal
         raise BuildFailed(local.message, slug="build-failed", cure="run the whole model")
-    found = written(inv, evidence, repro, local, nodes)
-    inv.lab.case.checks.put(key, QUESTION, found, seconds=0.0)
-    return found
+    return kept.keep(written(inv, evidence, repro, local, nodes))
 
 
 def feed_of(inv: Investigation, evidence: Evidence) -> Feed:

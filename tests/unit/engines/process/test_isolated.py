@@ -9,7 +9,7 @@ import pytest
 
 from models import chain
 from tensortriage.engines.base import Choice, Limits, Plan, Region
-from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession, installed, matched_inputs
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession, installed
 from tensortriage.errors import BuildFailed, DataError, RunFailed, TriageError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -296,21 +296,3 @@ def test_a_package_is_looked_for_without_importing_it(monkeypatch):
     for name in ("half_made", "no_such_package"):
         found = installed(name, "Mine", "install it")
         assert (found.usable, found.reason, found.cure) == (False, "Mine is not installed", "install it")
-
-
-@pytest.mark.parametrize(
-    ("declared", "engine", "expected"),
-    [
-        (["x", "k"], {"k": (), "x": ()}, {"x": "x", "k": "k"}),  # by name, whatever the engine's order
-        (["x", "k"], {"k2": ("k", "k2"), "x": ("x",)}, {"x": "x", "k": "k2"}),  # by another name of the tensor
-        (["x", "unused", "k"], {"x": (), "k": ()}, {"x": "x", "k": "k"}),  # one is dropped
-        (["x", "k"], {"p0": (), "p1": ()}, {"x": "p0", "k": "p1"}),  # by order
-        (["x", "k", "m"], {"p0": (), "k": (), "p1": ()}, {"x": "p0", "k": "k", "m": "p1"}),  # what is left, by order
-        (["a", "b"], {"b": ("a", "b"), "a2": ("a",)}, {"a": "a2", "b": "b"}),  # a name of its own goes first
-        ([], {}, {}),
-        (["x"], {"p0": (), "p1": ()}, None),  # more than the model has
-        (["x", "k", "m"], {"p0": (), "k": ()}, None),  # x or m: nobody can tell
-    ],
-)
-def test_by_name_then_tensor_name_then_order(declared, engine, expected):
-    assert matched_inputs(declared, engine) == expected

@@ -165,5 +165,5 @@ def _answers(inv: Investigation, claims: list[EqualityClaim], unasked: list[str]
         whole = check.whole_claims(feed, other, left_out, streams=streams, threads=threads)
         return SelfAnswers(tuple(map(check.ask, [*claims, *whole])), tuple(left_out))
 
-    key = inv.lab.key(target, inv.model, feed, QUESTION, [claim.right.name for claim in claims])
-    return inv.lab.case.checks.remember(key, f"{QUESTION} {target}", SelfAnswers, ask)
+    names = [claim.right.name for claim in claims]
+    return inv.lab.derived(SelfAnswers, QUESTION, target, inv.model, feed, names).of(ask)

@@ -172,8 +172,8 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     if vary is False and not any(beyond_format(inv, result) for result in evidence.results):
         return []
     how_often = f"how often {inv.question.target} is built again"
-    checks, key = inv.lab.case.checks, inv.lab.key(inv.question.target, inv.model, evidence.feed, how_often)
-    if (known := checks.get(key, int)) is not None:  # the more, the longer the first time took
+    kept = inv.lab.derived(int, how_often, inv.question.target, inv.model, evidence.feed)
+    if (known := kept.known()) is not None:  # the more, the longer the first time took
         return rebuilds(inv, evidence, known)
     if not inv.affords(BUILDS_WITH_THE_REST):
         inv.unasked(QUESTION)
@@ -193,7 +193,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
         enough = 1 if vary is False else EQUAL_FAILURES
         if number >= enough and not passes and _all_equal(inv, evidence, builds):
             break
-    checks.put(key, how_often, len(builds), seconds=0.0)
+    kept.keep(len(builds))
     return builds
 
 

@@ -1,0 +1,82 @@
+"""What is worked out of answers of engines and kept in a case, under the content of all that it is worked out of."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from tensortriage.engines.registry import resolve
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.runs.check_cache import CheckCache, digest
+
+T = TypeVar("T")
+
+
+class ContentKeys:
+    """Makes keys of what an answer depends on; each engine is looked at once.
+
+    Args:
+        case: Where answers are kept; it knows which code engines load. None where none are.
+    """
+
+    def __init__(self, case: Case | None) -> None:
+        self._case = case
+        self._identities: dict[str, str] = {}
+
+    def digest(self, *parts: object) -> str:
+        """Return the key of engines, models and feeds, each known by its content, and of types of JSON."""
+        return digest(*map(self._content, parts))
+
+    def _content(self, part: object) -> object:
+        match part:
+            case EngineSpec():
+                return self._identity(part)
+            case Model():
+                return part.fingerprint
+            case Feed():
+                return part.digest
+        return part
+
+    def _identity(self, engine: EngineSpec) -> str:
+        if str(engine) not in self._identities:
+            resolved = resolve(engine)
+            self._identities[str(engine)] = self._case.code.identity(resolved) if self._case else resolved.identity
+        return self._identities[str(engine)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Derived(Generic[T]):
+    """One such thing; made by `tensortriage.runs.lab.Lab.derived`.
+
+    Attributes:
+        kind: Its type; what is kept of another one counts as nothing.
+        key: Digest of what it is worked out of.
+        question: What it answers, for people who look into the case.
+        checks: Where it is kept; None to keep nothing.
+    """
+
+    kind: type[T]
+    key: str
+    question: str
+    checks: CheckCache | None
+
+    def known(self) -> T | None:
+        """Return it if the case has it."""
+        return None if self.checks is None else self.checks.get(self.key, self.kind)
+
+    def keep(self, found: T, *, seconds: float = 0.0) -> T:
+        """Keep and return it; ``seconds`` is what it took."""
+        if self.checks is not None:
+            self.checks.put(self.key, self.question, found, seconds=seconds)
+        return found
+
+    def of(self, compute: Callable[[], T]) -> T:
+        """Return it, worked out if the case does not have it; what ``compute`` raises goes on, and nothing is kept."""
+        if (found := self.known()) is not None:
+            return found
+        started = time.perf_counter()
+        found = compute()
+        return self.keep(found, seconds=time.perf_counter() - started)
