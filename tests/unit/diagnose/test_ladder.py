@@ -8,7 +8,7 @@ from tensortriage.diagnose.rungs.premises.training_mode import QUESTION as FIRST
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.errors import EngineMissing
 
-MODEL = 'm <ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+MODEL = "g (float[2] x) => (float[2] y) { y = Neg(x) }"
 SOURCE = f"""
 from tensortriage.diagnose.sdk import OBSERVED, VerdictKind, rung
 

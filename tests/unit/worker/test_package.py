@@ -11,8 +11,11 @@ import tensortriage_worker
 from tensortriage.engines.process.workers import _texts
 
 HOME = Path(tensortriage_worker.__file__).parent
-OPTIONAL = Path(tensortriage_engines.__file__).parent
-FILES = [*sorted(HOME.rglob("*.py")), *sorted(OPTIONAL.glob("*/worker/*.py"))]
+SOURCES = Path(tensortriage_engines.__file__).parents[1]
+HALVES = [
+    file for path in ("tensortriage_*/*/worker/*.py", "tensortriage_*/worker/*.py") for file in SOURCES.glob(path)
+]
+FILES = [*sorted(HOME.rglob("*.py")), *sorted(HALVES)]
 # imported where present, inside functions
 ENGINES = {
     "MNN",
@@ -39,8 +42,8 @@ def test_imports_only_the_standard_library_numpy_and_itself(file):
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     roots = {name.split(".")[0] for name in names}
-    own = {name for name in names if name.startswith(f"tensortriage_engines.{file.parts[-3]}.worker")}
-    roots -= {"tensortriage_engines"} if own else set()
+    half = ".".join(file.parent.relative_to(SOURCES).parts) if file in HALVES else "tensortriage_worker"
+    roots -= {half.partition(".")[0]} if any(name.startswith(half) for name in names) else set()
     allowed = set(sys.stdlib_module_names) | {"numpy", "tensortriage_worker"}
     if file.name == "supervisor.py":
         allowed -= {"numpy", "tensortriage_worker"}
