@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.sanitize import sanitize
     from tensortriage.workflows.find_precision import find_precision
     from tensortriage.workflows.lint import lint_model
-    from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
     from tensortriage.workflows.reduce import reduce
     from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest, LintRequest
     from tensortriage.workflows.study_builds import study_builds
@@ -55,7 +54,6 @@ _HOMES = {
     "Model": "model.model",
     "Plan": "engines.base",
     "PrecisionRequest": "precision.search.request",
-    "QuantizeRequest": "workflows.quantization.quantize",
     "ReduceRequest": "reduce.request",
     "Region": "engines.base",
     "Report": "report.document",
@@ -74,7 +72,6 @@ _HOMES = {
     "find_precision": "workflows.find_precision",
     "lint_model": "workflows.lint",
     "measure": "compare.metrics.tensor_metrics",
-    "quantize": "workflows.quantization.quantize",
     "reduce": "workflows.reduce",
     "sanitize": "workflows.edits.sanitize",
     "study_builds": "workflows.study_builds",
@@ -99,7 +96,6 @@ __all__ = [
     "Model",
     "Plan",
     "PrecisionRequest",
-    "QuantizeRequest",
     "ReduceRequest",
     "Region",
     "Report",
@@ -118,7 +114,6 @@ __all__ = [
     "find_precision",
     "lint_model",
     "measure",
-    "quantize",
     "reduce",
     "sanitize",
     "study_builds",

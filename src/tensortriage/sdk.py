@@ -26,6 +26,7 @@ from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
 from tensortriage.runs.environment_folder import environments_folder as environments_folder
+from tensortriage.runs.request_fields import MetricOptions as MetricOptions
 from tensortriage.runs.request_fields import case_field as case_field
 from tensortriage.runs.request_fields import cluster_field as cluster_field
 from tensortriage.values.files import read_regular as read_regular
@@ -33,18 +34,23 @@ from tensortriage.values.files import write_text as write_text
 from tensortriage.values.options import argument as argument
 from tensortriage.values.options import flag as flag
 from tensortriage.values.options import option as option
+from tensortriage.values.options import part as part
 from tensortriage.values.options import request as request
 from tensortriage.values.output_files import Place as Place
 from tensortriage.values.printable import printable as printable
 from tensortriage.values.text import count as count
 from tensortriage.values.text import duration as duration
+from tensortriage.values.text import error_size as error_size
 from tensortriage.values.text import magnitude as magnitude
 from tensortriage.values.text import parse_bytes as parse_bytes
+from tensortriage.values.text import percent as percent
 from tensortriage.values.text import shorten as shorten
+from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
     from tensortriage.cli import cli as cli
     from tensortriage.cli import own_words as own_words
+    from tensortriage.cli.convert.eight_bits import Conversion as Conversion
     from tensortriage.cli.documents import print_document as print_document
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
@@ -87,9 +93,12 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
+    from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
     from tensortriage.workflows.comparison.rejudge import RejudgedRow as RejudgedRow
+    from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
+    from tensortriage.workflows.edits.requests import Verify as Verify
     from tensortriage.workflows.engines.trial import try_out as try_out
     from tensortriage.workflows.lint import LintReport as LintReport
 
@@ -99,6 +108,7 @@ _HOMES = {
     "Case": "runs.case",
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
+    "Conversion": "cli.convert.eight_bits",
     "Executor": "search.execution.executors",
     "Finished": "runs.commands.process",
     "Gpus": "engines.process.gpus",
@@ -109,6 +119,7 @@ _HOMES = {
     "OracleAnswer": "search.execution.executors",
     "OracleQuestion": "search.execution.executors",
     "OracleVerdict": "search.problem",
+    "OutputChoice": "workflows.common.output_selection",
     "PolygraphyTolerance": "compare.judgement.tolerance",
     "Processes": "runs.commands.process",
     "Rejudged": "workflows.comparison.rejudge",
@@ -122,6 +133,7 @@ _HOMES = {
     "TableCell": "report.tables",
     "Teller": "cli.progress",
     "ValueFacts": "model.inspect.outline",
+    "Verify": "workflows.edits.requests",
     "ask": "cli.prompt",
     "availabilities": "engines.registry",
     "cli": "cli",
@@ -130,6 +142,7 @@ _HOMES = {
     "dump": "values.serial",
     "file_digests": "runs.commands.command_fingerprint",
     "load": "values.serial",
+    "model_to_edit": "workflows.edits.edit_pipeline",
     "own_words": "cli",
     "page": "report.html_page",
     "print_document": "cli.documents",

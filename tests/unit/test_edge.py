@@ -26,6 +26,7 @@ PUBLIC = {
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_polygraphy": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}" for name in ("adapter", "declared", "converters", "exchange", "heard", "shards")

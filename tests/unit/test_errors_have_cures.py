@@ -7,10 +7,13 @@ import pytest
 
 import tensortriage_engines
 import tensortriage_fleet
+import tensortriage_quantize
 from tensortriage import errors
 
 SOURCE = Path(errors.__file__).parent
-OPTIONAL = [Path(package.__file__).parent for package in (tensortriage_fleet, tensortriage_engines)]
+OPTIONAL = [
+    Path(package.__file__).parent for package in (tensortriage_fleet, tensortriage_engines, tensortriage_quantize)
+]
 NAMES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TriageError)}
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if "testing" not in path.parts]  # engines that fail on purpose
 

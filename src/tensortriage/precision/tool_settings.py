@@ -42,26 +42,6 @@ def settings_for(graph: Graph, kept: Collection[str], precision: Precision) -> M
     }
 
 
-def quantizer_settings(kept: Collection[str], precision: Precision, *, reduce_range: bool = False) -> Mapping[str, str]:
-    """Return the settings of each tool that leave these nodes unquantized.
-
-    - ``onnxruntime``: arguments of ``quantize_static``.
-    - ``triage``: the options of ``triage convert``.
-
-    Args:
-        kept: The nodes.
-        precision: int8 or fp8e4m3.
-        reduce_range: Whether weights are in 7 bits.
-    """
-    names = list(kept)
-    words = [f"--precision {precision.value}", *["--reduce-range"] * reduce_range]
-    narrow = {"reduce_range": True} if reduce_range else {}
-    return {
-        "onnxruntime": json.dumps({"nodes_to_exclude": names, **narrow}),
-        "triage": " ".join([*words, *(["--keep-nodes", *names] if names else [])]),
-    }
-
-
 def _whole_types(graph: Graph, names: Collection[str]) -> list[str]:
     """Return the operators of which every node is among some."""
     kept = set(names)

@@ -13,10 +13,11 @@ import pytest
 import tensortriage
 import tensortriage_engines
 import tensortriage_fleet
+import tensortriage_quantize
 from diagnosing import parse
 from tensortriage.cli import cli
 
-PACKAGES = (tensortriage, tensortriage_fleet, tensortriage_engines)
+PACKAGES = (tensortriage, tensortriage_fleet, tensortriage_engines, tensortriage_quantize)
 FILES = [path for package in PACKAGES for path in sorted(Path(package.__file__).parent.rglob("*.py"))]
 ERRORS = Path(__file__).resolve().parents[3] / "docs" / "errors.md"
 NAMED = re.compile(r"\btriage ((?:[a-z][a-z-]* ?)+)([^;|]*)")

@@ -4,13 +4,13 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.cli.convert.quantize_options import EightBitOptions
+from tensortriage.cli.convert.eight_bits import Conversion, conversion
 from tensortriage.cli.declared import command
 from tensortriage.cli.dialect import dialect
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
-from tensortriage.values.options import flag, option
+from tensortriage.values.options import flag, option, part
 from tensortriage.workflows.edits.requests import FILES, FORMAT, SHAPES, ConvertRequest
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 @command(epilog=EPILOG, accepted=[own_inference(SHAPES), model_type_option(FILES)])
 def convert(
     request: ConvertRequest,
-    eight_bits: EightBitOptions,
-    tensorrt: TensorrtOptions,
+    eight_bits: Conversion = part(factory=conversion()),
+    tensorrt: TensorrtOptions = part(factory=TensorrtOptions),
     precision: str = option(
         "--precision -p", "FORMAT", "fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 "
         "do the same.", default="", group=FORMAT),
@@ -51,7 +51,6 @@ def convert(
     against MODEL before it is written: its outputs may move by the rounding of the format, and no more.
     """
     from tensortriage.cli.surgeon.show import show
-    from tensortriage.values.dtype import Precision
     from tensortriage.workflows.edits.convert import convert
 
     word = precision or ("fp16" if to_fp16 else "")
@@ -68,12 +67,9 @@ def convert(
             cure="use onnx or trt",
         )
     found = _precision([precision, *tensorrt.formats(), *["fp16"] * to_fp16])
-    eight_bits.check(found)
     request = dataclasses.replace(request, precision=found)
-    if found in (Precision.INT8, Precision.FP8E4M3):
-        eight_bits.quantize_and_show(request, found, as_json=as_json)
-        return
-    show(convert(request), as_json=as_json)
+    if not eight_bits.converted(request, as_json=as_json):
+        show(convert(request), as_json=as_json)
 
 
 def wanted_by(output: Path) -> str:

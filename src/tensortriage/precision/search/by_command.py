@@ -14,7 +14,7 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.search.command_candidates import CommandCandidates
+from tensortriage.precision.search.number_formats import CommandCandidates
 from tensortriage.precision.search.outcome import minimality, mode_words, prefixes, written
 from tensortriage.precision.search.request import (
     PrecisionListener,

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
 from tensortriage.precision.search.alternatives import other_ways
+from tensortriage.precision.search.number_formats import number_format
 from tensortriage.precision.search.outcome import facts, minimality, mode_words, point, prefixes, read_back, written
-from tensortriage.precision.search.quantized import QUANTIZED, doubting, held_out, open_quantized
 from tensortriage.precision.search.request import PrecisionListener, PrecisionMode, PrecisionRequest
 from tensortriage.precision.search.shared_parts import (
     OutputFloors,
@@ -31,7 +31,7 @@ from tensortriage.precision.selection.node_choice import answered
 from tensortriage.precision.selection.node_groups import Groups, groups_of
 from tensortriage.precision.selection.switchable_model import TYPED, Choosable, raised
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
-from tensortriage.precision.tool_settings import quantizer_settings, settings_for
+from tensortriage.precision.tool_settings import settings_for
 from tensortriage.runs.case import command_line
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
@@ -74,13 +74,7 @@ class EngineSearch:
         self._target = source.question.target
         typed = precision in TYPED
         written = request.output is not None or self._target.name != "emulate"
-        self._quantized = written and precision in QUANTIZED
-        if written and not typed and not self._quantized:
-            raise UsageError(
-                f"a model cannot be written in {precision.value} by types alone: that takes Q/DQ nodes",
-                slug="precision-not-typed",
-                cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
-            )
+        self._format = number_format(precision) if written and not typed else None
         self._floors_of = floors_of
         self._earlier = frozenset(earlier)
         self._opened = False
@@ -99,8 +93,8 @@ class EngineSearch:
         self._listener.progress("recording the reference")
         specs = source.specs(source.question.feeds[0])
         calibrating = self._samples = samples_of(source)
-        if self._quantized:
-            calibrating, self._samples = held_out(self._samples, tell)
+        if self._format is not None:
+            calibrating, self._samples = self._format.divided(self._samples, tell)
         self._goal = goal_of(request.goal, self._floors_of, self._samples, precision)
         model = raised(source.model, precision)
         self._bench = bench = EngineSetup(
@@ -108,11 +102,10 @@ class EngineSearch:
         )
         seconds = request.budget_seconds
         self._stage, self.emulation, self._candidates = (
-            open_quantized(
-                model, precision, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=tell,
-                seconds=seconds,
+            self._format.opened(
+                model, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=tell, seconds=seconds
             )
-            if self._quantized
+            if self._format is not None
             else open_typed(bench, model, precision, specs, typed=precision in TYPED, seconds=seconds)
         )  # fmt: skip
         self._opened = True
@@ -222,7 +215,7 @@ class EngineSearch:
 
     def _suspects(self) -> list[str]:
         """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
-        if self._quantized:  # an op alone has no scales
+        if self._format is not None:  # an op alone has no scales
             return []
         feed = self._source.question.feeds[0]
         self._listener.tell("the error exceeds the prediction; measuring every op in isolation")
@@ -298,8 +291,8 @@ class EngineSearch:
             honoured=self._honoured(settled) if not settled.interrupted else None,
             remedies=remedies,
             settings=(
-                quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
-                if self._quantized
+                self._format.settings(whole, stage)
+                if self._format is not None
                 else settings_for(stage.model.graph, whole, self._precision)
             ),
             next=self._next(explains=explains),
@@ -330,7 +323,7 @@ class EngineSearch:
             self._source.golden(feed),
             feed,
             limited=self._goal.limits,
-            scaled=self._quantized,
+            scaled=self._format is not None,
         )
         chosen = frozenset(settled.kept)
 
@@ -356,17 +349,14 @@ class EngineSearch:
         return tuple(sorted(points, key=lambda point: (point.kept, point.measured)))
 
     def _honoured(self, settled: Settled) -> Honoured | None:
-        if self._precision not in TYPED and not self._quantized:
+        if self._precision not in TYPED and self._format is None:
             return None
         self._listener.progress("reading back what the engine made of the types")
         found = self._candidates.audited(settled.kept)
-        return (
-            None
-            if found is None
-            else read_back(
-                found, self._candidates.complete(settled.kept), lowered=self._stage.items if self._quantized else ()
-            )
-        )
+        if found is None:
+            return None
+        lowered = () if self._format is None else self._stage.items
+        return read_back(found, self._candidates.complete(settled.kept), lowered=lowered)
 
     def _remedies(self, settled: Settled) -> tuple[PrecisionAlternative, ...]:
         request = self._request
@@ -385,8 +375,8 @@ class EngineSearch:
 
     def _next(self, *, explains: bool) -> tuple[str, ...]:
         commands = []
-        if not explains and self._quantized:
-            commands += doubting(self._source, self._precision)
+        if not explains and self._format is not None:
+            commands += self._format.doubting(self._source)
         elif not explains:
             commands.append(self._source.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
         if self._request.output is not None and self._target.name != "emulate":

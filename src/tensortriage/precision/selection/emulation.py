@@ -15,7 +15,6 @@ import numpy as np
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq_pairs import switch_quantizers
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal, identity_of
 from tensortriage.precision.selection.influence import Influences, influences
@@ -122,11 +121,3 @@ class Emulation:
     def close(self) -> None:
         """Release the session."""
         self._open.close()
-
-
-def of_quantizers(
-    model: Model, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None = None
-) -> Emulation:
-    """Return what leaving nodes unquantized does to a model with float weights behind pairs of their own."""
-    switched = switch_quantizers(model)
-    return Emulation(switched.model, switched.feed, switched.nodes, samples, goal, lab=lab, seconds=seconds)

@@ -16,7 +16,7 @@ Pass = tuple[str, Callable[[Model], Model]]
 """Name of a pass, and what it does."""
 
 
-def load(source: Source, target: Target) -> Model:
+def model_to_edit(source: Source, target: Target) -> Model:
     """Load the model to edit.
 
     Raises:
@@ -105,7 +105,7 @@ def operate(
     Raises:
         TriageError: For whatever is wrong; see `tensortriage.workflows.edits.verify_edit.prove` for a failing proof.
     """
-    model = load(source, target)
+    model = model_to_edit(source, target)
     stages = apply_passes(model, passes(model))
     return written(command, source, target, stages, prove(stages, request))
 

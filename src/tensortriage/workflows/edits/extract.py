@@ -24,7 +24,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
 from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
-from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, model_to_edit, written
 from tensortriage.workflows.edits.requests import ExtractRequest, Verify
 from tensortriage.workflows.edits.sanitize import recorded
 from tensortriage.workflows.edits.verify_edit import (
@@ -57,7 +57,7 @@ class _Extracting:
 
     def __init__(self, request: ExtractRequest) -> None:
         self.request = request
-        self.model = load(request.source, request.target)
+        self.model = model_to_edit(request.source, request.target)
         self.lifted = _lift(self.model, request.body)
         self.part = self.lifted.model if self.lifted else self.model
         if request.infer_shapes:

@@ -4,7 +4,7 @@ import dataclasses
 
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.insert_node import NewNode, insert_node, is_custom
-from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, load, written
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, model_to_edit, written
 from tensortriage.workflows.edits.requests import ProofRequest, Source, Target, Verify
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove
 
@@ -16,7 +16,7 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
         UsageError: When the node makes no sense; see `tensortriage.model.transforms.insert_node.insert_node`.
         TriageError: For whatever else is wrong; nothing is written then.
     """
-    model = load(source, target)
+    model = model_to_edit(source, target)
     stages = [EditStage("load", model), EditStage("insert", insert_node(model, new))]
     if infer_shapes:
         stages.append(EditStage("shape-inference", with_inferred_shapes(stages[-1].model)))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.judgement.relative_error import errors_of
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, Rectifier, activations, calibrate
 from tensortriage.compare.quantization.smoothing import smoothing
 from tensortriage.compare.reference_checks import require_numbers
@@ -31,7 +32,6 @@ from tensortriage.model.quantization.qdq import (
 )
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.precision.quantization.calibration_search import errors_of
 from tensortriage.runs.lab import Lab, Run
 from tensortriage.workflows.quantization.blocked_inspection import BlockRow, inspect_blocks
 

@@ -4,7 +4,7 @@ import pytest
 import models
 import running
 from tensortriage.errors import ModelError
-from tensortriage.model.quantization.qdq_pairs import quantized_only_for, switch_pairs, switch_quantizers
+from tensortriage.model.quantization.qdq_pairs import switch_pairs, switch_quantizers
 
 # A tensor of thirds, a scale of one half: 1/3 becomes 1/2, 2/3 becomes 1/2 (round half to even of 1.33).
 SHARED = """
@@ -16,18 +16,6 @@ SHARED = """
     }"""
 X = np.array([1 / 3, 2 / 3], np.float32)
 ROUNDED = np.array([0.5, 0.5], np.float32)
-
-
-def test_only_the_named_nodes_read_quantized_operands():
-    got = running.run(quantized_only_for(models.parse(SHARED), {"one"}), {"x": X})
-    np.testing.assert_array_equal(got["y"], -ROUNDED)
-    np.testing.assert_array_equal(got["z"], X + X)
-
-
-def test_a_pair_that_nobody_reads_goes_away():
-    left = quantized_only_for(models.parse(SHARED), set())
-    assert [node.name for node in left.graph.nodes] == ["one", "other"]
-    np.testing.assert_array_equal(running.run(left, {"x": X})["y"], -X)
 
 
 @pytest.mark.parametrize("kept", [(), ("one",), ("other",), ("one", "other")])

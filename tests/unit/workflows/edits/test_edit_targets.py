@@ -8,7 +8,7 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData, ExternalLayout
-from tensortriage.workflows.edits.edit_pipeline import load
+from tensortriage.workflows.edits.edit_pipeline import model_to_edit
 from tensortriage.workflows.edits.requests import Source, Target
 
 
@@ -42,7 +42,7 @@ def test_no_file_of_the_model_is_overwritten(tmp_path, location, output, layout,
     save(tmp_path / "m.onnx", location)
     source = Source(tmp_path / "m.onnx", ignore_external_data=ignored)
     with pytest.raises(UsageError) as caught:
-        load(source, Target(tmp_path / output, layout))
+        model_to_edit(source, Target(tmp_path / output, layout))
     assert caught.value.slug == "output-is-input"
 
 
@@ -51,4 +51,4 @@ def test_other_files_may_be(tmp_path, location):
     save(tmp_path / "m.onnx", location)
     (tmp_path / "old.onnx").write_bytes(b"")
     ignored = location != "w.bin"
-    load(Source(tmp_path / "m.onnx", ignore_external_data=ignored), Target(tmp_path / "old.onnx"))
+    model_to_edit(Source(tmp_path / "m.onnx", ignore_external_data=ignored), Target(tmp_path / "old.onnx"))

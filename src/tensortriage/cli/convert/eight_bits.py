@@ -1,0 +1,56 @@
+"""Who writes 8-bit files for ``triage convert``: another package, whose options are those of its own class.
+
+It registers that class under `GROUP`; without one, 8 bits are refused.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, cast
+
+from tensortriage.errors import UsageError
+from tensortriage.values.options import request
+from tensortriage.values.registered import registered
+
+if TYPE_CHECKING:
+    from tensortriage.workflows.edits.requests import ConvertRequest
+
+GROUP = "tensortriage.conversions"
+"""Entry-point group of classes of options; the one named ``8-bits`` writes int8 and fp8e4m3."""
+NAME = "8-bits"
+EIGHT_BITS = ("int8", "fp8e4m3")
+
+
+class Conversion(Protocol):
+    """Options that say how a model is written in 8 bits."""
+
+    def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
+        """Convert a model and say what it costs, where 8 bits are asked for; return whether they were.
+
+        Raises:
+            UsageError: For options that do not go with the format that is asked for, or with each other.
+        """
+        ...
+
+
+@request
+class NoConversion:
+    """What stands in for the options where no package has them."""
+
+    def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
+        """Refuse 8 bits.
+
+        Raises:
+            UsageError: Where they are asked for (``convert-format-missing``).
+        """
+        if wanted.precision is not None and wanted.precision.value in EIGHT_BITS:
+            raise UsageError(
+                f"no package that writes models in {wanted.precision.value} is installed",
+                slug="convert-format-missing",
+                cure="reinstall tensortriage",
+            )
+        return False
+
+
+def conversion() -> Callable[..., Conversion]:
+    """Return the class of the options of 8 bits."""
+    point = registered(GROUP).get(NAME)
+    return NoConversion if point is None else cast("Callable[..., Conversion]", point.load())

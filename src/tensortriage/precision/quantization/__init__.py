@@ -1,1 +1,0 @@
-"""8-bit candidates: calibration, Q/DQ pairs, and the nodes that 8 bits are not enough for."""

@@ -1,0 +1,123 @@
+"""Formats that a model is written in by more than its types, such as 8 bits with scales: other packages write them.
+
+Who knows such a format registers, under `GROUP` and by the format's word, what makes a `NumberFormat` of it; nothing
+here imports it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, cast
+
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.precision.goal import GoalSample, PrecisionGoal
+from tensortriage.precision.selection.emulation import Emulation
+from tensortriage.precision.selection.switchable_model import Choosable
+from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
+from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.scripts import Metric
+from tensortriage.values.dtype import Precision
+from tensortriage.values.registered import registered
+from tensortriage.values.spec import ValueSpec
+
+GROUP = "tensortriage.number_formats"
+"""Entry-point group of functions that make a `NumberFormat` of a `Precision`, whose word is the entry's name."""
+
+Opened = tuple[Choosable, Emulation, Candidates]
+"""What can be chosen, who tells what a choice does (to be closed), and the candidates on the engine."""
+
+Samples = tuple[GoalSample, ...]
+
+
+class CommandCandidates(Protocol):
+    """The candidates of one model in one lower format, as a command is shown them."""
+
+    identity: str
+    """Digest of what they depend on besides the model and the kept nodes."""
+
+    scaled: bool
+    """Whether scales move the values into the format's range."""
+
+    @property
+    def stage(self) -> Choosable:
+        """What can be chosen."""
+        ...
+
+    def whole(self, kept: Collection[str]) -> tuple[str, ...]:
+        """Return all nodes in the higher precision when some are kept, in topological order."""
+        ...
+
+    def model(self, kept: Collection[str]) -> Model:
+        """Return the candidate in which some nodes are kept."""
+        ...
+
+    def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
+        """Return who tells what each node does (to be closed)."""
+        ...
+
+    def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
+        """Return the same choice for other tools."""
+        ...
+
+
+class NumberFormat(ABC):
+    """A format whose candidates are more than typed models."""
+
+    @abstractmethod
+    def divided(self, samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
+        """Return the samples that candidates are made with, and those that judge them."""
+
+    @abstractmethod
+    def opened(
+        self,
+        model: Model,
+        specs: Mapping[str, ValueSpec],
+        setup: EngineSetup,
+        *,
+        calibrating: Sequence[GoalSample],
+        metric: Metric | None,
+        tell: Callable[[str], None],
+        seconds: float | None = None,
+    ) -> Opened:
+        """Return the candidates of a model on an engine, and what is chosen by.
+
+        Args:
+            model: The float model.
+            specs: Types of its values.
+            setup: Where candidates run; its samples judge.
+            calibrating: Samples that candidates are made with.
+            metric: Task metric that chooses how; None for the output error.
+            tell: Told what was chosen.
+            seconds: Time for measuring what each node does alone; None for no limit.
+
+        Raises:
+            ModelError: When nothing of the model can be written in the format.
+        """
+
+    @abstractmethod
+    def shown(self, source: GoldenSource, tell: Callable[[str], None]) -> CommandCandidates:
+        """Return the candidates that a command judges, made with the feeds of an investigation."""
+
+    @abstractmethod
+    def settings(self, whole: Sequence[str], stage: Choosable) -> Mapping[str, str]:
+        """Return a choice of nodes in the higher precision as settings of other tools."""
+
+    @abstractmethod
+    def doubting(self, source: GoldenSource) -> list[str]:
+        """Return the commands that find what else is wrong, where an engine does worse than the format explains."""
+
+
+def number_format(precision: Precision) -> NumberFormat:
+    """Return who writes models in a format that types alone do not say.
+
+    Raises:
+        UsageError: When no package that is installed does (``precision-not-typed``).
+    """
+    point = registered(GROUP).get(precision.value)
+    if point is None:
+        raise UsageError(
+            f"a model cannot be written in {precision.value} by types alone, and no package here writes it otherwise",
+            slug="precision-not-typed",
+            cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
+        )
+    return cast(NumberFormat, point.load()(precision))

@@ -1,0 +1,1 @@
+"""Quantizers of one model, the ranges they choose, and which way of choosing is best."""

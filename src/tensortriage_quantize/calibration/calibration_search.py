@@ -1,0 +1,245 @@
+"""Ways to choose the ranges of an 8-bit model, tried on the same samples and judged by others."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tensortriage.api import Feed, Model
+from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, errors_of
+from tensortriage.sdk import EngineMissing, EngineSpec, ModelError
+from tensortriage_quantize.calibration.calibrated_model import (
+    ALWAYS,
+    MODELOPT_METHODS,
+    Calibration,
+    ModelQuantizer,
+    OnnxRuntimeQuantizer,
+    QuantizeOptions,
+)
+from tensortriage_quantize.calibration.modelopt import ModelOptQuantizer, modelopt_python
+from tensortriage_quantize.calibration.operand_ranges import require_finite
+
+FOLD = 4
+"""Without held-out samples every fourth one is held out, where there are so many."""
+
+T = TypeVar("T")
+Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tried:
+    """What one calibration does to the outputs on the samples that judge.
+
+    Attributes:
+        calibration: Its word.
+        quantized: Number of nodes of the types asked for whose operands it quantizes.
+        relative_rms_errors: Largest over the samples, by output.
+        metric: Mean of the task metric; None without one.
+    """
+
+    calibration: str
+    quantized: int
+    relative_rms_errors: Mapping[str, float]
+    metric: float | None
+
+    @property
+    def worst(self) -> float:
+        """Largest error of an output."""
+        return max(self.relative_rms_errors.values(), default=0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the samples that judge say of a model: the errors of outputs, and the mean of the metric."""
+
+    errors: Mapping[str, float]
+    metric: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """One calibration that worked.
+
+    Attributes:
+        tried: What it does.
+        quantizer: Makes the model for any choice of nodes.
+        model: The model with every node quantized that may be.
+    """
+
+    tried: Tried
+    quantizer: ModelQuantizer
+    model: Model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ways:
+    """What became of all calibrations.
+
+    Attributes:
+        found: Those that worked, the best first; at least one.
+        refused: Why others did not, by their words.
+    """
+
+    found: tuple[Way, ...]
+    refused: Mapping[str, str]
+
+    @property
+    def best(self) -> Way:
+        """The best one."""
+        return self.found[0]
+
+
+def usable_ways(word: str, python: str = "", *, per_channel: bool = True) -> tuple[Calibration, ...]:
+    """Return the calibrations that a word means: one, or for ``auto`` all that can be used here.
+
+    Args:
+        word: ``auto`` or that of a `Calibration`.
+        python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one, which may lack it.
+        per_channel: Whether weights are to have a scale per output channel, as TensorRT-Model-Optimizer gives them.
+
+    Raises:
+        EngineMissing: When one that was asked for cannot be used (``modelopt-missing``).
+    """
+    if word != "auto":
+        one = Calibration(word)
+        if one in MODELOPT_METHODS:
+            modelopt_python(python)
+        return (one,)
+    try:
+        modelopt_python(python)
+    except EngineMissing:
+        if python:
+            raise
+        return ALWAYS
+    return (*ALWAYS, *MODELOPT_METHODS) if per_channel else ALWAYS
+
+
+def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Return the samples that calibrate and those that judge: every fourth one, or all where there are too few."""
+    if len(samples) < FOLD:
+        return list(samples), list(samples)
+    return [feed for index, feed in enumerate(samples, 1) if index % FOLD], list(samples[FOLD - 1 :: FOLD])
+
+
+def calibrated(
+    model: Model,
+    samples: Sequence[Feed],
+    judges: Sequence[GoalSample],
+    *,
+    options: QuantizeOptions,
+    lab: Lab,
+    calibrations: Sequence[Calibration] = ALWAYS,
+    kept: Collection[str] = (),
+    metric: Metric | None = None,
+    identity: str = "",
+) -> Ways:
+    """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
+
+    A metric above that of the float model is luck on these samples, and counts as equal to it.
+
+    Args:
+        model: The float model.
+        samples: What calibrates.
+        judges: Samples to judge by, with the outputs of the float model.
+        options: How; ``calibration`` is that of each try.
+        lab: Runs the models; the files of the quantizers live in its workspace.
+        calibrations: The calibrations to try.
+        kept: Nodes that stay float.
+        metric: Task metric of outputs and feed, larger is better.
+        identity: Digest of the samples that judge, and of the metric.
+
+    Raises:
+        ModelError: When nothing can be quantized, or every quantizer refuses.
+        DataError: When a quantizer refuses because an operand is no number on a sample (``quantize-not-finite``).
+    """
+    found: list[Way] = []
+    refused: dict[str, ModelError] = {}
+    for calibration in calibrations:
+        lab.progress(f"calibrating on {len(samples)} samples: {calibration.value}")
+        folder = lab.workspace.folder / calibration.value
+        folder.mkdir()
+        chosen = dataclasses.replace(options, calibration=calibration)
+        try:
+            quantizer = quantizer_of(model, samples, chosen, folder, lab)
+            _require_choice(quantizer, kept)
+            made = quantizer.quantized(kept)
+            _require_ranges(quantizer)
+        except ModelError as error:
+            refused[calibration.value] = error
+            continue
+
+        def judge(made: Model = made) -> _Judged:
+            outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
+            return _Judged(errors_of([sample.outputs for sample in judges], outputs), score)
+
+        known = lab.remember(_Judged, PLAIN, made, None, f"judged: {calibration.value}", judge, identity)
+        count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
+        found.append(Way(Tried(calibration.value, count, known.errors, known.metric), quantizer, made))
+    if refused:
+        require_finite(model, options.op_types, samples, lab)
+    if not found:
+        raise next(iter(refused.values()))
+    most = math.inf if metric is None else _mean([metric(one.outputs, one.feed.tensors) for one in judges])
+    found.sort(key=lambda way: (-min(_number(way.tried.metric), most), way.tried.worst))
+    return Ways(tuple(found), {word: error.message for word, error in refused.items()})
+
+
+def quantizer_of(
+    model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path, lab: Lab
+) -> ModelQuantizer:
+    """Return the quantizer that a calibration belongs to."""
+    method = MODELOPT_METHODS.get(options.calibration)
+    if method is None:
+        return OnnxRuntimeQuantizer(model, samples, options, folder=folder, lab=lab)
+    return ModelOptQuantizer(
+        model,
+        samples,
+        options.precision,
+        method=method,
+        float_weights=options.float_weights,
+        reduce_range=options.reduce_range,
+        python=modelopt_python(options.modelopt_python),
+        folder=folder,
+    )
+
+
+def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:
+    if set(quantizer.nodes) <= set(kept):
+        raise ModelError(
+            f"all {len(quantizer.nodes)} nodes that could be quantized were asked to stay float",
+            slug="quantize-nothing",
+            cure="keep fewer nodes: --keep-nodes, --keep-op-types, --keep-scopes",
+        )
+
+
+def _require_ranges(quantizer: ModelQuantizer) -> None:
+    for name, (low, high) in quantizer.ranges.items():
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ModelError(
+                f"the calibrated range of '{name}' is {low:g} to {high:g}",
+                slug="quantize-failed",
+                cure="calibrate on samples on which this value is finite",
+            )
+
+
+def outputs_of(
+    model: Model, samples: Sequence[Feed], metric: Metric | None, lab: Lab, engine: EngineSpec = PLAIN
+) -> tuple[list[dict[str, np.ndarray]], float | None]:
+    """Return the outputs of a model on some samples, and the mean of the task metric if there is one."""
+    with lab.sequence(engine, model) as run:
+        outputs = [{name: np.array(array) for name, array in run(feed.tensors).items()} for feed in samples]
+    if metric is None:
+        return outputs, None
+    return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])
+
+
+def _number(metric: float | None) -> float:
+    """Return a metric to sort by: 0 where there is none, the worst of all where it is NaN."""
+    return 0.0 if metric is None else -math.inf if math.isnan(metric) else metric
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores)

@@ -1,0 +1,1 @@
+"""Searching the nodes that do not stand 8 bits."""

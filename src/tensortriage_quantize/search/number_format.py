@@ -1,0 +1,69 @@
+"""8 bits in `debug precision`: candidates are models with Q/DQ pairs at all nodes but those kept."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from tensortriage.api import Model
+from tensortriage.precision.sdk import (
+    Choosable,
+    CommandCandidates,
+    EngineSetup,
+    GoalSample,
+    GoldenSource,
+    Metric,
+    NumberFormat,
+    Opened,
+    Precision,
+    Samples,
+    ValueSpec,
+)
+from tensortriage_quantize.search.eight_bits import held_out, open_quantized
+from tensortriage_quantize.search.shown import QuantizedShown, quantizer_settings
+
+
+class EightBits(NumberFormat):
+    """int8 or fp8e4m3 by pairs of quantizers, whose scales are calibrated.
+
+    Args:
+        precision: Which of them.
+    """
+
+    def __init__(self, precision: Precision) -> None:
+        self._precision = precision
+
+    def divided(self, samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
+        """See `NumberFormat`: every fourth judges, or all do both where there are too few."""
+        return held_out(samples, tell)
+
+    def opened(
+        self,
+        model: Model,
+        specs: Mapping[str, ValueSpec],
+        setup: EngineSetup,
+        *,
+        calibrating: Sequence[GoalSample],
+        metric: Metric | None,
+        tell: Callable[[str], None],
+        seconds: float | None = None,
+    ) -> Opened:
+        """See `NumberFormat`: by the best calibration."""
+        return open_quantized(
+            model, self._precision, specs, setup, calibrating=calibrating, metric=metric, tell=tell, seconds=seconds
+        )
+
+    def shown(self, source: GoldenSource, tell: Callable[[str], None]) -> CommandCandidates:
+        """See `NumberFormat`."""
+        return QuantizedShown(source, self._precision, tell)
+
+    def settings(self, whole: Sequence[str], stage: Choosable) -> Mapping[str, str]:
+        """See `NumberFormat`."""
+        return quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
+
+    def doubting(self, source: GoldenSource) -> list[str]:
+        """See `NumberFormat`: the engine is asked about a Q/DQ model."""
+        file = "quantized.onnx"
+        question = source.question
+        diagnose = ["triage", "diagnose", file, "--target", str(question.target)]
+        inputs = ["--inputs", *question.input_paths] if question.input_paths else []
+        convert = source.command("convert", "--precision", self._precision.value, "-o", file)
+        return [convert, shlex.join([*diagnose, *inputs])]

@@ -1,0 +1,79 @@
+"""Candidates with Q/DQ pairs that a command judges."""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from tensortriage.api import Model
+from tensortriage.precision.sdk import (
+    Choosable,
+    Emulation,
+    GoldenSource,
+    Precision,
+    PrecisionGoal,
+    feed_digest,
+    in_order,
+    samples_of,
+)
+from tensortriage.sdk import digest
+from tensortriage_quantize.search.eight_bits import best_quantizer, held_out
+from tensortriage_quantize.search.pair_emulation import of_quantizers
+
+
+class QuantizedShown:
+    """Candidates with Q/DQ pairs at all nodes but those kept; attributes as of `TypedShown`."""
+
+    scaled = True
+
+    def __init__(self, inv: GoldenSource, precision: Precision, tell: Callable[[str], None]) -> None:
+        self._inv = inv
+        calibrating, self._judging = held_out(samples_of(inv), tell)
+        if inv.inputs_word == "random":
+            tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
+        judged_by = digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in self._judging])
+        word, self._quantizer = best_quantizer(
+            inv.model, precision, calibrating, self._judging, inv.lab, identity=judged_by, tell=tell
+        )
+        self.identity = digest(word, [sample.feed.digest for sample in calibrating])
+        self.stage = Choosable(
+            model=inv.model,
+            precision=precision,
+            specs=inv.specs(inv.question.feeds[0]),
+            items=tuple(self._quantizer.nodes),
+        )
+
+    def whole(self, kept: Collection[str]) -> tuple[str, ...]:
+        """Return all nodes in the higher precision when some are kept, in topological order."""
+        return in_order(self.stage.model, kept)
+
+    def model(self, kept: Collection[str]) -> Model:
+        """Return the candidate in which some nodes are kept; with every node kept it is the float model itself."""
+        return self.stage.model if set(self.stage.items) <= set(kept) else self._quantizer.quantized(kept)
+
+    def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
+        """Return who tells what each node does (to be closed)."""
+        whole = self._quantizer.quantized(float_weights=True)
+        return of_quantizers(whole, self._judging, goal, lab=self._inv.lab, seconds=seconds)
+
+    def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
+        """Return the same choice for other tools."""
+        return quantizer_settings(whole, self.stage.precision)
+
+
+def quantizer_settings(kept: Collection[str], precision: Precision, *, reduce_range: bool = False) -> Mapping[str, str]:
+    """Return the settings of each tool that leave these nodes unquantized.
+
+    - ``onnxruntime``: arguments of ``quantize_static``.
+    - ``triage``: the options of ``triage convert``.
+
+    Args:
+        kept: The nodes.
+        precision: int8 or fp8e4m3.
+        reduce_range: Whether weights are in 7 bits.
+    """
+    names = list(kept)
+    words = [f"--precision {precision.value}", *["--reduce-range"] * reduce_range]
+    narrow = {"reduce_range": True} if reduce_range else {}
+    return {
+        "onnxruntime": json.dumps({"nodes_to_exclude": names, **narrow}),
+        "triage": " ".join([*words, *(["--keep-nodes", *names] if names else [])]),
+    }
