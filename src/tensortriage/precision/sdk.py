@@ -35,7 +35,7 @@ from tensortriage.precision.goal import GoalSample as GoalSample
 from tensortriage.precision.goal import MetricGoal as MetricGoal
 from tensortriage.precision.goal import PrecisionGoal as PrecisionGoal
 from tensortriage.precision.goal import identity_of as identity_of
-from tensortriage.precision.low_precision_work import shares as shares
+from tensortriage.precision.low_precision_work import multiplications as multiplications
 from tensortriage.precision.search.number_formats import CommandCandidates as CommandCandidates
 from tensortriage.precision.search.number_formats import NumberFormat as NumberFormat
 from tensortriage.precision.search.number_formats import Opened as Opened

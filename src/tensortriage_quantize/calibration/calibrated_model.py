@@ -18,8 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensortriage.api import Feed, Model
-from tensortriage.precision.sdk import PLAIN, ExternalData, Lab, Precision, shares
+from tensortriage.precision.sdk import PLAIN, ExternalData, Lab, Precision
 from tensortriage.sdk import ModelError, UsageError, value_specs
+from tensortriage_quantize.calibration.work_shares import shares
 from tensortriage_quantize.pairs.engine_styles import PairPlaces, engine_style
 from tensortriage_quantize.pairs.pair_insertion import PairOptions, insert_pairs
 from tensortriage_quantize.pairs.pair_placement import PairPlan, feeding, heavy_nodes, place_pairs

@@ -141,11 +141,6 @@ def stands_alone(error: float, others: Iterable[float]) -> bool:
 # -- one op ------------------------------------------------------------------------------------------------------------
 
 
-def is_suspect(error: float | None, floor: float | None) -> bool:
-    """Whether the local error of an op stands out of its floor; never where either was not measured."""
-    return stands_out(ratio_of(error, floor))
-
-
 def is_innocent(over: float) -> bool:
     """Whether an op is within 3 dB of what its format costs it, by its error over its limit.
 

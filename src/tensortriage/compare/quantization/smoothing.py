@@ -13,10 +13,6 @@ _SMOOTHED_REST = 0.03
 whole weight leave about 2 %, and another weight leaves all of it."""
 
 
-AXIS_OF_INPUTS = 0
-"""Of the weight of a MatMul, which comes second."""
-
-
 def smoothing(original: np.ndarray, stored: np.ndarray) -> np.ndarray | None:
     """Return the factors by which the rows of a weight were multiplied; None where it is no such weight.
 
