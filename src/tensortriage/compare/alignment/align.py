@@ -93,7 +93,7 @@ def by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarra
         {name: fingerprint(array) for name, array in side.items() if array.dtype.kind not in "USOc"}
         for side in (reference, target)
     )
-    return match(ours, theirs).matches
+    return tuple(match(ours, theirs).values())
 
 
 def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> Mapping[str, str]:

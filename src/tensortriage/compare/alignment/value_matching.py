@@ -73,31 +73,9 @@ class ValueMatch:
     distance: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Matches:
-    """The result of `match`.
-
-    Attributes:
-        matches: In the order of the target.
-        unmatched_target: Tensors of the target that resemble nothing, or several tensors.
-        unmatched_reference: Tensors of the reference that no match names, not even as alias.
-        unmatchable: Tensors of the target that say too little: tiny, constant, all zero.
-    """
-
-    matches: tuple[ValueMatch, ...]
-    unmatched_target: tuple[str, ...]
-    unmatched_reference: tuple[str, ...]
-    unmatchable: tuple[str, ...]
-
-    @property
-    def by_target(self) -> Mapping[str, ValueMatch]:
-        """The matches by target name."""
-        return {match.target: match for match in self.matches}
-
-
 def match(
     reference: Mapping[str, Fingerprint], target: Mapping[str, Fingerprint], *, confidence: float = 0.999
-) -> Matches:
+) -> dict[str, ValueMatch]:
     """Match tensors by value.
 
     Robust to rounding, to reshaping or transposing (either, not both), to a factor, and to tensors that only one side
@@ -111,7 +89,8 @@ def match(
         confidence: Probability that none of the matches is wrong, 0.5 to below 1.
 
     Returns:
-        The matches, and everything that is left over.
+        The matches by target, in the order of the target; a tensor that resembles nothing, or several tensors, or that
+        says too little (tiny, constant, all zero) has none.
 
     Raises:
         UsageError: For a confidence outside of that (``confidence-range``).
@@ -126,13 +105,7 @@ def match(
             group = _Group({n: reference[n] for n in ours[count]}, {n: target[n] for n in names}, odds)
             found |= {made.target: made for made in group.matches()}
     found = _usual(found)
-    named = {name for made in found.values() for name in (made.reference, *made.aliases)}
-    return Matches(
-        tuple(found[name] for name in target if name in found),
-        tuple(name for name, print_ in target.items() if print_.information and name not in found),
-        tuple(name for name in reference if name not in named),
-        tuple(name for name, print_ in target.items() if not print_.information),
-    )
+    return {name: found[name] for name in target if name in found}
 
 
 def _usual(found: Mapping[str, ValueMatch]) -> dict[str, ValueMatch]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import Fingerprint, fingerprint
-from tensortriage.compare.alignment.value_matching import Matches, match
+from tensortriage.compare.alignment.value_matching import ValueMatch, match
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_lost
 from tensortriage.compare.metrics.tensor_metrics import measure
@@ -103,13 +103,13 @@ class _Seen:
 
     def __init__(
         self,
-        matches: Matches,
+        matches: Mapping[str, ValueMatch],
         found: Mapping[str, Fingerprint],
         feed: Feed,
         golden: TensorStore,
         floors: Mapping[str, float],
     ) -> None:
-        self.found, self.matched = found, matches.by_target
+        self.found, self.matched = found, matches
         self._feed, self._golden, self._floors = feed, golden, floors
         self.right: set[str] = set()
         self.moved: set[str] = set()
