@@ -213,6 +213,18 @@ def unseen_risk(failures: int, passes: int) -> float:
     return failures**failures * passes**passes / both**both if both else 1.0
 
 
+def enough_of_both(failures: int, passes: int, risk: float) -> tuple[int, int]:
+    """Return how many failures and passes, with those there are, leave no more risk that both come by chance.
+
+    As few in all as do; of equally many, those with most failures.
+    """
+    for total in range(failures + passes, sys.maxsize):
+        for right in range(passes, total - failures + 1):
+            if unseen_risk(total - right, right) <= risk:
+                return total - right, right
+    raise AssertionError("the risk falls with every run")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirming:
     """New runs that tell a steady fault from one that failed each time by chance, where the search has not told yet.
