@@ -66,11 +66,8 @@ class QueryRunner(Generic[T]):
         self._measuring = problem.whole
         self._final_runs: dict[Candidate[T], int] = {}
         self._failures = repeats.seen
-        self._doubted: dict[Candidate[T], None] = {}
         self._passed_again = 0
-        self._failures = repeats.seen
         self._doubted: dict[Candidate[T], None] = {}
-        self._stayed = 0
         self._quick_runs = 1
         self._checks_left = 0.0
         self.history: list[SearchStep] = []
