@@ -210,7 +210,7 @@ def judged(needed: Sequence[str], nodes: int, found: Reduction, invalid: Sequenc
     model = onnx.load("r.onnx")
     left = {node.name for one in graphs(model.graph) for node in one.node if node.op_type != "Constant"}
     around = {node.name for one in graphs(model.graph) for node in one.node if has_body(node)}
-    checks, bits = found.checks - PREMISE, math.log2(math.comb(nodes, len(needed)))
+    checks, bits = found.checks + found.repeats - PREMISE, math.log2(math.comb(nodes, len(needed)))
     sure = len(found.kept) == 1 or (found.confidence is not None and found.confidence >= 0.95)
     opened = "; ".join(f"{one.what} {one.detail}" for one in found.opened if not one.done)
     minimal = found.minimality == "one-minimal" and sure and not opened

@@ -263,7 +263,7 @@ class Row:
     @property
     def checks(self) -> list[int]:
         """Checks of every case, in ascending order."""
-        return sorted(reduction.checks for _, reduction in self.results)
+        return sorted(reduction.checks + reduction.repeats for _, reduction in self.results)
 
     @property
     def right(self) -> float:

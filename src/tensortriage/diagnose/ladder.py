@@ -54,7 +54,8 @@ from tensortriage.diagnose.rungs.quantization.run_time import activations_quanti
 from tensortriage.diagnose.rungs.quantization.stands_for import stands_for_network
 from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
 from tensortriage.diagnose.rungs.rung import Rung
-from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
+from tensortriage.diagnose.rungs.variation.contradicted import contradicted
+from tensortriage.diagnose.rungs.variation.intermittent import build_to_build
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 from tensortriage.errors import EngineMissing
 from tensortriage.values.registered import EntryPoint, registered

@@ -8,7 +8,6 @@ import pytest
 from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 from running_cli import EXAMPLES
 from tensortriage.diagnose.rungs.variation import intermittent
-from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT
 from tensortriage.search.statistics.repeats import runs_needed
 
 pytestmark = pytest.mark.slow
@@ -93,11 +92,11 @@ def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
     """It says nothing of determinism; a second build is right, and the exploded model tells the op in some builds."""
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:EverySecond,{FAULT}", repro=False)
     assert verdict.verdict == "intermittent", verdict.summary
-    assert re.match("[123] of [2345] builds of the same model fail", verdict.summary)  # five where builds are cheap
+    assert re.match("[1-4] of [2-8] builds of the same model fail", verdict.summary)  # eight where builds are cheap
     assert verdict.culprits[0].node == "softmax"
     assert verdict.culprits[0].local_error == pytest.approx(0.05, rel=1e-3)  # what was planted
     targets = int((tmp_path / "count").read_text())
-    assert targets <= 10  # five of the model, one or two exploded, and what a remedy takes
+    assert targets <= 13  # eight of the model, one or two exploded, and what a remedy takes
 
 
 @pytest.mark.lengthy
@@ -131,7 +130,7 @@ def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_
     verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:FirstThree,{FAULT}", repro=False)
     assert verdict.verdict == "intermittent", verdict.summary
     doubted = step(verdict, "does it fail in every build?")
-    assert re.match(rf"no: [234] of {BUILDS_IN_DOUBT} fail; asked because (with|every)", doubted.answer)
+    assert re.match("no: [123] of [45] fail; asked because (with|every)", doubted.answer)
 
 
 @pytest.mark.lengthy

@@ -38,15 +38,16 @@ def test_graphs_are_connected_and_seeded(bench):
 def test_black_box(bench):
     row = all_of(bench.by_shape(SEEDS, 500))
     assert row.right == row.minimal == len(row.checks) == 20 * SEEDS
-    assert statistics.median(row.checks) <= 25
-    assert max(row.checks) <= 40
+    assert statistics.median(row.checks) <= 24
+    assert max(row.checks) <= 36
 
 
 def test_three_unrelated_ops(bench):
-    # 3 checks of the premise, 24.3 bits, 2 that no op alone and no two of them are enough, 2 more confirmations.
+    # 3 checks of the premise, 24.3 bits, 2 that no op alone and no two of them are enough, 2 more confirmations; what
+    # the search has not excluded by them is asked again.
     row = all_of(bench.by_shape(SEEDS, 500, kinds=[(3, False)]))
     assert statistics.median(row.checks) <= 35
-    assert max(row.checks) <= 40
+    assert max(row.checks) <= 36
 
 
 @pytest.mark.parametrize("errors", ["one known", "raised"])

@@ -54,8 +54,8 @@ def test_the_needed_items_and_nothing_else():
     )
     assert result.verdict == OracleVerdict(CandidateOutcome.SAME, signature="wrong")
     assert result.rate == Rate(3, 3)
-    assert result.repeats == 6  # each of three is passed twice more, after three failures: luck has 3.5 % at most
-    assert result.confidence == pytest.approx(1.0 - 27 * 4 / 3125)
+    assert result.repeats < 6  # twice more for each of three, where the search has not told: luck has 3.5 % at most
+    assert 1.0 - 27 * 4 / 3125 - 1e-9 <= result.confidence < 1.0
     checks = result.checks + result.repeats
     assert checks == len(oracle.asked) == len(set(oracle.asked)) == len(result.history)
     assert result.candidates == len({candidate for candidate, _ in oracle.asked}) == result.checks - 2

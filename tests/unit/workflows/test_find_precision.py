@@ -179,7 +179,7 @@ def test_what_an_engine_runs_as_one_is_kept_as_one(tmp_path, loud):
     plan = search(tmp_path, listener, target=target, low=Precision.FP16)
     assert set(plan.kept) == {*loud, neighbour.name}
     assert plan.minimality == "one-minimal"
-    assert any("what belongs together" in words for words in listener.heard)
+    assert any("fusion groups" in words for words in listener.heard)
     again = search(tmp_path, target=target, low=Precision.FP16)
     assert (again.kept, again.builds, again.known) == (plan.kept, 0, plan.builds + plan.known)
 

@@ -5,8 +5,9 @@ enough follows from the rate at which the whole fails, and for the final answers
 does. Runs that helped to choose the result say nothing independent about it, so the final answers are always new runs.
 
 A fault that failed in every run of the premise is taken for steady while searching, which one of 70 % is in a third of
-all cases. So the result and what passed without an item of it are run again in the end, as often as it takes to exclude
-that at any rate; when one of these runs differs, the fault comes and goes, and the search goes on as for such a one.
+all cases. So answers are asked again where they leave doubt: what passed although a part of it fails, at once; and in
+the end what passed without an item of the result, unless so much passed without that item while searching that chance
+is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search goes on as for one.
 """
 
 import itertools
@@ -64,6 +65,9 @@ class QueryRunner(Generic[T]):
         self._rates: dict[Candidate[T], Rate] = {}
         self._measuring = problem.whole
         self._final_runs: dict[Candidate[T], int] = {}
+        self._failures = repeats.seen
+        self._passed_again = 0
+        self._doubted: dict[Candidate[T], None] = {}
         self._quick_runs = 1
         self._checks_left = 0.0
         self.history: list[SearchStep] = []
@@ -93,6 +97,10 @@ class QueryRunner(Generic[T]):
     def measured(self, candidate: Candidate[T]) -> Rate:
         """Return how often a candidate fails: measured itself, else as the whole."""
         return self._rates.get(candidate, self.rate)
+
+    def _overall(self, candidate: Candidate[T]) -> CandidateOutcome | None:
+        known = self.verdict(candidate)
+        return known.outcome if known else None
 
     def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return what is known about a candidate, without asking."""
@@ -161,6 +169,9 @@ class QueryRunner(Generic[T]):
         )
         if ask.care is Care.SURE:
             self._conclude(ask, verdicts)
+        for candidate, verdict in zip(ask.candidates, verdicts, strict=True):
+            if verdict.same and self.rate.always and self._repeats.doubts:
+                self._doubt(candidate)
         return verdicts
 
     def _question(self, candidate: Candidate[T], attempt: int) -> OracleQuestion[T]:
@@ -211,28 +222,67 @@ class QueryRunner(Generic[T]):
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
 
     def _confirm(self, smaller: Sequence[Candidate[T]]) -> None:
-        """Run the result and all that is smaller by an item again, until one answer differs or enough are equal."""
-        confirming = Confirming.of(len(smaller), self._repeats)
-        before = len(self.history)
-        self._run_all(self._measuring, len(self._runs[self._measuring]) + confirming.failures)
-        for _ in range(confirming.passes):
-            for candidate in smaller:
-                runs = self._runs.setdefault(candidate, [])
-                if not runs:
-                    self._run_all(candidate, 1)
-                if runs[0].outcome is not CandidateOutcome.UNRESOLVED and not _overall(runs).same:
-                    self._run_all(candidate, len(runs) + 1)
-        self.repeats += len(self.history) - before
-        told = [self._runs[candidate] for candidate in smaller]
-        moves = any(_overall(runs).same and not runs[0].same for runs in told)
-        if moves or not all(verdict.same for verdict in self._runs[self._measuring]):
-            self._comes_and_goes()
-        elif not any(_overall(runs).same for runs in told):
-            self.confidence = 1.0 - confirming.risk if confirming.passes else None
+        """Run what is smaller than the result by an item again, where the answers so far leave more risk than wanted.
 
-    def _comes_and_goes(self) -> None:
+        Ends with the first failure: the fault comes and goes then.
+        """
+        if not self._repeats.doubts:
+            return
+        for candidate in smaller:
+            self._run(candidate, 1, iter(()))
+        passed = {candidate: count for candidate in smaller if (count := self._passes_without(candidate))}
+        failures = 0 if self._doubted else self._failures  # where a part fails of what passed, passes say little
+        confirming = Confirming.of(list(passed.values()), failures, len(self._problem.items), self._repeats)
+        before = len(self.history)
+        for candidate, more in zip(passed, confirming.passes, strict=True):
+            if self._run(candidate, len(self._runs[candidate]) + more, iter(())).same:
+                self.repeats += len(self.history) - before
+                self._comes_and_goes(self._measuring)
+                return
+        self.repeats += len(self.history) - before
+        if not any(_overall(self._runs[candidate]).same for candidate in smaller):
+            self.confidence = 1.0 - confirming.risk
+
+    def _passes_without(self, smaller: Candidate[T]) -> int:
+        """Return how often the result passed without what it is larger by; 0 where it does not, or cannot be told.
+
+        What holds more and lacks the same counts as well: it would have failed, if what it lacks were not needed.
+        """
+        if self._overall(smaller) is not CandidateOutcome.PASS:
+            return 0
+        left_out = self._measuring - smaller
+        return sum(
+            verdict.outcome is CandidateOutcome.PASS
+            for candidate, runs in self._runs.items()
+            if smaller <= candidate and left_out.isdisjoint(candidate)
+            for verdict in runs
+        )
+
+    def _doubt(self, failing: Candidate[T]) -> None:
+        """Ask again what passed although a part of it fails: by chance, or because it hides the fault each time.
+
+        Ends when one fails now, or when so many passed again as would hardly if the fault came as often as they say.
+        """
+        self._doubted.update(
+            dict.fromkeys(
+                candidate
+                for candidate in self._runs
+                if failing < candidate and self._overall(candidate) is CandidateOutcome.PASS
+            )
+        )
+        rate = self._failures / (self._failures + len(self._doubted))
+        for candidate in self._doubted:
+            if self._passed_again >= runs_needed(rate, self._repeats.risk):
+                return
+            self._run_all(candidate, len(self._runs[candidate]) + 1)
+            self.repeats += 1
+            if self._runs[candidate][-1].same:
+                self._comes_and_goes(failing)
+                return
+            self._passed_again += 1
+
+    def _comes_and_goes(self, result: Candidate[T]) -> None:
         """Take the fault for one that comes and goes: measure how often it fails, and ask as often as that needs."""
-        result = self._measuring
         self.rate = Rate(1, 2)  # not always; what is measured now counts
         self._measure(result)
         runs = self._runs[result]
@@ -295,6 +345,7 @@ class QueryRunner(Generic[T]):
         self.cache_hits += cached
         self._checks_left = max(0.0, self._checks_left - 1.0)
         if verdict.same:
+            self._failures += 1
             self.confidence = None
             if self.best is None or self._problem.size(candidate) < self._problem.size(self.best):
                 self.best, self._smallest = candidate, question.candidate

@@ -40,7 +40,7 @@ class PointerReading(enum.Enum):
 
 
 Shares = Mapping[PointerReading, float]
-FIRST_SHARES: Shares = {PointerReading.NEAR: 0.4, PointerReading.SUSPECT: 0.3, PointerReading.ANYWHERE: 0.3}
+FIRST_SHARES: Shares = {PointerReading.NEAR: 0.3, PointerReading.SUSPECT: 0.3, PointerReading.ANYWHERE: 0.4}
 """Chance that each reading is the right one, before anything is known."""
 
 

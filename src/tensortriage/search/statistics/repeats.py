@@ -11,6 +11,7 @@ import enum
 import math
 import statistics
 import sys
+from collections.abc import Sequence
 
 from tensortriage.errors import UsageError
 
@@ -89,6 +90,16 @@ class Repeats:
     seen: int = 0
 
     @property
+    def risk(self) -> float:
+        """Chance that a result may have of holding an item that is not needed."""
+        return 1.0 - self.confidence
+
+    @property
+    def doubts(self) -> bool:
+        """Whether a fault that failed each time so far may be one that comes and goes."""
+        return self.confirms and self.premise > 1
+
+    @property
     def wholes(self) -> int:
         """Runs of the whole before anything else."""
         return 1 if self.seen else self.premise
@@ -98,8 +109,11 @@ class Repeats:
         """Runs after which a whole that has never failed is given up."""
         if not self.seen:
             return max(self.premise, runs_needed(RARE_FAULT, QUICK_RISK)) if self.premise > 1 else 1
-        enough = (n for n in range(1, self.limit) if unseen_risk(self.seen, n) <= 1.0 - self.confidence)
-        return next(enough, self.limit)
+        return self.passes_after(self.seen)
+
+    def passes_after(self, failures: int) -> int:
+        """Return how many passes exclude that a fault failed so often in a row by chance, whatever its rate."""
+        return next((n for n in range(1, self.limit) if unseen_risk(failures, n) <= self.risk), self.limit)
 
     def inside(self, rate: "Rate") -> "Repeats":
         """Return how often a part of something is asked about that failed at a rate."""
@@ -199,37 +213,52 @@ def unseen_risk(failures: int, passes: int) -> float:
     return failures**failures * passes**passes / both**both if both else 1.0
 
 
+def enough_of_both(failures: int, passes: int, risk: float) -> tuple[int, int]:
+    """Return how many failures and passes, with those there are, leave no more risk that both come by chance.
+
+    As few in all as do; of equally many, those with most failures.
+    """
+    for total in range(failures + passes, sys.maxsize):
+        for right in range(passes, total - failures + 1):
+            if unseen_risk(total - right, right) <= risk:
+                return total - right, right
+    raise AssertionError("the risk falls with every run")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirming:
-    """New runs that tell a steady fault from one that failed each time by chance.
+    """New runs that tell a steady fault from one that failed each time by chance, where the search has not told yet.
+
+    The search's own answers speak against chance as well, but it went where they led it: of all the items there were,
+    one that chance put in the result is there because every answer about it was false. So they count by a risk that is
+    divided by the number of items. New runs do not depend on where the search went, and so only on the whole's runs.
 
     Attributes:
-        failures: Of the result, which has to fail in each.
-        passes: Of the result without each of its items, which has to pass in each.
+        passes: Runs of the result without each of its items, which has to pass in each.
         risk: Chance that an item is kept which is not needed, whatever the rate.
     """
 
-    failures: int
-    passes: int
+    passes: tuple[int, ...]
     risk: float
 
     @classmethod
-    def of(cls, items: int, repeats: Repeats) -> "Confirming":
-        """Return the fewest runs that leave no more risk than is wanted; none where the premise is one run, trusted."""
-        if repeats.premise == 1 or not repeats.confirms:
-            return cls(0, 0, 0.0)
-        wanted, best = 1.0 - repeats.confidence, cls(0, repeats.limit, 0.0)
-        for passes in range(1, repeats.limit):
-            failures = 0
-            while (
-                risk := unseen_risk(repeats.seen + repeats.wholes + failures, passes)
-            ) > wanted and failures < repeats.limit:
-                failures += 1
-            if failures + passes * items < best.failures + best.passes * items:
-                best = cls(failures, passes, risk)
-            if failures == 0:
-                break
-        return best
+    def of(cls, passed: Sequence[int], failures: int, items: int, repeats: Repeats) -> "Confirming":
+        """Return the fewest runs that leave no more risk than is wanted.
+
+        Args:
+            passed: How often what lacks an item, and holds all else of the result, has passed so far; by item.
+            failures: Failures in a row so far, all of candidates that hold what is needed; 0 where passes are doubted.
+            items: How many items the search chose among.
+            repeats: The risk that is wanted.
+        """
+        most = repeats.passes_after(repeats.seen + repeats.wholes)
+        passes, risks = list[int](), [0.0]
+        for made in passed:
+            known = (n for n in range(most) if items * unseen_risk(failures, made + n) <= repeats.risk)
+            passes.append(next(known, most))
+            told = items * unseen_risk(failures, made + passes[-1])
+            risks.append(min(told, unseen_risk(repeats.seen + repeats.wholes, most)))
+        return cls(tuple(passes), max(risks))
 
 
 def attempts_for(rate: Rate, repeats: Repeats) -> int:

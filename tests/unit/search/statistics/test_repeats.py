@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.search.statistics.repeats import Rate, Repeats, runs_needed, unseen_risk
+from tensortriage.search.statistics.repeats import Confirming, Rate, Repeats, enough_of_both, runs_needed, unseen_risk
 
 
 @pytest.mark.parametrize("runs", [1, 3, 16, 60])
@@ -67,3 +67,29 @@ def test_a_whole_that_never_fails_is_given_up_after_nine_runs():
     assert Repeats().passes == 9  # at 30 % of runs, 0.7^9 = 4 %
     assert Repeats(premise=16).passes == 16
     assert Repeats(premise=1).passes == 1
+
+
+@pytest.mark.parametrize(
+    ("passed", "failures", "more"),
+    [
+        ((1, 1), 12, (2, 2)),  # the search says little: new runs, as after the whole's three failures alone
+        ((5, 1), 12, (0, 2)),  # 500 (12/17)^12 (5/17)^5 = 1.7 %
+        ((4,), 12, (1,)),  # 500 (12/16)^12 (4/16)^4 = 6.2 %
+        ((9, 9), 0, (2, 2)),  # passes that a part contradicts say nothing
+    ],
+)
+def test_what_the_search_has_told_is_not_asked_again(passed, failures, more):
+    confirming = Confirming.of(passed, failures, 500, Repeats())
+    assert confirming.passes == more
+    assert 0.0 < confirming.risk <= Repeats().risk
+
+
+@pytest.mark.parametrize(
+    ("seen", "enough"),
+    [((1, 1), (4, 3)), ((3, 1), (4, 3)), ((8, 1), (8, 2)), ((5, 3), (5, 3))],
+)
+def test_contradicting_answers_are_asked_for_until_chance_does_not_make_both(seen, enough):
+    failures, passes = enough_of_both(*seen, 0.01)
+    assert (failures, passes) == enough
+    assert unseen_risk(failures, passes) <= 0.01
+    assert seen == enough or unseen_risk(failures, passes - 1) > 0.01 or unseen_risk(failures - 1, passes) > 0.01

@@ -21,6 +21,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outpu
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
+from tensortriage.runs.observation.experiment import Measurement
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "what do the layers look like?"
@@ -45,20 +46,31 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))
 
 
+def marked_figures(inv: Investigation, worst: FeedResult, *, build: int = 0) -> Measurement:
+    """Return figures of every value in a build with all of them marked.
+
+    Raises:
+        EngineError: When the target does not build or run so.
+    """
+    golden = inv.golden(worst.feed)
+    return inv.figures(
+        inv.question.target,
+        inv.model,
+        worst.feed,
+        asked_values(inv, golden),
+        golden=golden,
+        what=f"every layer on {inv.question.target}",
+        build=build,
+        tolerances=inv.tolerances,
+    )
+
+
 def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
     """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
     golden = inv.golden(worst.feed)
     asked = asked_values(inv, golden)
     try:
-        shown = inv.figures(
-            inv.question.target,
-            inv.model,
-            worst.feed,
-            asked,
-            golden=golden,
-            what=f"every layer on {inv.question.target}",
-            tolerances=inv.tolerances,
-        )
+        shown = marked_figures(inv, worst)
     except EngineError as error:
         inv.answered(
             QUESTION,

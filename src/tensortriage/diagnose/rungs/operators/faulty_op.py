@@ -12,6 +12,7 @@ from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
 from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.rungs.variation.contradicted import wrong_alone_in_some
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -21,7 +22,7 @@ from tensortriage.values.text import percent
 
 @rung(
     QUESTION,
-    reads=("results", "rounded", "local", "influence", "moved"),
+    reads=("results", "rounded", "local", "influence", "moved", "in_context", "builds_compared"),
     gives=("local", "influence"),
     cost="a build and a run, every op alone; two evaluations; a run of the reference for each suspect",
     ends=(
@@ -30,6 +31,7 @@ from tensortriage.values.text import percent
         VerdictKind.COMPARISON_UNSOUND,
         VerdictKind.NON_FINITE,
         VerdictKind.QUANTIZATION,
+        VerdictKind.INTERMITTENT,
     ),
 )
 def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
@@ -40,7 +42,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
 
 @rung(
     TOGETHER,
-    reads=("results", "rounded", "local", "influence", "moved"),
+    reads=("results", "rounded", "local", "influence", "moved", "in_context", "builds_compared"),
     gives=("influence",),
     cost="up to 64 runs of both",
     ends=(
@@ -49,6 +51,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
         VerdictKind.NON_FINITE,
         VerdictKind.QUANTIZATION,
         VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.INTERMITTENT,
     ),
 )
 def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
@@ -70,6 +73,8 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Ver
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
         return None
     first = fault.culprits[0]
+    if verdict := wrong_alone_in_some(inv, evidence, first):
+        return verdict
     if verdict := at_the_culprit(inv, evidence.feed, first.value, first.local_error or 0.0):
         return verdict
     # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.

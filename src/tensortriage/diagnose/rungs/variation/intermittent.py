@@ -4,8 +4,8 @@ A target that fails is built again, whatever it says of itself, and every build 
 that passes, or fails by no more than its format explains, unless its engine says that builds are the same. If some
 fail and others do not, that is the verdict; what the failing builds run differently is named (see
 `tensortriage.search.statistics.association`), and why that is bad.
-Later answers that contradict the deployed run (right when instrumented, every op right alone) are a reason to build
-more often before they are believed.
+How often follows from `MISSED`, of a fault in every second build, and from what a build costs beside the whole; what
+costs more than that is left to `contradicted`, which asks again where later answers leave doubt.
 """
 
 import time
@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.local_errors.local import suspects
-from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -33,11 +31,10 @@ from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
-from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
+from tensortriage.search.statistics.repeats import MISSED, runs_needed
 from tensortriage.values.text import error_size
 
 QUESTION = "are the outputs equal from build to build?"
-AGAIN = "does it fail in every build?"
 
 CHEAP_TIME_SHARE = 0.1
 """So is one that takes no more than this share of what is left of the budget."""
@@ -45,14 +42,8 @@ CHEAP_TIME_SHARE = 0.1
 TIME_SHARE = 0.2
 """Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
 
-BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
-"""Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
-
-EQUAL_FAILURES = 2
-"""Builds after the deployed one, all bit-equal to it and of equal plans, after which one that fails is not built again;
-one is enough where the engine says that its builds are the same. Of faults in every second build what follows
-contradicts three in four (`contradicted`), where tensors are marked or the op runs alone. So one in 16 is taken for
-steady, and its op named all the same; after five builds it is one in 64."""
+BUILDS_IN_DOUBT = 1 + runs_needed(0.5, MISSED)
+"""Builds after which an engine whose first build is like all others is excluded to differ in every second one."""
 
 MOST_SHOWN = 8
 
@@ -74,7 +65,7 @@ OF_BUILDS = (
     QUESTION,
     reads=("results", "local"),
     gives=OF_BUILDS,
-    cost="1 to 4 builds",
+    cost="1 to 7 builds",
     ends=(VerdictKind.INTERMITTENT,),
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -88,10 +79,10 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     found = judged(inv, evidence, builds)
-    bad, facts = found.bad, _facts(builds, found.bad)
+    bad, facts = found.bad, facts_of(builds, found.bad)
     if found.varies:
         inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
-        return _varying(inv, evidence, builds, bad)
+        return varying(inv, evidence, builds, bad)
     moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
     count = f"{len(builds)} builds"
     still = within_fp32(moved, max(evidence.worst_feed.floors.fp32.values(), default=0.0))
@@ -108,47 +99,6 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         answer += f"; some take a freedom: {'; '.join(each.words for each in found.explanations)}"
     inv.answered(QUESTION, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
-
-
-@rung(
-    AGAIN,
-    reads=("results", "in_context", "in_context_judged", "local", "builds_compared", "wrong_together"),
-    gives=OF_BUILDS,
-    cost="up to 5 builds",
-    ends=(VerdictKind.INTERMITTENT,),
-)
-def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Where later answers contradict the deployed run, build until it is clear whether builds differ."""
-    reason = _contradiction(inv, evidence)
-    if not reason or inv.question.builds is not None or evidence.builds_compared >= BUILDS_IN_DOUBT:
-        return None
-    try:
-        builds = [first_build(inv, evidence), *rebuilds(inv, evidence, BUILDS_IN_DOUBT - 1)]
-    except EngineError as error:
-        inv.answered(AGAIN, f"unknown: {error.message}")
-        return None
-    found = judged(inv, evidence, builds)
-    answer = f"no: {sum(found.bad)} of {len(builds)} fail" if found.varies else f"yes: in all of {len(builds)}"
-    inv.answered(AGAIN, f"{answer}; asked because {reason}", **_facts(builds, found.bad))
-    if found.varies:
-        return _varying(inv, evidence, builds, found.bad)
-    return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
-
-
-def _contradiction(inv: Investigation, evidence: Evidence) -> str:
-    """Return what contradicts the failure of the deployed model, in words; empty when nothing does."""
-    marked_figures, outputs = evidence.in_context or {}, evidence.worst_feed.metrics
-    if set(outputs) <= set(marked_figures):
-        figures = OutputFigures({name: marked_figures[name] for name in outputs}, judged=evidence.in_context_judged)
-        marked = judge(inv, evidence.feed, figures, evidence.worst_feed.floors)
-        if marked.passes and not evidence.worst_feed.passes:
-            return "with every tensor marked the outputs are right"
-    if evidence.wrong_together:  # that explains why every op is right alone
-        return ""
-    local = evidence.local
-    if local is not None and local.metrics and not local.misshapen and not suspects(local):
-        return "every op is right alone"
-    return ""
 
 
 def _seconds_left(inv: Investigation) -> float:
@@ -190,8 +140,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
             break
         builds = rebuilds(inv, evidence, number)
         expected = builds[-1].seconds
-        enough = 1 if vary is False else EQUAL_FAILURES
-        if number >= enough and not passes and _all_equal(inv, evidence, builds):
+        if vary is False and not passes and _all_equal(inv, evidence, builds):
             break
     kept.keep(len(builds))
     return builds
@@ -203,7 +152,8 @@ def _all_equal(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) 
     return all(build.moved == 0.0 and not build.problem and build.features == plan for build in builds)
 
 
-def _facts(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
+def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
+    """Return what a step says about several builds."""
     plans = [build.features for build in builds]
     return {
         "builds": len(bad),
@@ -227,13 +177,16 @@ def _ends(region: str) -> str:
     return region if len(nodes) < 4 else f"{nodes[0]} ... {nodes[-1]} ({len(nodes)} nodes)"
 
 
-def _varying(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Answer:
-    """Return the verdict on builds of which some fail, with why they do."""
+def varying(
+    inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool], words: str = ""
+) -> Answer:
+    """Return the verdict on builds of which some fail, or which contradict each other in words, with why they do."""
     cause = cause_of(inv, evidence, builds, bad)
+    words = words or f"{sum(bad)} of {len(bad)} builds of the same model fail"
     verdict = inv.verdict(
         VerdictKind.INTERMITTENT,
         cause.confidence,
-        f"{sum(bad)} of {len(bad)} builds of the same model fail on {inv.question.target}{cause.words}",
+        f"{words} on {inv.question.target}{cause.words}",
         culprits=cause.culprits,
         next=[*cause.next, inv.command("debug build", "--target", str(inv.question.target))],
     )
