@@ -26,8 +26,8 @@ from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.derived import Derived
 from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.observation.derived import Derived
 from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.tactics import TacticRecord, features, save_record

@@ -18,7 +18,7 @@ from typing import Self
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.check_cache import CheckCache
-from tensortriage.runs.engine_code import EngineCode
+from tensortriage.runs.identity.engine_code import EngineCode
 from tensortriage.values.serial import dump
 
 CASE_FORMAT = "tensortriage.case/1"

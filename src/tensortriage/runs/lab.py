@@ -28,9 +28,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
-from tensortriage.runs.derived import ContentKeys, Derived
 from tensortriage.runs.observation.answers import LASTING, AnswerStore
 from tensortriage.runs.observation.capture import capture
+from tensortriage.runs.observation.derived import ContentKeys, Derived
 from tensortriage.runs.observation.experiment import (
     Experiment,
     Measurement,

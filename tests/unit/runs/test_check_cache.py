@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensortriage.errors import StoreError
 from tensortriage.runs.check_cache import CheckCache, digest
-from tensortriage.runs.derived import Derived
+from tensortriage.runs.observation.derived import Derived
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.runs.case import Case
-from tensortriage.runs.engine_code import CODE
+from tensortriage.runs.identity.engine_code import CODE
 from tensortriage.runs.lab import Lab
 
 FEED = Feed("ones", {"x": np.ones((1, 4), np.float32)}, Origin.REAL)

@@ -169,11 +169,10 @@ class IsolatedEngine:
         )
 
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
-        rest = dict(options)
-        word = rest.pop("worker", "")
+        rest, word = {key: value for key, value in options.items() if key != "worker"}, options.get("worker", "")
         interpreter = check_interpreter(word) if word else sys.executable
-        affinity, package = f"{self.adapter} {affinity} {own_gpus()}", self.adapter.rpartition(".")[0]
-        worker = lease(interpreter, affinity, package, file=rest.get("file", ""))
+        affinity, file = f"{self.adapter} {affinity} {own_gpus()}", rest.get("file", "")
+        worker = lease(interpreter, affinity, self.adapter.rpartition(".")[0], file=file)
         return Conversation(worker, self.title, self.limits), rest
 
 

@@ -22,8 +22,8 @@ from tensortriage.reduce.engines.propagation import carry
 from tensortriage.reduce.engines.sample import GoldenSample
 from tensortriage.reduce.failure import SAME_FAILURE, Failure, FailureKind, verdict_on
 from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.runs.derived import Derived
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.derived import Derived
 from tensortriage.runs.outcome import Outcome
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict

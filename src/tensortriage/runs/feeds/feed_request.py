@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 READERS = "tensortriage.feeds"
 """Entry-point group, by the ending of a file's name, of functions of path, input specs and limits that yield feeds."""
+Readers = Mapping[str, EntryPoint]
+"""What is registered there."""
 FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 _logger = logging.getLogger(__name__)
 _SHAPE = re.compile(r".*:\[.*\]$", re.DOTALL)
@@ -98,22 +100,22 @@ def feeds(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
         yield feed.made_up if request.made_up else feed
 
 
-def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _grouped(paths: Sequence[str], readers: Readers) -> Iterator[Sequence[str]]:
     """Yield scripts and files with a reader of their own each alone, other files that follow each other together."""
-    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _reader(path) is not None):
+    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _ending(path) in readers):
         together = list(group)
         yield from ([path] for path in together) if alone else [together]
 
 
-def _from(paths: Sequence[str], request: FeedRequest, model: "Model") -> "Iterator[Feed]":
+def _from(paths: Sequence[str], request: FeedRequest, model: "Model", readers: Readers) -> "Iterator[Feed]":
     from tensortriage.inputs.feeds import load_feeds
     from tensortriage.runs.scripts import script_feeds
 
     specs = [spec for spec in model.inputs if spec.name not in request.without]
     if _is_loader(paths[0]):
         return script_feeds(paths[0], specs, request.limits)
-    if (reader := _reader(paths[0])) is not None:
-        return cast("Iterator[Feed]", reader.load()(Path(paths[0]), specs, request.limits))
+    if (ending := _ending(paths[0])) in readers:
+        return cast("Iterator[Feed]", readers[ending].load()(Path(paths[0]), specs, request.limits))
     return load_feeds([Path(path) for path in paths], specs)
 
 
@@ -121,8 +123,8 @@ def _is_loader(path: str) -> bool:
     return path.partition(":")[0].endswith(".py")
 
 
-def _reader(path: str) -> EntryPoint | None:
-    return registered(READERS).get(Path(path).suffix.removeprefix("."))
+def _ending(path: str) -> str:
+    return Path(path).suffix.removeprefix(".")
 
 
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
@@ -132,7 +134,9 @@ def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
     if request.given:
         return iter(request.given)
     if request.paths:
-        return itertools.chain.from_iterable(_from(path, request, model) for path in _grouped(request.paths))
+        readers = registered(READERS)
+        grouped = _grouped(request.paths, readers)
+        return itertools.chain.from_iterable(_from(paths, request, model, readers) for paths in grouped)
     if request.script:
         specs = [spec for spec in model.inputs if spec.name not in request.without]
         return script_feeds(request.script, specs, request.limits)
