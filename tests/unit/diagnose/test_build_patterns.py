@@ -1,7 +1,7 @@
 """An engine whose first five builds are right or wrong by a pattern, whatever is built, and later ones by chance.
 
 Each pattern is asked about twice: with builds that cost nothing beside the rest, and with builds that are dear, where
-only contradictions and builds of single ops tell.
+only contradictions and builds of single ops tell. Chance is fixed: one in a hundred others looks like a steady fault.
 """
 
 import itertools
@@ -24,7 +24,7 @@ class Patterned(FaultyEngine):
     def compile(self, path, options):
         number, pattern = COUNT.stat().st_size if COUNT.exists() else 0, PATTERN.read_text()
         COUNT.write_bytes(b"x" * (number + 1))
-        by_chance = random.Random(f"{pattern} {number}").choice("01")
+        by_chance = random.Random(f"later {pattern} {number}").choice("01")
         wrong = pattern[number] if number < len(pattern) else by_chance
         return super().compile(path, options if wrong == "1" else {})
 """
