@@ -169,6 +169,7 @@ commands:
 """
 
 
+@pytest.mark.lengthy
 def test_a_cell_runs_again_when_what_its_engine_imports_has_changed(tmp_path):
     laid_out(tmp_path)
     (tmp_path / "helped.py").write_text(HELPED)

@@ -1,5 +1,6 @@
 """Whatever the fault does, the result of a search fails the same way and no single item of it can be spared."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,6 +111,7 @@ class Anyhow(InProcess):
         return super().wait()
 
 
+@pytest.mark.lengthy
 @settings(deadline=None, max_examples=20)
 @given(problem=problems(rates=(0.6, 1.0)), room=st.integers(1, 6), order=st.randoms(use_true_random=False))
 def test_parallel_checks_give_the_result_of_serial_ones(problem, room, order):

@@ -37,8 +37,11 @@ class CodeLog:
 
     @property
     def current(self) -> bool:
-        """Whether all that it has loaded is still what the disk holds, so that it may serve once more."""
-        return all(_facts(path) == facts for path, facts in self._seen.items())
+        """Whether all that it has loaded is still what the disk holds, so that it may serve once more.
+
+        The engine's own file is no part of it: that is executed anew for each session.
+        """
+        return all(_facts(path) == facts for path, facts in self._seen.items() if path != self._engine)
 
     def hear(self) -> None:
         """Take down what has been loaded since."""
