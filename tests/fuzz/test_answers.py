@@ -92,7 +92,7 @@ class LyingWorker(workers.Worker):
         self._timeout_error = TimeoutError
         self._channel = Channel(folder, rng, lies)
         self.transport = SharedFolder(self.folders)
-        self.supervisor_pid, self._watches_memory = 0, True
+        self.supervisor_pid, self._watches_memory, self.code = 0, True, None
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def talk(folder):
 @fuzzed(300)
 def test_a_lying_worker_is_an_outcome(folder, tally, monkeypatch_module, seed):
     rng = random.Random(seed)
-    monkeypatch_module.setattr(isolated, "lease", lambda *_: LyingWorker(folder, rng))
+    monkeypatch_module.setattr(isolated, "lease", lambda *_, **__: LyingWorker(folder, rng))
     try:
         talk(folder)
         tally.add("answer", "taken")
@@ -129,14 +129,14 @@ def test_a_lying_worker_is_an_outcome(folder, tally, monkeypatch_module, seed):
 
 
 def test_a_greeting_need_not_know_of_ml_dtypes(folder, monkeypatch):
-    monkeypatch.setattr(isolated, "lease", lambda *_: LyingWorker(folder, random.Random(0), lies=""))
+    monkeypatch.setattr(isolated, "lease", lambda *_, **__: LyingWorker(folder, random.Random(0), lies=""))
     monkeypatch.setitem(ANSWERS, "start", {"pid": 1, "numpy": "2"})
     talk(folder)
 
 
 @pytest.mark.parametrize("greeting", [{}, {"pid": "1", "numpy": "2"}, {"pid": 1, "numpy": 2, "ml_dtypes": "yes"}])
 def test_a_greeting_that_lies(folder, monkeypatch, greeting):
-    monkeypatch.setattr(isolated, "lease", lambda *_: LyingWorker(folder, random.Random(0), lies=""))
+    monkeypatch.setattr(isolated, "lease", lambda *_, **__: LyingWorker(folder, random.Random(0), lies=""))
     monkeypatch.setitem(ANSWERS, "start", greeting)
     with pytest.raises(EngineMissing) as caught:
         talk(folder)
