@@ -137,7 +137,7 @@ class Case:
 
 def accelerator(options: str) -> str:
     """Return the spec of a simulated accelerator."""
-    if not ENGINE.is_file():  # other cases may be reading it
+    if not ENGINE.is_file() or ENGINE.read_text(encoding="utf-8") != ENGINE_TEXT:  # other cases may be reading it
         HOME.mkdir(parents=True, exist_ok=True)
         started = ENGINE.with_suffix(f".{os.getpid()}")
         started.write_text(ENGINE_TEXT, encoding="utf-8")
