@@ -32,13 +32,13 @@ class EvaluatedStep(HealthyValues[Arrays]):
     __slots__ = ()
 
     def kept(self, given: Mapping[str, np.ndarray], value: str, place: Place, source: Place) -> Limit:
-        """Return how far off a healthy engine may be at what it hands on of what it was given.
+        """Return the limit of elements that a step carries over unchanged from its inputs.
 
         Args:
-            given: What each evaluation was given.
-            value: What comes of it.
-            place: Where what is handed on is.
-            source: Where it was.
+            given: The input of each evaluation, by the evaluation's name.
+            value: Name of the output that holds them.
+            place: Index of the elements in the output.
+            source: Index of the same elements in the input.
         """
         figures = {
             name: measure(given[name][source], tensors[value][place])

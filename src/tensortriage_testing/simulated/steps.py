@@ -154,7 +154,7 @@ class Stretch:
 
     Args:
         model: The model that the nodes are from.
-        nodes: Them.
+        nodes: The nodes, in an order in which they can run.
         weights: Fetches a constant as it is stored.
     """
 
