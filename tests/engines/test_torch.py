@@ -213,7 +213,7 @@ def make():
 def test_a_network_that_was_just_exported_is_not_exported_again(tmp_path):
     (tmp_path / "net.py").write_text(COUNTS_EXPORTS)
     spec = EngineSpec.parse(f"torch:{tmp_path / 'net.py'}:make")
-    create(spec).export(spec.options, tmp_path / "net.onnx", exporter="dynamo")
+    create(spec).export_file(spec.options, tmp_path / "net.onnx", exporter="dynamo")
     count = len((tmp_path / "exports").read_text())
     assert count
     session = opened(str(spec), tmp_path / "net.onnx")
