@@ -55,7 +55,9 @@ def test_with_suspicion(bench, errors):
     suspicion = {"one known": bench.one_known, "raised": bench.raised(30.0)}[errors]
     row = all_of(bench.by_shape(SEEDS, 500, solver=functools.partial(bench.solve, suspicion=suspicion)))
     assert row.right == row.minimal == len(row.checks)
-    assert statistics.median(row.checks) <= 14
+    # 14 without confirmations. A guess that hits leaves no passes to count as evidence: 2 more for each needed op, of
+    # which the median case has 2.
+    assert statistics.median(row.checks) <= 14 + 2 * 2
 
 
 def test_with_hiding_cuts(bench):
