@@ -66,7 +66,8 @@ def test_alarms_misses_culprits_and_confidence_are_counted(bench):
 
 
 ASKS = """from tensortriage.compare.judgement import within
-print(within.MATCH_FACTOR, within.fp32_limit(1.0), within.FEWEST_CUT)"""
+from tensortriage.envelope import limits
+print(within.MATCH_FACTOR, limits.of_floor(1.0), within.FEWEST_CUT)"""
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_the_section_is_replaced_and_the_rest_stays(bench, monkeypatch, tmp_path
 def test_the_size_of_a_fault_is_its_distance_over_the_engines_own_rounding(bench):
     plain = {"y": np.ones(4, np.float32)}
     right, wrong = {"y": plain["y"] * np.float32(1.001)}, {"y": plain["y"] * np.float32(1.005)}
-    size = bench["truth_cases"]._size
+    size = bench["truth_cases"].size_of
     assert size(plain, right, wrong) == pytest.approx(4, rel=0.01)
     assert size(plain, plain, {"y": plain["y"] * np.float32(1.01)}) == pytest.approx(1e5, rel=0.01)  # over 1e-7
     assert size(plain, right, {"y": plain["y"] * np.float32(np.nan)}) == np.inf

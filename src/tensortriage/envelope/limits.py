@@ -35,7 +35,7 @@ class Limit:
     """The largest error that is allowed at a value.
 
     Attributes:
-        error: It, relative to the RMS of the reference; a share of unequal elements for exact types.
+        error: The error, relative to the RMS of the reference; a share of unequal elements for exact types.
         basis: What it rests on.
         by: Names of the explanations that allow it.
     """
