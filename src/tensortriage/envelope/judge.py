@@ -1,4 +1,6 @@
-"""The judge: what a healthy engine may do at each value, decided by one walk over the registry, for every command.
+"""The judge: what a healthy engine may do at each value, decided by the rows of one registry.
+
+`run` and edits walk the registry; `diagnose` asks the same rows, each by a question of its ladder.
 
 A walk takes sets of rows in the order of the table, evaluates one only while a value still stands out, and ends for
 each value at the first set that explains it. What a row needs beside the outputs (values inside, ops alone) is asked of

@@ -254,7 +254,8 @@ def _sample(sample: SampleScore) -> str:
 
 def closing(result: CompareResult) -> str:
     """Return the last line."""
-    cost = f"{result.builds} builds in {result.build_seconds:.1f} s, {result.checks} runs in {result.run_seconds:.1f} s"
+    builds, runs = count(result.builds, "build"), count(result.checks, "run")
+    cost = f"{builds} in {result.build_seconds:.1f} s, {runs} in {result.run_seconds:.1f} s"
     data = "; the inputs were random" if set(result.feeds.values()) <= {"random"} else ""
     if not result.comparisons:
         verdict = "nothing was compared" if result.passed else "failed"
