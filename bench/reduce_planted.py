@@ -244,7 +244,7 @@ def by_engine(case: Planted) -> Reduction:
 def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, attempts: int = 1) -> PackTrial:
     """Ask about the written result in this process, where the engine is known."""
     repro = load_repro(folder)
-    with Lab(limits=limits) as lab, lab.sequence(target, repro.model) as run:
+    with Lab(limits=limits) as lab, lab.session(target, repro.model, sequence=True) as run:
         again = (alike(failure_of(repro, run, signal=local.signal), local) for _ in range(attempts))
         return PackTrial("" if any(again) else "it passes")
 

@@ -129,7 +129,7 @@ def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepR
 def _self_checked(
     request: StepsRequest, model: Model, feeds: StepFeeds, target: EngineSpec, case: Case, say: Callable[[str], None]
 ) -> StepsReport:
-    with Lab(case, limits=request.limits, progress=say) as lab, lab.sequence(target, model) as run:
+    with Lab(case, limits=request.limits, progress=say) as lab, lab.session(target, model, sequence=True) as run:
         values = self_check(HealthyRuns(lab, model, target=target), feeds, run, say)
     broken = any(value.claimed and not value.within for value in values)
     return dataclasses.replace(

@@ -122,7 +122,7 @@ def packed(folder, target, model, feed):
     expected = {name: np.array(array) for name, array in session.run(feed).items()}
     session.close()
     repro, spec = Repro(Model.load(model), (ReproSample(feed, expected),)), EngineSpec.parse(target)
-    with Lab() as lab, lab.sequence(spec, repro.model) as run:
+    with Lab() as lab, lab.session(spec, repro.model, sequence=True) as run:
         local = failure_of(repro, run)
     assert local is not None, "it is healthy"
     return write_pack(folder, repro, target=spec, versions={}, local=local, limits=Limits()), local

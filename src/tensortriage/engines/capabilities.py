@@ -94,11 +94,11 @@ class FedOtherwise(DeclaredCapability):
 
 
 class StreamsResults(DeclaredCapability):
-    """Capability of a session: it hands over each output as soon as it is computed, in an order of its own."""
+    """Capability of an engine: it hands over each output as soon as it is computed, in an order of its own."""
 
     @abstractmethod
-    def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
-        """Run once, yielding ``(output name, array)``; errors as with `Session.run`."""
+    def stream(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run one of its sessions once, yielding ``(output name, array)``; errors as with `Session.run`."""
 
 
 class TellsTactics(DeclaredCapability):

@@ -117,10 +117,10 @@ def distances(
             assert external is not None
             stores[name] = external, external_values or ()
         elif evaluations[name].name == centre.name:
-            streams[name] = lab.streamed(evaluations[name], model, feed, values)
+            streams[name] = lab.stream(evaluations[name], model, feed, values, specs={})
         else:
             stores[name] = lab.values(evaluations[name], model, feed, values), values
-    sources = [lab.streamed(centre, model, feed, values), *streams.values()]
+    sources = [lab.stream(centre, model, feed, values, specs={}), *streams.values()]
     with side_by_side(sources, size=lambda item: item[1].nbytes) as (middle, *others):
         for name, value, exact, array in _pairs(middle, dict(zip(streams, others, strict=True)), stores, seen):
             found[name][value] = distance_between(exact, array)

@@ -8,6 +8,7 @@ asks nothing when it is given again.
 
 import contextlib
 import copy
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -15,21 +16,15 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.compare.judgement.within import stands_out
-from tensortriage.compare.measured import compare_all
-from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.engines.base import Limits, Plan, Session
-from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
+from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.observation.answers import LASTING, AnswerStore
-from tensortriage.runs.observation.capture import capture
+from tensortriage.runs.observation.asking import Asking
 from tensortriage.runs.observation.derived import ContentKeys, Derived
 from tensortriage.runs.observation.experiment import (
     Experiment,
@@ -40,23 +35,47 @@ from tensortriage.runs.observation.experiment import (
     ObservedPlan,
     ObservedValues,
 )
-from tensortriage.runs.observation.refusals import Unseen
-from tensortriage.runs.observation.sessions import Sessions
-from tensortriage.runs.observation.streams import Streams
+from tensortriage.runs.observation.sessions import Sessions, in_sequence
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, TensorStore
 
 T = TypeVar("T")
-Ask = Callable[..., Mapping[str, np.ndarray]]
-"""What a session gives: `Lab.outputs` of its model, which takes the feed and the rest."""
-
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 """Runs a model on some tensors."""
 
 FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Asks an engine in one session; made by `Lab.session`.
+
+    Attributes:
+        answer: `Lab.answer`.
+        experiment: Engine, model and session of every question.
+    """
+
+    answer: Callable[[Experiment], Measurement]
+    experiment: Experiment
+
+    def __call__(
+        self,
+        feed: Feed | Mapping[str, np.ndarray],
+        *,
+        injected: Mapping[str, np.ndarray] = MappingProxyType({}),
+        repetition: int | None = 0,
+        what: str = "",
+    ) -> dict[str, np.ndarray]:
+        """Return the outputs for a feed, by name; as `Lab.outputs`."""
+        fed = feed if isinstance(feed, Feed) else Feed("", feed, Origin.RANDOM)
+        return self.of(fed, injected=injected, repetition=repetition, what=what).arrays
+
+    def of(self, feed: Feed | None = None, **fields: Any) -> Measurement:
+        """Return the answer of an experiment with other fields; as `Lab.answer`."""
+        return self.answer(dataclasses.replace(self.experiment, feed=feed, **fields))
 
 
 class Lab:
@@ -91,9 +110,8 @@ class Lab:
         self._in_place = in_place
         self._answers = AnswerStore(case) if case else None
         self._open_here = contextlib.ExitStack()
-        self._sessions = Sessions(self._new_runner, by_content=case is not None)
         self._keys = ContentKeys(case)
-        self._streams = Streams(self._new_runner)
+        self._asking = self._new_asking()
 
     @property
     def case(self) -> Case:
@@ -119,7 +137,7 @@ class Lab:
             EngineMissing: When it cannot be used here.
             BudgetSpent: When there is no time left to ask.
         """
-        answers = self._answers if experiment.repetition is not None else None
+        answers = self._answers if experiment.keepable else None
         if answers is None:
             return self._ask(experiment, None)
         key = self.key_of(experiment)
@@ -139,74 +157,7 @@ class Lab:
         self.budget.check()
         if experiment.what:
             self.progress(experiment.what)
-        match experiment.observed:
-            case ObservedOutputs():
-                return self._run(experiment)
-            case ObservedPlan():
-                with self._sessions.open(experiment) as runner:
-                    session = runner.build()
-                    choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
-                    return Measurement(plan=runner.plan(), choices=choices)
-            case ObservedAnswer() as wanted:
-                with self._sessions.open(experiment) as runner:
-                    session, fed = runner.build(), experiment.tensors if experiment.feed else None
-                    assert isinstance(session, AnswersQuestions), "who asks knows the engine"
-                    self.tally.checks += 1
-                    told, arrays = session.query(wanted.question, fed, **wanted.arguments)
-                    return Measurement(MemoryStore(arrays), told=told)
-            case ObservedValues() as wanted:
-                return self._captured(experiment, wanted, key)
-            case ObservedFigures() as wanted:
-                return self._compared(experiment, wanted)
-
-    def _run(self, experiment: Experiment) -> Measurement:
-        with self._sessions.open(experiment) as runner:
-            before, built = self.tally.run_seconds, self.tally.build_seconds
-            outputs = {name: np.array(array) for name, array in runner.run(experiment.tensors).items()}  # its buffers
-            return Measurement(
-                MemoryStore(outputs),
-                seconds=self.tally.run_seconds - before,
-                build_seconds=self.tally.build_seconds - built,
-                builds_made=runner.builds_made(),
-            )
-
-    def _captured(self, experiment: Experiment, wanted: ObservedValues, key: str | None) -> Measurement:
-        arrays, before, runs = self._capture(experiment, wanted), self.tally.run_seconds, self.tally.checks
-        if self._answers is None or key is None:
-            return Measurement(MemoryStore({name: np.array(array) for name, array in arrays}))
-        return self._answers.streamed(
-            key, arrays, lambda: (self.tally.run_seconds - before) / max(self.tally.checks - runs, 1)
-        )
-
-    def _compared(self, experiment: Experiment, wanted: ObservedFigures) -> Measurement:
-        hidden: list[Unseen] = []
-        arrays = self._capture(experiment, wanted, unseen=hidden.append if wanted.partly else None)
-        kept: dict[str, np.ndarray] = {}
-
-        def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
-            ratio = ratio_of(error_of(figure), (wanted.floors or {}).get(name)) or 0.0
-            if stands_out(ratio) or (wanted.kept_too and ratio > 0.0):
-                kept[name] = np.array(array)
-
-        figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)
-        return Measurement(MemoryStore(kept), figures, functools.reduce(Unseen.joined, hidden, Unseen()))
-
-    def _capture(
-        self,
-        experiment: Experiment,
-        wanted: ObservedValues | ObservedFigures,
-        unseen: Callable[[Unseen], None] | None = None,
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        assert experiment.feed is not None
-        specs = wanted.specs
-        if specs is None:
-            fed = experiment.tensors.items()
-            specs = value_specs(experiment.model, {name: ValueSpec.of(name, array) for name, array in fed})
-        return capture(
-            experiment.engine, experiment.model, experiment.feed, wanted.names,
-            workspace=self.workspace, specs=specs, limits=self.budget.within(self.limits), tally=self.tally,
-            batch_bytes=self._batch_bytes, unseen=unseen, opened=lambda s: self._sessions.open(experiment.of(s)),
-        )  # fmt: skip
+        return self._asking.ask(experiment, key)
 
     # -- what is asked most, in short ----------------------------------------------------------------------------------
 
@@ -219,14 +170,15 @@ class Lab:
         injected: Mapping[str, np.ndarray] = MappingProxyType({}),
         build: int = 0,
         repetition: int | None = 0,
+        layout: str = "",
         what: str = "",
-    ) -> Mapping[str, np.ndarray]:
+    ) -> dict[str, np.ndarray]:
         """Return the outputs of a model by name; see `Experiment` for the arguments and `answer` for errors."""
         experiment = Experiment(
-            engine=engine, model=model, feed=feed, injected=injected, build=build, repetition=repetition, what=what
-        )
-        tensors = self.answer(experiment).tensors
-        return {name: tensors[name] for name in tensors.names()}
+            engine=engine, model=model, feed=feed, injected=injected, build=build, repetition=repetition,
+            layout=layout, what=what,
+        )  # fmt: skip
+        return self.answer(experiment).arrays
 
     def values(
         self,
@@ -242,6 +194,19 @@ class Lab:
             return MemoryStore({})
         wanted, what = ObservedValues(tuple(names), specs), f"recording {len(names)} tensors on {engine}"
         return self.answer(Experiment(engine=engine, model=model, feed=feed, observed=wanted, what=what)).tensors
+
+    def stream(
+        self,
+        engine: EngineSpec,
+        model: Model,
+        feed: Feed,
+        names: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec] | None = None,
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield what `values` returns as it comes, keeping none: to be looked at once, or compared as it comes."""
+        wanted = ObservedValues(tuple(names), specs, streamed=True)
+        return self.answer(Experiment(engine=engine, model=model, feed=feed, observed=wanted)).stream
 
     def figures(
         self,
@@ -278,48 +243,26 @@ class Lab:
         """Return what an engine answers to a question of its own, and arrays by name; see `ObservedAnswer`."""
         asked = ObservedAnswer(question, arguments)
         answer = self.answer(Experiment(engine=engine, model=model, feed=feed, observed=asked))
-        return answer.told, {name: answer.tensors[name] for name in answer.tensors.names()}
+        return answer.told, answer.arrays
 
     @contextlib.contextmanager
-    def session(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Iterator[Ask]:
-        """Let experiments share one build, made when one needs it and let go at the end; gives its `outputs`."""
-        with self._sessions.held(engine, model, build):
-            yield functools.partial(self.outputs, engine, model, build=build)
+    def session(
+        self, engine: EngineSpec, model: Model, *, build: int = 0, sequence: bool = False
+    ) -> Iterator[OpenSession]:
+        """Let experiments share one build, made when one needs it and let go at the end; gives what asks there.
 
-    @contextlib.contextmanager
-    def sequence(
-        self, engine: EngineSpec, model: Model, *, built: bool = False, some: bool = False
-    ) -> Iterator[Runner]:
-        """Give what runs a model on one feed after the other in a session of its own; what runs leave there may matter.
-
-        So none is answered from the case, and none is kept: who searches remembers what it concludes of a candidate.
-        Several threads may do so at once. It is ``built`` now or by the first run, which gives arrays that are its own.
+        Args:
+            engine: Who is asked.
+            model: What is built.
+            build: Number of the build.
+            sequence: Whether nothing else runs in that session, and what runs leave there may matter: a decoder's
+                states, a race, a candidate of a search. Then nothing is answered from the case or kept; whoever asks
+                keeps what all of it says (`derived`). Several threads may do so at once.
         """
-        with self._new_runner(engine, model, some=some) as runner:
-            if built:
-                runner.build()
-            yield runner
-
-    def captured(
-        self,
-        engine: EngineSpec,
-        model: Model,
-        feed: Feed,
-        names: Sequence[str],
-        *,
-        specs: Mapping[str, ValueSpec] | None = None,
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield what `values` returns batch by batch, keeping none; for who looks at each once."""
-        return self._capture(Experiment(engine=engine, model=model, feed=feed), ObservedValues(tuple(names), specs))
-
-    def streamed(
-        self, engine: EngineSpec, model: Model, feed: Feed, names: Sequence[str]
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        """Return ``(value name, array)`` as an engine computes them, or all at the end where it cannot; none is kept.
-
-        For evaluations that are compared with one another as they go; who asks keeps what comes of it (`remember`).
-        """
-        return self._streams.values(engine, model, feed, names)
+        asked = Experiment(engine=engine, model=model, feed=None, build=build)
+        asked = in_sequence(asked) if sequence else asked
+        with self._asking.sessions.held(asked):
+            yield OpenSession(self.answer, asked)
 
     @property
     def earlier(self) -> int:
@@ -355,33 +298,25 @@ class Lab:
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
-    def opened(self, engine: EngineSpec, model: Model) -> Session:
-        """Return an open session, built now: where the moment counts, or of an engine with a language of its own."""
-        return self._sessions.runner(engine, model).build()
-
-    def runner(self, engine: EngineSpec, model: Model) -> Runner:
-        """Return what runs the open session of a model, for who feeds it otherwise; nothing of that is kept."""
-        self.budget.check()
-        return self._sessions.runner(engine, model)
-
     def apart(self) -> "Lab":
-        """Return a lab for a thread that streams evaluations: same case, own tally, no progress output."""
+        """Return a lab for a thread that streams evaluations: same case, own sessions and tally, no progress output."""
         other = copy.copy(self)
-        other.tally, other.progress, other._streams = Tally(), lambda _: None, Streams(other._new_runner)
+        other.tally, other.progress = Tally(), lambda _: None
+        other._asking = other._new_asking()
         return other
 
     def stop(self) -> None:
         """Let what another thread streams here end at its next value, by an EngineError or `BudgetSpent`."""
         self.budget = Budget(0.0)
-        self._streams.stop()
+        self._asking.sessions.close()
 
     def drop(self, engine: EngineSpec, model: Model) -> None:
         """Let go of a session that is of no more use."""
-        self._sessions.drop(self._sessions.place(engine, model))
+        self._asking.sessions.drop(Experiment(engine=engine, model=model, feed=None))
 
     def close(self) -> None:
         """Release every session and temporary file."""
-        self._sessions.close()
+        self._asking.sessions.close()
         self._open_here.close()
         self.workspace.close()
 
@@ -391,9 +326,13 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _new_runner(self, engine: EngineSpec, model: Model, build: int = 0, *, some: bool = False) -> Runner:
+    def _new_asking(self) -> Asking:
+        sessions = Sessions(self._new_runner, by_content=self._case is not None)
+        return Asking(sessions, self.tally, answers=self._answers, batch_bytes=self._batch_bytes)
+
+    def _new_runner(self, engine: EngineSpec, model: Model, build: int) -> Runner:
         self.budget.check()
         return Runner(
             engine, model, workspace=self.workspace, limits=self.budget.within(self.limits), tally=self.tally,
-            in_place=self._in_place, fresh=build > 0, some=some,
+            in_place=self._in_place, fresh=build > 0,
         )  # fmt: skip

@@ -32,6 +32,7 @@ from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
+from tensortriage.runs.observation.experiment import BuiltSession
 from tensortriage.runs.workspace import Workspace
 from tensortriage_worker.feeding import LAYOUTS, InputBuffers, side_by_side
 
@@ -120,7 +121,6 @@ class Runner:
         limits: Time and memory limits for engines that work in their own process.
         tally: Where to count builds and runs.
         fresh: Whether nothing that was built before may be used; for those who compare builds.
-        some: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
         in_place: Whether no file is written for the model where the engine can do without, which leaves large weights
             where they are; such a session knows no plan.
     """
@@ -135,7 +135,6 @@ class Runner:
         tally: Tally | None = None,
         in_place: bool = False,
         fresh: bool = False,
-        some: bool = False,
     ) -> None:
         self.spec = spec
         self.model = model
@@ -148,7 +147,6 @@ class Runner:
         self._session: Session | None = None
         self._path: Path | None = None
         self._in_place = in_place
-        self._some = some
         self._builds_counted = 0
         self._buffers = InputBuffers()
 
@@ -214,17 +212,12 @@ class Runner:
         path = self._path = self._workspace.file(self.model)
         return lambda: engine.compile(path, options)
 
-    @property
-    def knows_some(self) -> bool:
-        """Whether outputs that the session does not know are left out."""
-        return self._some and isinstance(self.build(), KnowsSomeValues)
-
-    def __call__(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Run once; see `run`."""
-        return self.run(tensors)
-
-    def run(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def run(self, tensors: Mapping[str, np.ndarray], *, known_only: bool = False) -> Mapping[str, np.ndarray]:
         """Run once and return the outputs by ONNX value name.
+
+        Args:
+            tensors: What the model is fed with.
+            known_only: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
 
         Raises:
             EngineError: When the build or the run fails, or an output that the model declares is missing.
@@ -233,8 +226,8 @@ class Runner:
         if isinstance(session, BoundsRuns):
             session.allow(self._limits.longest_run(self.tally.reference_run_seconds))
         started = time.perf_counter()
-        run = session.run_known if self._some and isinstance(session, KnowsSomeValues) else session.run
-        outputs = run(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        run = session.run_known if known_only and isinstance(session, KnowsSomeValues) else session.run
+        outputs = run(tensors)
         started += self._count_builds()
         if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
             self.tally.commands.append(command)
@@ -252,21 +245,21 @@ class Runner:
             _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
 
-    @property
-    def layouts(self) -> Sequence[str]:
-        """How inputs may lie in memory for the engine; none where it runs elsewhere and does not say."""
+    def built(self) -> BuiltSession:
+        """Build, and return what the session says of itself; errors as `build`."""
         session = self.build()
+        outputs, knows_some = tuple(session.outputs), isinstance(session, KnowsSomeValues)
         if isinstance(session, FedOtherwise):
-            return session.layouts
-        return () if isinstance(session, BoundsRuns) else LAYOUTS
+            return BuiltSession(outputs, session.layouts, session.own_options, knows_some)
+        return BuiltSession(outputs, () if isinstance(session, BoundsRuns) else LAYOUTS, knows_some=knows_some)
 
-    def run_laid_out(self, feed: Feed, layout: str) -> Mapping[str, np.ndarray]:
-        """Run once from memory that lies as one of `layouts`; errors as `run`."""
+    def run_laid_out(self, tensors: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
+        """Run once from memory that lies as one of `BuiltSession.layouts`; errors as `run`."""
         session = self.build()
         self.tally.checks += 1
         if isinstance(session, FedOtherwise):
-            return session.run_laid_out(feed.tensors, layout)
-        return session.run({n: self._buffers.laid_out(n, array, layout) for n, array in feed.tensors.items()})
+            return session.run_laid_out(tensors, layout)
+        return session.run({n: self._buffers.laid_out(n, array, layout) for n, array in tensors.items()})
 
     def streams(self, feeds: Sequence[Feed], runs: int) -> Sequence[Sequence[Mapping[str, np.ndarray]]]:
         """Run two feeds at once in the engine's own process, the second in another session; errors as `run`."""
@@ -275,19 +268,13 @@ class Runner:
         self.tally.built(self.spec.name)
         return session.streams([feed.tensors for feed in feeds], runs)
 
-    def stream(self, tensors: Feed | Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
-        """Run once and yield the outputs as the engine computes them; all at the end where it cannot.
-
-        Raises:
-            EngineError: As `run`.
-        """
-        session = self.build()
-        if not isinstance(session, StreamsResults):
-            yield from self.run(tensors).items()
-            return
+    def stream(self, tensors: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run an engine that `StreamsResults` once, and yield the outputs as it computes them; errors as `run`."""
+        session, engine = self.build(), self._engine
+        assert isinstance(engine, StreamsResults), "who asks knows the engine"
         self.tally.checks += 1
         started = time.perf_counter()
-        yield from session.stream(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        yield from engine.stream(session, tensors)
         self.tally.run_seconds += time.perf_counter() - started
 
     def plan(self) -> Plan | None:
@@ -322,13 +309,14 @@ def run_beside(
     if isinstance(first.build(), FedOtherwise) and not apart:
         return list(zip(feeds, first.streams(feeds, runs), strict=True))
     other.build()
+    in_other = functools.partial(other.run, feeds[1].tensors)
     if not isinstance(first.build(), FedOtherwise):
-        alone = {name: np.array(array) for name, array in other.run(feeds[1]).items()}
-        one, two = side_by_side([functools.partial(first.run, feeds[0]), functools.partial(other.run, feeds[1])], runs)
+        alone = {name: np.array(array) for name, array in in_other().items()}
+        one, two = side_by_side([functools.partial(first.run, feeds[0].tensors), in_other], runs)
         return list(zip(feeds, (one, [alone, *two]), strict=True))
     over = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        elsewhere = pool.submit(side_by_side, [functools.partial(other.run, feeds[1])], MOST_RUNS, over.is_set)
+        elsewhere = pool.submit(side_by_side, [in_other], MOST_RUNS, over.is_set)
         try:
             here = first.streams(feeds, runs)
         finally:

@@ -38,6 +38,6 @@ def range_scan(
     feed = next(iter(feeds(FeedRequest(paths=tuple(inputs), most=1), loaded)))
     scan = RangeScan(loaded, feed.tensors, formats=formats)
     with Lab() as lab:
-        for value, array in lab.captured(EngineSpec.parse(reference), loaded, feed, markable(loaded)):
+        for value, array in lab.stream(EngineSpec.parse(reference), loaded, feed, markable(loaded)):
             scan.take(value, array)
     return scan.rows()

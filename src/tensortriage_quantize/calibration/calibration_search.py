@@ -229,8 +229,8 @@ def outputs_of(
     model: Model, samples: Sequence[Feed], metric: Metric | None, lab: Lab, engine: EngineSpec = PLAIN
 ) -> tuple[list[dict[str, np.ndarray]], float | None]:
     """Return the outputs of a model on some samples, and the mean of the task metric if there is one."""
-    with lab.sequence(engine, model) as run:
-        outputs = [{name: np.array(array) for name, array in run(feed.tensors).items()} for feed in samples]
+    with lab.session(engine, model, sequence=True) as run:
+        outputs = [run(feed) for feed in samples]
     if metric is None:
         return outputs, None
     return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])

@@ -108,4 +108,4 @@ def _operands(
     for feed in samples:
         yield from ((feed, name, array) for name, array in feed.tensors.items() if name in names)
         wanted = [name for name in names if name not in inputs and model.graph.producer(name) is not None]
-        yield from ((feed, name, array) for name, array in lab.captured(PLAIN, model, feed, wanted))
+        yield from ((feed, name, array) for name, array in lab.stream(PLAIN, model, feed, wanted))

@@ -43,7 +43,9 @@ class Draws:
         given = {name: ValueSpec.of(name, array) for name, array in {**feed, **self._tables}.items()}
         rounded = round_results(plain, precision, specs=value_specs(plain, given), kept=kept)
         self._open = contextlib.ExitStack()
-        self._exact, self._rounded = (self._open.enter_context(lab.sequence(PLAIN, each)) for each in (plain, rounded))
+        self._exact, self._rounded = (
+            self._open.enter_context(lab.session(PLAIN, each, sequence=True)) for each in (plain, rounded)
+        )
 
     def moved(self, draw: int, feed: Arrays) -> dict[str, np.ndarray]:
         """Return a feed with every float32 number moved by up to half a step of the format, alike for one draw."""

@@ -254,7 +254,7 @@ class MeasuredSteps:
 
     def another_target(self) -> contextlib.AbstractContextManager[Run]:
         """Return another session of the target, which no other runs disturb."""
-        return self._lab.sequence(self._target, self._model)
+        return self._lab.session(self._target, self._model, sequence=True)
 
 
 class _OwnStates:

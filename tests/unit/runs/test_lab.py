@@ -35,7 +35,7 @@ def test_without_a_case_nothing_is_kept_and_the_folder_is_gone(asked):
         folder = lab.workspace.folder
         first = lab.values(PLAIN, model, feed, inner(model))
         again = lab.values(PLAIN, model, feed, inner(model))
-        streamed = dict(lab.captured(PLAIN, model, feed, inner(model)))
+        streamed = dict(lab.stream(PLAIN, model, feed, inner(model)))
         assert lab.remember(int, PLAIN, model, feed, "how many?", lambda: 3) == 3
     assert list(first.names()) == list(streamed) == inner(model)
     assert all(np.array_equal(first[name], again[name]) for name in first.names())
@@ -85,10 +85,10 @@ def test_a_refusal_is_raised_again_and_not_asked_for_again(asked, tmp_path):
 def test_a_session_of_its_own_is_built_when_it_is_run_and_its_runs_are_not_kept(asked, tmp_path):
     model, feed = asked
     with Case(tmp_path / "case") as case, Lab(case) as lab:
-        with lab.sequence(PLAIN, model) as run:
+        with lab.session(PLAIN, model, sequence=True) as run:
             assert lab.tally.builds == 0
             run(feed.tensors)
             run(feed.tensors)
-        with lab.sequence(PLAIN, model) as run:
+        with lab.session(PLAIN, model, sequence=True) as run:
             run(feed.tensors)
         assert (lab.tally.builds, lab.tally.checks, len(case.checks)) == (2, 3, 0)

@@ -1,5 +1,6 @@
 """The two runs of a claim on an engine, in one session after each other, as those who deploy it run it."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,14 +8,13 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
-from tensortriage.engines.capabilities import FedOtherwise
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import run_beside
+from tensortriage.runs.observation.experiment import BuiltSession, Experiment, ObservedBuild, ObservedStreams
 
 Outputs = Mapping[str, np.ndarray]
 
@@ -42,18 +42,19 @@ class ClaimRuns:
         self._lab, self._model, self._target = lab, model, target
         self._known: dict[str, Outputs] = {}
         self._rights: dict[str, Outputs] = {}
-        self._streams: dict[frozenset[str], list[tuple[Feed, Sequence[Outputs]]]] = {}
+        self._streams: dict[frozenset[str], Sequence[tuple[Feed, Sequence[Outputs]]]] = {}
         self.history: list[Feed] = []
 
-    @property
-    def layouts(self) -> Sequence[str]:
-        """How inputs may lie in memory for the engine."""
-        return self._lab.runner(self._target, self._model).layouts
+    @functools.cached_property
+    def built(self) -> BuiltSession:
+        """What the engine's session says of itself."""
+        asked = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
+        return self._lab.answer(asked).built
 
     def other_threads(self) -> dict[str, EngineSpec]:
         """Return the engine with other numbers of threads by the option that says so, as far as it can be told some."""
-        target, session = self._target, self._lab.runner(self._target, self._model).build()
-        known = {*resolve(target).engine.options, *(session.own_options if isinstance(session, FedOtherwise) else ())}
+        target = self._target
+        known = {*resolve(target).engine.options, *self.built.own_options}
         options = [("threads", str(number)) for number in THREADS if "threads" in known]
         if not options and "cpus" in known and self._apart:
             options = [("cpus", "1")]
@@ -71,9 +72,10 @@ class ClaimRuns:
 
     def again(self, feed: Feed) -> Outputs:
         """Return the outputs of one more run."""
-        self._lab.progress(f"running {self._target} on {feed.name}")
         self.history.append(feed)
-        return self._lab.outputs(self._target, self._model, feed, repetition=None)
+        return self._lab.outputs(
+            self._target, self._model, feed, repetition=None, what=f"running {self._target} on {feed.name}"
+        )
 
     def right(self, claim: EqualityClaim) -> Outputs:
         """Return the outputs of the right run of a claim, which is made once; of several, those farthest from the left.
@@ -86,21 +88,22 @@ class ClaimRuns:
         return self._rights[claim.question]
 
     def _right(self, claim: EqualityClaim) -> Outputs:
-        left, runner = claim.left, self._lab.runner(self._target, self._model)
+        left = claim.left
         if claim.kind is ClaimKind.AGAIN:
             return self.again(left)
         if claim.engine is not None:
-            self._lab.progress(f"running {claim.engine} on {left.name}")
             try:
-                return self._lab.outputs(claim.engine, self._model, left, repetition=None)
+                return self._lab.outputs(
+                    claim.engine, self._model, left, repetition=None, what=f"running {claim.engine} on {left.name}"
+                )
             finally:
                 self._lab.drop(claim.engine, self._model)
         if claim.kind in LAID_OUT:
             layout = LAID_OUT[claim.kind]
             feeds = (*([claim.beside] if claim.beside else []), left, left)
             if claim.kind is not ClaimKind.KEPT:
-                return _copied(runner.run_laid_out(left, layout))
-            runs = [_copied(runner.run_laid_out(feed, layout)) for feed in feeds]
+                return self._laid_out(left, layout)
+            runs = [self._laid_out(feed, layout) for feed in feeds]
             return self._farthest(left, runs[-2:])
         if claim.kind is ClaimKind.STREAMS and claim.beside is not None:
             return self._beside(left, claim.beside)
@@ -120,8 +123,11 @@ class ClaimRuns:
 
     def alone(self, feed: Feed) -> Outputs:
         """Return the outputs of a feed in a session that has run nothing else."""
-        with self._lab.sequence(self._target, self._model) as session:
-            return _copied(session.run(feed))
+        with self._lab.session(self._target, self._model, sequence=True) as ask:
+            return ask(feed)
+
+    def _laid_out(self, feed: Feed, layout: str) -> Outputs:
+        return self._lab.outputs(self._target, self._model, feed, layout=layout, repetition=None)
 
     def _farthest(self, feed: Feed, runs: Sequence[Outputs]) -> Outputs:
         first = self.of(feed)
@@ -136,13 +142,12 @@ class ClaimRuns:
         names = frozenset((feed.name, other.name))
         if names not in self._streams:
             self._lab.progress(f"running {self._target} in two streams at once")
-            runner = self._lab.runner(self._target, self._model)
-            with self._lab.sequence(self._target, self._model) as session:
-                alone = [(fed, _copied(session.run(fed))) for fed in (feed, other)]
+            with self._lab.session(self._target, self._model, sequence=True) as ask:
+                alone = [(fed, ask(fed)) for fed in (feed, other)]
                 equal = all(_alike(self.of(fed), outputs) for fed, outputs in alone)
-                feeds, runs = (feed, other), self._runs
-                found = run_beside(runner, session, feeds, runs=runs, apart=self._apart) if equal else []
-            self._streams[names] = found if found and _alike(self.of(other), found[1][1][0]) else []
+                streams = ObservedStreams((feed, other), self._runs, self._apart)
+                found = ask.of(observed=streams).streams if equal else ()
+            self._streams[names] = found if found and _alike(self.of(other), found[1][1][0]) else ()
         if not self._streams[names]:
             raise BuildsDiffer
         return self._farthest(
@@ -157,7 +162,3 @@ class BuildsDiffer(Exception):
 def _alike(left: Outputs, right: Outputs) -> bool:
     """Whether two builds are as near as builds that order sums otherwise."""
     return all(within_limit(difference(left[name], right[name]), ROUNDED_ONCE) for name in left)
-
-
-def _copied(outputs: Outputs) -> Outputs:
-    return {name: np.array(array) for name, array in outputs.items()}

@@ -137,7 +137,7 @@ class SelfCheck:
             streams: Whether to run two sessions at once.
             threads: Whether to build it for other numbers of threads.
         """
-        layouts = self._runs.layouts
+        layouts = self._runs.built.layouts
         if MISALIGNED not in layouts:
             unasked.append("inputs that lie otherwise: they are copied on their way to the engine")
         engines = self._runs.other_threads() if threads else {}

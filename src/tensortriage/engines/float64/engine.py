@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
 from tensortriage.engines.capabilities import (
     CompilesModels,
     ReportsPrecision,
@@ -61,7 +61,7 @@ _STANDARD = ("", "ai.onnx")
 _DEEPEST_CALL = 64
 
 
-class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesModels):
+class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesModels, StreamsResults):
     """The engine ``float64``, in this process."""
 
     name: ClassVar[str] = NAME
@@ -109,6 +109,11 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
         """Prepare a loaded model; errors as with `compile`."""
         return self._prepared(lambda: model, options)
 
+    def stream(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run a session; see `Float64Session.stream`."""
+        assert isinstance(session, Float64Session), "it has no others"
+        return session.stream(feed)
+
     def _prepared(self, model: Callable[[], Model], options: Mapping[str, str]) -> "Float64Session":
         given = read_options(options, self.options)
         arithmetic = read_arithmetic(given)
@@ -121,7 +126,7 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
             raise build_failed(NAME, error.message, cure=error.cure) from error
 
 
-class Float64Session(StreamsResults):
+class Float64Session:
     """A model as a program of float64 kernels.
 
     Args:

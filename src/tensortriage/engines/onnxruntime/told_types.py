@@ -4,8 +4,9 @@ ONNX has no schemas of the domain com.microsoft (EmbedLayerNormalization, Decode
 Runtime infers the types of every value when it loads a model, and states those of outputs.
 """
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tensortriage.engines.base import Session
@@ -16,22 +17,32 @@ from tensortriage.model.transforms.mark_outputs import markable, select_outputs
 from tensortriage.values.spec import ValueSpec
 
 
-def known_specs(model: Model, compile: Callable[[Path], Session]) -> Mapping[str, ValueSpec]:
+def known_specs(model: Model, outputs_of: Callable[[Model], Iterable[ValueSpec]]) -> Mapping[str, ValueSpec]:
     """Return what is known of every value: what the model and schemas tell, else what ONNX Runtime does if it takes it.
 
     Args:
         model: The model.
-        compile: Builds a file for ONNX Runtime.
+        outputs_of: Builds a model for ONNX Runtime and returns what it says of its outputs.
     """
     specs = dict(value_specs(model))
     unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]
     if not unknown:
         return specs
-    with tempfile.TemporaryDirectory(prefix="triage-types-") as folder:
-        try:
-            session = compile(select_outputs(model, unknown).save(Path(folder) / "model.onnx"))
-        except EngineError:
-            return specs
-        specs.update((spec.name, spec) for spec in session.outputs)
-        session.close()
+    try:
+        specs.update((spec.name, spec) for spec in outputs_of(select_outputs(model, unknown)))
+    except EngineError:
+        return specs
     return value_specs(model, specs)
+
+
+def specs_by(compile: Callable[[Path], Session], model: Model) -> Mapping[str, ValueSpec]:
+    """Return `known_specs` of a model, by what builds a file for ONNX Runtime."""
+
+    def outputs_of(marked: Model) -> Iterable[ValueSpec]:
+        with (
+            tempfile.TemporaryDirectory(prefix="triage-types-") as folder,
+            contextlib.closing(compile(marked.save(Path(folder) / "model.onnx"))) as session,
+        ):
+            return session.outputs
+
+    return known_specs(model, outputs_of)

@@ -60,7 +60,7 @@ class Emulation:
         self._took = 0.0
         self.runs = 0
         self._open = contextlib.ExitStack()
-        self._run = self._open.enter_context(lab.sequence(PLAIN, self._model))
+        self._run = self._open.enter_context(lab.session(PLAIN, self._model, sequence=True))
 
     def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading of a set of kept nodes."""

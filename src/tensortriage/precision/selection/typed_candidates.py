@@ -8,15 +8,13 @@ import abc
 import dataclasses
 import functools
 import statistics
-import time
 from collections.abc import Callable, Collection, Sequence
-
-import numpy as np
 
 from tensortriage.engines.base import Plan
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
@@ -24,7 +22,7 @@ from tensortriage.precision.goal import Arrays, GoalReading, GoalSample, Precisi
 from tensortriage.precision.selection.node_groups import fused_nodes
 from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
-from tensortriage.runs.lab import Lab, Run
+from tensortriage.runs.lab import Lab
 
 AS_TYPED = {"openvino": "dynamic", "tensorrt": "mixed"}
 """Word for the option ``precision`` that makes an engine follow the types of the model; others just lose the option."""
@@ -105,28 +103,28 @@ class EngineSetup:
     def _run(self, spec: EngineSpec, model: Model) -> GoalReading:
         wanted = list(self.samples[0].outputs)
         try:
-            with self.lab.sequence(spec, model) as run:
+            with self.lab.session(spec, model, sequence=True) as run:
                 results: list[Arrays] = []
                 for sample in self.samples:
-                    outputs = run(sample.feed.tensors)
-                    results.append({name: np.array(outputs[name]) for name in wanted if name in outputs})
+                    outputs = run(sample.feed)
+                    results.append({name: outputs[name] for name in wanted if name in outputs})
                 reading = self.goal.judge(self.samples, results)
                 if self.latency:
-                    reading = dataclasses.replace(reading, latency_ms=timed(run, self.samples[0]))
+                    reading = dataclasses.replace(
+                        reading, latency_ms=timed(lambda feed: run.of(feed).seconds, self.samples[0])
+                    )
                 return reading
         except EngineError as error:
             return failed(error.message)
 
 
-def timed(run: Run, sample: GoalSample) -> float:
-    """Return the median time of a run in ms."""
+def timed(run: Callable[[Feed], float], sample: GoalSample) -> float:
+    """Return the median time of a run in ms; ``run`` returns that of one in seconds."""
     for _ in range(WARM_UP):
-        run(sample.feed.tensors)
+        run(sample.feed)
     seconds: list[float] = []
     while len(seconds) < TIMED and (len(seconds) < WARM_UP or sum(seconds) < TIMED_SECONDS):
-        started = time.perf_counter()
-        run(sample.feed.tensors)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(run(sample.feed))
     return 1000.0 * statistics.median(seconds)
 
 

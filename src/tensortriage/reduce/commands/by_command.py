@@ -212,7 +212,7 @@ class StagedAsking:
                 return graph.weight(name)
             return sample.tensors[name] if name in sample.tensors else seen[name]
 
-        with self._lab.sequence(PLAIN, opening.model) as run:
+        with self._lab.session(PLAIN, opening.model, sequence=True) as run:
             for name, tensors in inner_feeds(opening, recorded, run):
                 yield Feed(name, tensors, sample.origin)
 

@@ -203,7 +203,7 @@ class EngineAsking:
         )
 
     def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
-        with self._source.lab.sequence(self._source.question.reference, opening.model) as run:
+        with self._source.lab.session(self._source.question.reference, opening.model, sequence=True) as run:
             for name, tensors in inner_feeds(opening, self._recorded, run):
                 yield Feed(name, tensors, origin)
 
@@ -228,7 +228,7 @@ class EngineAsking:
         return None
 
     def _once(self, repro: Repro, before: Failure | None) -> Failure | None:
-        with self._source.lab.sequence(self._source.question.target, repro.model) as run:
+        with self._source.lab.session(self._source.question.target, repro.model, sequence=True) as run:
             return failure_of(repro, run, signal=before.signal if before else 0.0)
 
     def _fails_as(self, local: Failure, repro: Repro) -> bool:

@@ -122,7 +122,7 @@ class EngineOracle:
         found: list[Failure] = []
         wrong, name = False, ""
         try:
-            with self.lab.sequence(self.target, piece) as run:
+            with self.lab.session(self.target, piece, sequence=True) as run:
                 for sample, feed in zip(self.samples, feeds, strict=True):
                     name = sample.name
                     failed, differs = self._look(sample, nodes, run(feed))

@@ -62,7 +62,7 @@ def carry(
     if added:
         rest = perturb(rest, added, specs=specs, sparing=inside)
     feed = {spec.name: _fed(spec.name, wrong, sample) for spec in rest.inputs}
-    with lab.sequence(engine, rest) as run:
+    with lab.session(engine, rest, sequence=True) as run:
         return found | dict(run(feed))
 
 

@@ -45,7 +45,7 @@ def piece_specs(model: Model, source: ShapeSource, feed: Callable[[], Feed], lab
 
 def _seen(model: Model, feed: Feed, specs: Mapping[str, ValueSpec], lab: Lab) -> dict[str, ValueSpec]:
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
-    batches = lab.captured(PLAIN, model, feed, markable(model), specs=specs)
+    batches = lab.stream(PLAIN, model, feed, markable(model), specs=specs)
     return found | {name: ValueSpec.of(name, array) for name, array in batches}
 
 

@@ -77,7 +77,7 @@ class PolygraphyPieces(Pieces):
         feed = self._sample() if missing else None
         if feed is not None:
             try:
-                self._seen.update(self._lab.captured(PLAIN, self.model, feed, missing, specs=self.specs))
+                self._seen.update(self._lab.stream(PLAIN, self.model, feed, missing, specs=self.specs))
             except (EngineError, ModelError) as error:
                 _logger.warning("branches that are cut off stay inputs: %s", error.message)
                 self._feed = None

@@ -72,7 +72,7 @@ def _travelling(spec: EngineSpec, repro: Repro, limits: Limits) -> EngineHalf | 
             heard.append((asked, _files_of(asked, own)))
 
         with heard_builds(hear), Lab(limits=limits) as lab:
-            with contextlib.suppress(TriageError), lab.sequence(spec, Model.load(own)) as run:
+            with contextlib.suppress(TriageError), lab.session(spec, Model.load(own), sequence=True) as run:
                 run(repro.samples[0].inputs)
             commands = [*lab.tally.commands]
     if len(heard) != 1:  # an engine of this process, or one that is built anew for every shape

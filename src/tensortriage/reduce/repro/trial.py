@@ -149,7 +149,7 @@ def _on_another_machine(folder: Path, target: EngineSpec, local: Failure, limits
     for _ in range(attempts):
         try:
             repro = load_repro(folder)
-            with Lab(limits=limits) as lab, lab.sequence(target, repro.model) as run:
+            with Lab(limits=limits) as lab, lab.session(target, repro.model, sequence=True) as run:
                 failure = failure_of(repro, run, signal=local.signal)
         except TriageError as error:
             return PackTrial(f"it could not be run: {error.message}")

@@ -60,10 +60,9 @@ class Trials:
         """Return a case with the outputs that the reference gives; None when it cannot run the model."""
         samples: list[ReproSample] = []
         try:
-            with self.lab.sequence(self.reference, model) as run:
+            with self.lab.session(self.reference, model, sequence=True) as run:
                 for feed in feeds:
-                    outputs = {name: np.array(array) for name, array in run(feed).items()}
-                    samples.append(ReproSample(dict(feed), outputs))
+                    samples.append(ReproSample(dict(feed), run(feed)))
         except TriageError:
             return None
         if any(array.size == 0 for sample in samples for array in sample.outputs.values()):

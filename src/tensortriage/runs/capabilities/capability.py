@@ -26,6 +26,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.structural_hash import Likeness
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import ObservedBuild
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.values.spec import ValueSpec
 
@@ -294,8 +295,8 @@ class Prober:
     def _build(self, model: Model) -> Outcome:
         started = time.perf_counter()
         try:
-            with self._lab.sequence(self._spec, model, built=True):
-                pass
+            with self._lab.session(self._spec, model, sequence=True) as ask:
+                ask.of(observed=ObservedBuild())
         except EngineError as error:
             return Outcome.of(error)
         finally:

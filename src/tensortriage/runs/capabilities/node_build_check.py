@@ -130,7 +130,7 @@ class _Walk:
     def run(self, model: Model, tensors: Mapping[str, np.ndarray]) -> tuple[Outcome, Mapping[str, np.ndarray]]:
         """Build and run a model once."""
         try:
-            with self._lab.sequence(self._spec, model) as run:
+            with self._lab.session(self._spec, model, sequence=True) as run:
                 return OK, run(tensors)
         except EngineError as error:
             return Outcome.of(error), {}

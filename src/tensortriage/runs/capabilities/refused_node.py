@@ -65,7 +65,7 @@ class Refused:
         lab.progress(f"{len(units)} nodes, to {units[-1][-1].name}")
         try:
             cut = extract(self.model, [node.name for unit in units for node in unit], specs=self.specs)
-            with lab.sequence(self.spec, cut) as run:
+            with lab.session(self.spec, cut, sequence=True) as run:
                 run({each.name: self.value(each.name) for each in cut.inputs})
         except EngineError as error:
             return Outcome.of(error)

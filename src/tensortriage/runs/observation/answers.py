@@ -105,8 +105,8 @@ class AnswerStore:
                     writer.write(name, np.asarray(tensors[name]))
             if stored:
                 answer = dataclasses.replace(answer, tensors=MappedStore(self._case.runs / key))
-        shared = {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
-        kept = _Kept(**{**shared, "tensors": bool(names)})
+        shared = [field.name for field in dataclasses.fields(_Kept) if field.name != "tensors"]
+        kept = _Kept(tensors=bool(names), **{name: getattr(answer, name) for name in shared})
         self._case.checks.put(key, f"what {engine} answers", kept, seconds=answer.seconds)
         return answer
 

@@ -10,22 +10,18 @@ at most one batch.
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
-from tensortriage.engines.capabilities import Observes, ShowsValues
+from tensortriage.engines.capabilities import Observes, ShowsValues, StreamsResults
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineHung, RunFailed
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.runs.observation.experiment import Experiment
 from tensortriage.runs.observation.refusals import Ask, Unseen, seen_in_parts, suspected_kinds
+from tensortriage.runs.observation.sessions import Sessions, in_sequence
 from tensortriage.runs.runner import Runner, Tally
-from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -85,43 +81,48 @@ def known_size(spec: ValueSpec | None) -> int | None:
     return math.prod(dimensions) * spec.dtype.numpy.itemsize
 
 
+def hands_over(experiment: Experiment) -> bool:
+    """Whether the engine of an experiment hands over results as it computes them."""
+    return isinstance(create(experiment.engine), StreamsResults)
+
+
+def as_computed(
+    experiment: Experiment, values: Sequence[str], *, sessions: Sessions, specs: Mapping[str, ValueSpec]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield wanted values as an engine that `hands_over` computes them, in one run; the rest as `capture`."""
+    marked = in_sequence(sessions.marked(experiment, values))
+    with sessions.open(marked) as runner:
+        for name, array in runner.stream(marked.tensors):
+            yield name, _as_declared(array, specs.get(name))
+
+
 def capture(
-    spec: EngineSpec,
-    model: Model,
-    feed: Feed,
+    experiment: Experiment,
     values: Sequence[str],
     *,
-    workspace: Workspace,
+    sessions: Sessions,
     specs: Mapping[str, ValueSpec],
-    limits: Limits | None = None,
-    tally: Tally | None = None,
+    tally: Tally,
     batch_bytes: int | None = None,
     unseen: Callable[[Unseen], None] | None = None,
-    opened: Callable[[EngineSpec], AbstractContextManager[Runner]] | None = None,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order.
 
     Values of unknown size are taken to be as large as those that were captured before, on average.
 
     Args:
-        spec: Engine to run on.
-        model: The model whose values are wanted.
-        feed: One set of inputs.
+        experiment: Engine, model and feed.
         values: Wanted value names (node outputs or graph outputs), in topological order.
-        workspace: For the marked model files.
+        sessions: Where the model as it is, and the marked ones, run.
         specs: Shapes for batching.
-        limits: For isolated engines.
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
         unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
-        opened: Opens what runs the model as it is on an engine; without it, a session of its own.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
     """
-    tally = tally or Tally()
-    as_it_is = opened or (lambda watched: Runner(watched, model, workspace=workspace, limits=limits, tally=tally))
-    with _Watching(spec, feed, limits=limits, tally=tally, opened=as_it_is) as watching:
+    with _Watching(experiment, sessions, tally) as watching:
         waiting, unknown, unknown_bytes = list(values), 0, 0
         while waiting:
             assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
@@ -130,9 +131,8 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
-                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally, opened=as_it_is)
                 try:
-                    marked = _marked(ask, model, rest, specs, unseen)
+                    marked = _marked(_marking(experiment, sessions), experiment.model, rest, specs, unseen)
                 except EngineError as error:
                     if unseen is None or not found or isinstance(error, EngineHung):
                         raise
@@ -147,30 +147,16 @@ def capture(
                     yield value, found.pop(value)
 
 
-def _marking(
-    spec: EngineSpec,
-    model: Model,
-    feed: Feed,
-    *,
-    workspace: Workspace,
-    limits: Limits | None,
-    tally: Tally,
-    opened: Callable[[EngineSpec], AbstractContextManager[Runner]],
-) -> Ask:
+def _marking(experiment: Experiment, sessions: Sessions) -> Ask:
     """Return what marks some values as outputs, runs once, and returns them."""
-    declared = [output.name for output in model.outputs]
-
-    def marked(values: Sequence[str]) -> AbstractContextManager[Runner]:
-        if list(values) == declared:
-            return opened(spec)
-        return Runner(spec, select_outputs(model, values), workspace=workspace, limits=limits, tally=tally)
+    declared = [output.name for output in experiment.model.outputs]
 
     def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:
-        with marked(values) as runner:
-            found = runner.run(feed)
+        with sessions.open(experiment if list(values) == declared else sessions.marked(experiment, values)) as runner:
+            found = runner.run(experiment.tensors)
         if lacking := [value for value in values if value not in found]:
             raise RunFailed(
-                f"{spec} does not return '{lacking[0]}', which is marked as an output",
+                f"{experiment.engine} does not return '{lacking[0]}', which is marked as an output",
                 slug="engine-outputs-wrong",
                 cure="return one array per output of the model that is compiled",
             )
@@ -211,29 +197,20 @@ class _Watching:
     """An engine that shows inner values by itself, as far as it can; built when the first values are wanted.
 
     Args:
-        spec: Engine to run on.
-        feed: Its inputs.
-        limits: For isolated engines.
+        experiment: Engine, model and feed; the model runs untouched, with the options that let values be seen.
+        sessions: Where it runs.
         tally: Where to count.
-        opened: Opens what runs the model, untouched, with the options that let values be seen.
     """
 
-    def __init__(
-        self,
-        spec: EngineSpec,
-        feed: Feed,
-        *,
-        limits: Limits | None,
-        tally: Tally,
-        opened: Callable[[EngineSpec], AbstractContextManager[Runner]],
-    ) -> None:
-        self._feed, self._tally = feed, tally
+    def __init__(self, experiment: Experiment, sessions: Sessions, tally: Tally) -> None:
+        self._tensors, self._tally = experiment.tensors, tally
         self._opened = contextlib.ExitStack()
-        self._runner = None
-        engine = create(spec, limits=limits)
+        self._runner: Runner | None = None
+        spec = experiment.engine
+        engine = create(spec)
         options = engine.observing(spec.options) if isinstance(engine, Observes) else None
         if options is not None:
-            self._runner = self._opened.enter_context(opened(spec.with_options(options)))
+            self._runner = self._opened.enter_context(sessions.open(experiment.of(spec.with_options(options))))
 
     def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
         """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""
@@ -241,7 +218,7 @@ class _Watching:
             return {}
         try:
             session = self._runner.build()
-            if isinstance(session, ShowsValues) and (shown := dict(session.captured(self._feed.tensors, values))):
+            if isinstance(session, ShowsValues) and (shown := dict(session.captured(self._tensors, values))):
                 self._tally.checks += 1
                 self._tally.seen[session.observation] = self._tally.seen.get(session.observation, 0) + len(shown)
                 return shown

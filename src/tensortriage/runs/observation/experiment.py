@@ -7,7 +7,7 @@ out, ops each fed apart) is part of the model; what is overridden in a single ru
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,14 +32,20 @@ class ObservedOutputs:
 
     Attributes:
         stored: Whether they are kept however large they are, so that none has to be held.
+        lent: Whether they are handed over as the engine holds them, neither copied nor kept; they are good until the
+            session runs again.
+        known_only: Whether outputs are left out that the session does not know
+            (`tensortriage.engines.capabilities.KnowsSomeValues`), instead of the run failing.
     """
 
     stored: bool = False
+    lent: bool = False
+    known_only: bool = False
 
     @property
     def words(self) -> tuple[object, ...]:
         """What tells this observation from others."""
-        return ("outputs",)
+        return ("outputs", self.known_only)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,10 +56,14 @@ class ObservedValues:
         names: The values, in topological order.
         specs: Their dtypes and shapes, as far as the caller knows better than the model tells; sizes the batches, and
             is no part of the question.
+        streamed: Whether they are read one at a time as they come (`Measurement.stream`), and neither held nor kept: in
+            the order in which an engine computes them that `tensortriage.engines.capabilities.StreamsResults`, else
+            batch by batch.
     """
 
     names: tuple[str, ...]
     specs: Mapping[str, ValueSpec] | None = None
+    streamed: bool = False
 
     @property
     def words(self) -> tuple[object, ...]:
@@ -107,6 +117,36 @@ class ObservedPlan:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ObservedBuild:
+    """Observe that the model builds, and what its session says of itself; nothing is run."""
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("build",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedStreams:
+    """Observe two feeds that run at once: the first in the session that is open for the model, the other in this one.
+
+    Attributes:
+        feeds: The two.
+        runs: Runs of each.
+        apart: Whether an engine in a process of its own runs the second in another process as well.
+    """
+
+    feeds: tuple[Feed, Feed]
+    runs: int
+    apart: bool
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others."""
+        return ("streams", [feed.digest for feed in self.feeds], self.runs, self.apart)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ObservedAnswer:
     """Observe what a session says that `tensortriage.engines.capabilities.AnswersQuestions` of its own.
 
@@ -125,7 +165,9 @@ class ObservedAnswer:
         return ("answer", self.question, self.arguments)
 
 
-Observation = ObservedOutputs | ObservedValues | ObservedFigures | ObservedPlan | ObservedAnswer
+Observation = (
+    ObservedOutputs | ObservedValues | ObservedFigures | ObservedPlan | ObservedBuild | ObservedStreams | ObservedAnswer
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,6 +184,9 @@ class Experiment:
         build: Number of the build; any but 0 is made anew and nothing that was kept on disk serves it.
         repetition: Number of the run among equal ones; None for a run whose point is to be made again, so that it is
             never answered from the case.
+        sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in
+            their order, in a session that nothing else runs in (`tensortriage.runs.lab.Lab.session`).
+        layout: How the inputs lie in memory, one of `BuiltSession.layouts`; empty for as they are.
         what: What is told while the engine is asked; empty for nothing.
     """
 
@@ -152,7 +197,17 @@ class Experiment:
     injected: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     build: int = 0
     repetition: int | None = 0
+    sequence: int = 0
+    layout: str = ""
     what: str = ""
+
+    @property
+    def keepable(self) -> bool:
+        """Whether its answer may be kept: not where an earlier run of a session may change it, or it is read once."""
+        match self.observed:
+            case ObservedOutputs(lent=True) | ObservedValues(streamed=True) | ObservedBuild() | ObservedStreams():
+                return False
+        return self.repetition is not None and not self.sequence
 
     def of(self, engine: EngineSpec) -> "Experiment":
         """Return the same question to another engine."""
@@ -162,13 +217,15 @@ class Experiment:
     def words(self) -> tuple[object, ...]:
         """The part of the key that is not engine, model or feed."""
         injected = feed_digest(self.injected) if self.injected else ""
-        return (*self.observed.words, injected, self.build, self.repetition)
+        return (*self.observed.words, injected, self.build, self.repetition, self.layout)
 
     @property
     def tensors(self) -> Mapping[str, np.ndarray]:
-        """What the model is fed with: the feed, and every switch with its replacement."""
+        """What the model is fed with: the feed, and every switch that it leaves open with its replacement."""
         fed = dict(self.feed.tensors) if self.feed is not None else {}
         for spec in self.model.inputs:
+            if spec.name in fed:
+                continue
             value = spec.name.removeprefix(USE_PREFIX)
             if spec.name.startswith(USE_PREFIX):
                 fed[spec.name] = np.array(value in self.injected)
@@ -186,6 +243,23 @@ class Experiment:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class BuiltSession:
+    """What a session says of itself.
+
+    Attributes:
+        outputs: What it returns, with the shapes and types that the engine found.
+        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
+        own_options: Words of options that a script's engine declares itself.
+        knows_some: Whether it may not know every value that is marked.
+    """
+
+    outputs: tuple[ValueSpec, ...] = ()
+    layouts: Sequence[str] = ()
+    own_options: Sequence[str] = ()
+    knows_some: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Measurement:
     """What came of an experiment.
 
@@ -196,6 +270,9 @@ class Measurement:
         plan: What the engine runs; None when it does not tell, or was not asked.
         choices: What it chose while building.
         told: What it answered to a question of its own.
+        built: What its session says of itself.
+        streams: Feeds that ran at once, each with those of its results that differ.
+        stream: Names and tensors as they come, to be read once.
         seconds: Wall time of one run.
         build_seconds: Wall time of the build that was made for it; 0 where a session was open.
         builds_made: How often the session has built for shapes that it was fed, by then; 0 for those that do not.
@@ -207,6 +284,14 @@ class Measurement:
     plan: Plan | None = None
     choices: tuple[Choice, ...] = ()
     told: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    built: BuiltSession = BuiltSession()
+    streams: Sequence[tuple[Feed, Sequence[Mapping[str, np.ndarray]]]] = ()
+    stream: Iterator[tuple[str, np.ndarray]] = dataclasses.field(default_factory=lambda: iter(()))
     seconds: float = 0.0
     build_seconds: float = 0.0
     builds_made: int = 0
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The tensors by name."""
+        return {name: self.tensors[name] for name in self.tensors.names()}

@@ -14,6 +14,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import ObservedBuild, ObservedOutputs
 
 Arrays = dict[str, np.ndarray]
 Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
@@ -114,25 +115,30 @@ class Live(Participant):
     @property
     def knows_some(self) -> bool:
         """Whether it is the network behind the model."""
-        return self._run.knows_some
+        return self._knows_some
 
     def prepare(self, values: Sequence[str]) -> None:
         """Compile the model with these outputs."""
         self.release()
         own = [spec.name for spec in self._model.outputs]
         model = self._model if list(values) == own else select_outputs(self._model, values)
-        self._run = self._prepared.enter_context(self._lab.sequence(self._spec, model, built=True, some=self._some))
+        self._ask = self._prepared.enter_context(self._lab.session(self._spec, model, sequence=True))
+        self._knows_some = self._ask.of(observed=ObservedBuild()).built.knows_some and self._some
 
     def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
         """Run on a feed."""
         for _ in range(self._warm_up if number == 0 else 0):
-            self._run(feed)
-        return dict(self._run(feed))
+            self._outputs(feed)
+        return self._outputs(feed)
 
     def deployed(self, feed: Feed) -> Mapping[str, np.ndarray]:
         """Run the untouched model."""
-        with self._lab.sequence(self._spec, self._model) as run:
-            return run(feed)
+        with self._lab.session(self._spec, self._model, sequence=True) as ask:
+            return ask(feed)
+
+    def _outputs(self, feed: Feed) -> dict[str, np.ndarray]:
+        lent = ObservedOutputs(lent=True, known_only=self._some)
+        return self._ask.of(feed, observed=lent).arrays
 
     def like(self, other: Participant) -> bool:
         """Whether another participant is the same engine with the same model and options."""

@@ -26,6 +26,7 @@ from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import Experiment, ObservedBuild
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size, magnitude
@@ -139,8 +140,12 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
 
 
 def _specs(model: Model) -> Mapping[str, ValueSpec]:
+    def outputs_of(marked: Model) -> Sequence[ValueSpec]:
+        asked = Experiment(engine=PLAIN, model=marked, feed=None, observed=ObservedBuild())
+        return lab.answer(asked).built.outputs
+
     with Lab() as lab:
-        return known_specs(model, lambda path: lab.opened(PLAIN, Model.load(path)))
+        return known_specs(model, outputs_of)
 
 
 def format_proof(

@@ -164,7 +164,7 @@ class _Extracting:
 
     def _compare(self, boundary: Boundary, result: Model) -> Proof:
         moves, golden = Moves(), self._golden_values(boundary)
-        with Lab(in_place=not self.request.keep_data) as lab, lab.sequence(PLAIN, result) as run:
+        with Lab(in_place=not self.request.keep_data) as lab, lab.session(PLAIN, result, sequence=True) as run:
             judge = HealthyJudge(result, reference=PLAIN, target=PLAIN, lab=lab)
             for feed, arrays in golden:
                 inside = Feed(feed.name, {name: arrays[name] for name in boundary.inputs}, feed.origin)

@@ -90,7 +90,7 @@ def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSp
     feed = next(feeds(feeding, model))
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
     with Lab() as lab:
-        captured = lab.captured(PLAIN, model, feed, markable(model), specs=value_specs(model))
+        captured = lab.stream(PLAIN, model, feed, markable(model), specs=value_specs(model))
         return found | {name: ValueSpec.of(name, array) for name, array in captured}
 
 
@@ -107,5 +107,5 @@ def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool 
         return {}
     pruned = needed_for(model, values)
     names = {spec.name for spec in pruned.inputs}
-    with Lab(in_place=in_place) as lab, lab.sequence(PLAIN, pruned) as run:
+    with Lab(in_place=in_place) as lab, lab.session(PLAIN, pruned, sequence=True) as run:
         return run({name: array for name, array in feed.tensors.items() if name in names})

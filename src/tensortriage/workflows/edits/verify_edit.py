@@ -243,7 +243,7 @@ class _Proving:
 
     def _run(self, engine: EngineSpec, model: Model) -> list[Arrays]:
         """Run a model on every feed."""
-        with self._lab.sequence(engine, model) as run:
+        with self._lab.session(engine, model, sequence=True) as run:
             return [run(_fitted(feed, model)) for feed in self._feeds]
 
     def _fails(self, model: Model) -> bool:
@@ -273,7 +273,7 @@ class _Proving:
     def _refuse(self, feed: Feed, before: Arrays, name: str, error: float, judgement: Judgement) -> NoReturn:
         """Raise for an output that moved, unless it moves from run to run as well."""
         self._feeds = [feed]
-        with self._lab.sequence(PLAIN, self._before) as run:
+        with self._lab.session(PLAIN, self._before, sequence=True) as run:
             run(_fitted(feed, self._before))  # a new session draws the numbers that the first one drew
             again = run(_fitted(feed, self._before))
         if not all(judged.within for _, judged in self._compare(feed, before, again).values()):

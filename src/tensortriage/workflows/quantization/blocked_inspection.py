@@ -95,7 +95,7 @@ def _seen(model: Model, feed: Feed, values: Sequence[str]) -> dict[str, np.ndarr
     with Lab(batch_bytes=None) as lab:
         for engine in (PLAIN, CORRECTLY_ROUNDED):
             with contextlib.suppress(EngineError):
-                return dict(lab.captured(engine, model, feed, values, specs={}))
+                return dict(lab.stream(engine, model, feed, values, specs={}))
     return {}
 
 

@@ -156,7 +156,7 @@ def inspect_quantizers(
     switched = switch_pairs(model, weights, tops=tops)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Lab(batch_bytes=BATCH_BYTES) as lab:
-        with lab.sequence(PLAIN, switched.model) as run:
+        with lab.session(PLAIN, switched.model, sequence=True) as run:
             session = _Switched(switched, feeds, run)
             error = session.error(switched.nodes)
             alone = {}
@@ -210,10 +210,9 @@ class _Switched:
         """Return the largest relative RMS error of an output when some pairs quantize."""
         return max(errors_of(self._golden, self._outputs(quantized)).values(), default=0.0)
 
-    def _outputs(self, quantized: Collection[str]) -> list[dict[str, np.ndarray]]:
+    def _outputs(self, quantized: Collection[str]) -> list[Mapping[str, np.ndarray]]:
         switches = self._switched.feed([name for name in self._switched.nodes if name not in quantized])
-        runs = (self._run({**feed.tensors, **switches}) for feed in self._feeds)
-        return [{name: np.array(array) for name, array in found.items()} for found in runs]
+        return [self._run({**feed.tensors, **switches}) for feed in self._feeds]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def _activations(
     wanted = {pair.value: pair for pair in pairs if may_rectify(model.graph, pair)}
     parts: dict[str, list[np.ndarray]] = {}
     for feed in feeds if wanted else ():
-        for name, array in lab.captured(PLAIN, model, feed, list(wanted), specs={}):
+        for name, array in lab.stream(PLAIN, model, feed, list(wanted), specs={}):
             parts.setdefault(name, []).append(np.array(array).reshape(-1))
     candidates = {}
     for name, arrays in parts.items():
@@ -319,7 +318,7 @@ def _numbers(
     for feed in feeds:
         yield from ((feed.name, name, array) for name, array in feed.tensors.items() if name in wanted)
         whole = dataclasses.replace(feed, tensors={**feed.tensors, **off})
-        for name, array in lab.captured(PLAIN, switched.model, whole, made, specs={}):
+        for name, array in lab.stream(PLAIN, switched.model, whole, made, specs={}):
             kept = np.array(array)
             rows = max(1, MOST_NUMBERS // max(len(feeds), 1) // max(kept[:1].size, 1)) if kept.ndim else 1
             yield feed.name, name, kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)

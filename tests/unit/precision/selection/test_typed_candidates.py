@@ -102,9 +102,9 @@ def test_times_are_measured_where_they_are_wanted(candidates):
 
 def test_runs_are_timed_after_a_warm_up_until_there_are_enough():
     runs = []
-    assert timed(runs.append, SAMPLE) > 0
+    assert timed(lambda feed: runs.append(feed) or 0.01, SAMPLE) > 0
     assert len(runs) == WARM_UP + 50
-    assert runs[0] is FEED.tensors
+    assert runs[0] is FEED
 
 
 def test_a_failure_of_the_engine_is_a_reading(candidates):

@@ -39,7 +39,7 @@ def walk(model, feeds, lab, weight_bytes=1 << 20):
 
 def test_every_block_is_fed_with_what_the_whole_computes(model, feeds, lab):
     values = markable(model)
-    with lab.sequence(PLAIN, mark_outputs(model, values)) as run:
+    with lab.session(PLAIN, mark_outputs(model, values), sequence=True) as run:
         golden = [run(feed.tensors) for feed in feeds]
     walked = walk(model, feeds, lab)
     assert len(walked.blocks) > 2

@@ -16,6 +16,8 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.runs import runner as runner_module
 from tensortriage.runs.observation import capture as module
 from tensortriage.runs.observation.capture import capture
+from tensortriage.runs.observation.experiment import Experiment
+from tensortriage.runs.observation.sessions import Sessions
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
@@ -70,14 +72,21 @@ class Showing(Observes):
         return [(value, np.full(2, 7, np.float32)) for value in reversed(values) if value in self.shown]
 
 
+FEED = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
+
+
+def sessions_in(workspace, tally):
+    make = lambda spec, model, build: Runner(spec, model, workspace=workspace, tally=tally)  # noqa: E731
+    return Sessions(make, by_content=True)
+
+
 def captured(monkeypatch, tmp_path, engine, **options):
     for place in (module, runner_module):
         monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
-    feed = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
     tally = Tally()
-    with Workspace(tmp_path) as workspace:
-        kept = {"workspace": workspace, "specs": {}, "tally": tally, **options}
-        found = list(capture(EngineSpec("showing"), parse(MODEL), feed, VALUES, **kept))
+    with Workspace(tmp_path) as workspace, contextlib.closing(sessions_in(workspace, tally)) as sessions:
+        kept = {"sessions": sessions, "specs": {}, "tally": tally, **options}
+        found = list(capture(Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED), VALUES, **kept))
     return found, tally
 
 
@@ -130,13 +139,17 @@ def test_an_open_session_is_watched_if_it_shows_values_as_it_is(monkeypatch, tmp
     engine = Showing({"a", "b", "e"}, fails, always=True)
     for place in (module, runner_module):
         monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
-    feed = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
-    with Workspace(tmp_path) as workspace, Runner(EngineSpec("showing"), parse(MODEL), workspace=workspace) as deployed:
-        deployed.run(feed)
+    experiment, tally = Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED), Tally()
+    with (
+        Workspace(tmp_path) as workspace,
+        contextlib.closing(sessions_in(workspace, tally)) as sessions,
+        sessions.held(experiment),
+        sessions.open(experiment) as deployed,
+    ):
+        deployed.run(FEED.tensors)
         session = deployed.build()
-        options = {"workspace": workspace, "specs": {}, "opened": lambda _: contextlib.nullcontext(deployed)}
         for _ in range(2):
-            list(capture(EngineSpec("showing"), parse(MODEL), feed, ["a", "b"], **options))
-        deployed.run(feed)
+            list(capture(experiment, ["a", "b"], sessions=sessions, specs={}, tally=tally))
+        deployed.run(FEED.tensors)
         assert (deployed.build() is session) is not fails  # what failed is let go, and built when it is needed again
     assert engine.compiled == ([["e"], ["a", "b"], ["e"], ["a", "b"], ["e"]] if fails else [["e"]])

@@ -24,7 +24,7 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.runs.budget import BudgetSpent
-from tensortriage.runs.lab import Ask
+from tensortriage.runs.lab import OpenSession
 from tensortriage.runs.observation.capture import size_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
@@ -71,7 +71,7 @@ class InjectedRuns:
 
     graph: Graph
     feed: Feed
-    ask: Ask
+    ask: OpenSession
     untouched: Arrays
     deployed: Arrays
     cut_off: bool = False

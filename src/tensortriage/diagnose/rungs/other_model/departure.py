@@ -79,11 +79,11 @@ def departures(inv: Investigation, file: Model, feed: Feed, unrounded: EngineSpe
     known |= {name: fingerprint(array) for name, array in feed.tensors.items()}
     steps = {name for node in file.graph.nodes if is_quantizer(node, "QuantizeLinear") for name in node.outputs}
     values = [name for name in markable(file) if name not in steps]
-    found = {name: fingerprint(array) for name, array in inv.lab.streamed(unrounded, file, fed, values)}
+    found = {name: fingerprint(array) for name, array in inv.lab.stream(unrounded, file, fed, values, specs={})}
     matches = match(known, found)
     drawn = [unrounded.with_options({**unrounded.options, "draw": draw}) for draw in _DRAWS]
     specs = (unrounded, *drawn, *([SIGNED] if unrounded == UNROUNDED else []))  # a little may be cut off on purpose
-    streams = zip(*(inv.lab.streamed(spec, file, fed, values) for spec in specs), strict=True)
+    streams = zip(*(inv.lab.stream(spec, file, fed, values, specs={}) for spec in specs), strict=True)
     floors = fp32_floors(inv.setting(feed), inv.values)
     seen = _Seen(matches, found, feed, golden, floors)
     for (name, array), *others in streams:

@@ -129,7 +129,7 @@ def _differing(
         first: What to compare with; filled by the first run when empty.
     """
     first = {} if first is None else first
-    with inv.lab.sequence(inv.question.target, model) as run:
+    with inv.lab.session(inv.question.target, model, sequence=True) as run:
 
         def runs() -> Iterator[Values]:
             started = time.perf_counter()

@@ -1,0 +1,133 @@
+"""How an engine is asked: the session of an experiment is opened, runs, and what is observed is taken from it."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import stands_out
+from tensortriage.compare.measured import compare_all
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.observation.answers import AnswerStore
+from tensortriage.runs.observation.capture import as_computed, capture, hands_over
+from tensortriage.runs.observation.experiment import (
+    Experiment,
+    Measurement,
+    ObservedAnswer,
+    ObservedBuild,
+    ObservedFigures,
+    ObservedOutputs,
+    ObservedPlan,
+    ObservedStreams,
+    ObservedValues,
+)
+from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.runs.observation.sessions import Sessions
+from tensortriage.runs.runner import Runner, Tally, run_beside
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MemoryStore
+
+
+class Asking:
+    """Asks engines; it keeps nothing but tensors that are too many to be held.
+
+    Args:
+        sessions: The open sessions.
+        tally: Where builds and runs are counted.
+        answers: Where such tensors go; None to hold them.
+        batch_bytes: Largest amount of captured tensors held at once; None for any.
+    """
+
+    def __init__(
+        self, sessions: Sessions, tally: Tally, *, answers: AnswerStore | None, batch_bytes: int | None
+    ) -> None:
+        self.sessions, self.tally = sessions, tally
+        self._answers, self._batch_bytes = answers, batch_bytes
+
+    def ask(self, experiment: Experiment, key: str | None) -> Measurement:
+        """Return the answer of an engine; ``key`` is what tensors go by that are kept as they come.
+
+        Raises:
+            EngineError: When the engine refuses or fails.
+        """
+        if isinstance(experiment.observed, ObservedValues):
+            return self._values(experiment, experiment.observed, key)
+        if isinstance(experiment.observed, ObservedFigures):
+            return self._figures(experiment, experiment.observed)
+        with self.sessions.open(experiment) as runner:
+            match experiment.observed:
+                case ObservedOutputs() as outputs:
+                    return self._outputs(experiment, outputs, runner)
+                case ObservedBuild():
+                    return Measurement(built=runner.built())
+                case ObservedPlan():
+                    session = runner.build()
+                    choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
+                    return Measurement(plan=runner.plan(), choices=choices)
+                case ObservedStreams() as streams:
+                    with self.sessions.open(dataclasses.replace(experiment, sequence=0)) as first:
+                        found = run_beside(first, runner, streams.feeds, runs=streams.runs, apart=streams.apart)
+                    return Measurement(streams=found)
+                case ObservedAnswer() as asked:
+                    session, fed = runner.build(), experiment.tensors if experiment.feed else None
+                    assert isinstance(session, AnswersQuestions), "who asks knows the engine"
+                    self.tally.checks += 1
+                    told, arrays = session.query(asked.question, fed, **asked.arguments)
+                    return Measurement(MemoryStore(arrays), told=told)
+
+    def _outputs(self, experiment: Experiment, wanted: ObservedOutputs, runner: Runner) -> Measurement:
+        before, built = self.tally.run_seconds, self.tally.build_seconds
+        if experiment.layout:
+            outputs = runner.run_laid_out(experiment.tensors, experiment.layout)
+        else:
+            outputs = runner.run(experiment.tensors, known_only=wanted.known_only)
+        return Measurement(
+            MemoryStore(outputs if wanted.lent else {name: np.array(array) for name, array in outputs.items()}),
+            seconds=self.tally.run_seconds - before,
+            build_seconds=self.tally.build_seconds - built,
+            builds_made=runner.builds_made(),
+        )
+
+    def _values(self, experiment: Experiment, wanted: ObservedValues, key: str | None) -> Measurement:
+        arrays, before, runs = self._captured(experiment, wanted), self.tally.run_seconds, self.tally.checks
+        if wanted.streamed:
+            return Measurement(stream=arrays)
+        if self._answers is None or key is None:
+            return Measurement(MemoryStore({name: np.array(array) for name, array in arrays}))
+        return self._answers.streamed(
+            key, arrays, lambda: (self.tally.run_seconds - before) / max(self.tally.checks - runs, 1)
+        )
+
+    def _figures(self, experiment: Experiment, wanted: ObservedFigures) -> Measurement:
+        hidden: list[Unseen] = []
+        arrays = self._captured(experiment, wanted, unseen=hidden.append if wanted.partly else None)
+        kept: dict[str, np.ndarray] = {}
+
+        def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
+            ratio = ratio_of(error_of(figure), (wanted.floors or {}).get(name)) or 0.0
+            if stands_out(ratio) or (wanted.kept_too and ratio > 0.0):
+                kept[name] = np.array(array)
+
+        figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)
+        return Measurement(MemoryStore(kept), figures, functools.reduce(Unseen.joined, hidden, Unseen()))
+
+    def _captured(
+        self,
+        experiment: Experiment,
+        wanted: ObservedValues | ObservedFigures,
+        unseen: Callable[[Unseen], None] | None = None,
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        specs = wanted.specs
+        if specs is None:
+            fed = experiment.tensors.items()
+            specs = value_specs(experiment.model, {name: ValueSpec.of(name, array) for name, array in fed})
+        if isinstance(wanted, ObservedValues) and wanted.streamed and hands_over(experiment):
+            return as_computed(experiment, wanted.names, sessions=self.sessions, specs=specs)
+        return capture(
+            experiment, wanted.names,
+            sessions=self.sessions, specs=specs, tally=self.tally, batch_bytes=self._batch_bytes, unseen=unseen,
+        )  # fmt: skip
