@@ -25,6 +25,7 @@ from tensortriage.runs.observation.experiment import (
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore
+from tensortriage_worker.feeding import LAYOUTS
 
 NAMES = ("v_0", "v_1")
 SPECS = {name: ValueSpec(name, DType.FLOAT, (2, 3)) for name in NAMES}
@@ -54,7 +55,7 @@ FIELDS = {
     "model": st.sampled_from(MODELS),
     "feed": st.sampled_from(FEEDS),
     "observed": st.one_of(
-        st.builds(ObservedOutputs, stored=st.booleans()),
+        st.builds(ObservedOutputs, stored=st.booleans(), known_only=st.booleans()),
         st.builds(ObservedValues, SOME, st.sampled_from([None, SPECS])),
         FIGURES,
         st.just(ObservedPlan()),
@@ -62,6 +63,7 @@ FIELDS = {
     "injected": st.dictionaries(st.sampled_from(NAMES), ARRAYS, max_size=1),
     "build": st.sampled_from([0, 1]),
     "repetition": st.sampled_from([0, 1]),
+    "layout": st.sampled_from(["", *LAYOUTS]),
     "what": st.sampled_from(["", "running"]),
 }
 EXPERIMENTS = st.builds(Experiment, **FIELDS)

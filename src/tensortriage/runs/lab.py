@@ -61,17 +61,9 @@ class OpenSession:
     answer: Callable[[Experiment], Measurement]
     experiment: Experiment
 
-    def __call__(
-        self,
-        feed: Feed | Mapping[str, np.ndarray],
-        *,
-        injected: Mapping[str, np.ndarray] = MappingProxyType({}),
-        repetition: int | None = 0,
-        what: str = "",
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, feed: Feed | Mapping[str, np.ndarray], **fields: Any) -> dict[str, np.ndarray]:
         """Return the outputs for a feed, by name; as `Lab.outputs`."""
-        fed = feed if isinstance(feed, Feed) else Feed("", feed, Origin.RANDOM)
-        return self.of(fed, injected=injected, repetition=repetition, what=what).arrays
+        return self.of(feed if isinstance(feed, Feed) else Feed("", feed, Origin.RANDOM), **fields).arrays
 
     def of(self, feed: Feed | None = None, **fields: Any) -> Measurement:
         """Return the answer of an experiment with other fields; as `Lab.answer`."""
@@ -161,24 +153,9 @@ class Lab:
 
     # -- what is asked most, in short ----------------------------------------------------------------------------------
 
-    def outputs(
-        self,
-        engine: EngineSpec,
-        model: Model,
-        feed: Feed,
-        *,
-        injected: Mapping[str, np.ndarray] = MappingProxyType({}),
-        build: int = 0,
-        repetition: int | None = 0,
-        layout: str = "",
-        what: str = "",
-    ) -> dict[str, np.ndarray]:
-        """Return the outputs of a model by name; see `Experiment` for the arguments and `answer` for errors."""
-        experiment = Experiment(
-            engine=engine, model=model, feed=feed, injected=injected, build=build, repetition=repetition,
-            layout=layout, what=what,
-        )  # fmt: skip
-        return self.answer(experiment).arrays
+    def outputs(self, engine: EngineSpec, model: Model, feed: Feed, **fields: Any) -> dict[str, np.ndarray]:
+        """Return the outputs of a model by name; ``fields`` are more of `Experiment`. Errors as `answer`."""
+        return self.answer(Experiment(engine=engine, model=model, feed=feed, **fields)).arrays
 
     def values(
         self,
@@ -288,13 +265,6 @@ class Lab:
             inputs: What it is worked out of, each known by its content: engines, models, feeds, and types of JSON.
         """
         return Derived(kind, self._keys.digest(question, *inputs), question, self._case.checks if self._case else None)
-
-    def remember(
-        self, kind: type[T], engine: EngineSpec, model: Model, feed: Feed | None, question: str, ask: Callable[[], T],
-        *words: object,
-    ) -> T:  # fmt: skip
-        """Return what came of several runs that are not kept one by one, such as equal ones; see `derived`."""
-        return self.derived(kind, question, engine, model, feed, *words).of(ask)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 

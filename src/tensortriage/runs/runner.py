@@ -32,8 +32,8 @@ from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
-from tensortriage.runs.observation.experiment import BuiltSession
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.feeding import LAYOUTS, InputBuffers, side_by_side
 
 MOST_RUNS = 10_000
@@ -109,6 +109,23 @@ class Tally:
     def longest_build(self, engine: str) -> float:
         """Return the wall time of the longest build of an engine, in seconds; 0 before the first."""
         return self.engines.get(engine, BuildCount()).longest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuiltSession:
+    """What a session says of itself.
+
+    Attributes:
+        outputs: What it returns, with the shapes and types that the engine found.
+        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
+        own_options: Words of options that a script's engine declares itself.
+        knows_some: Whether it may not know every value that is marked.
+    """
+
+    outputs: tuple[ValueSpec, ...] = ()
+    layouts: Sequence[str] = ()
+    own_options: Sequence[str] = ()
+    knows_some: bool = False
 
 
 class Runner:

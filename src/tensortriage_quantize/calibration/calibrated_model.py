@@ -212,9 +212,8 @@ class OnnxRuntimeQuantizer:
 
         cache = self._folder / f"ranges-{calibration.value}.json"
         words = (self._words(calibration), self._op_types, [feed.digest for feed in self._feeds])
-        question = f"ranges by {calibration.value}"
-        measure = functools.partial(self._measured, calibration)
-        cache.write_text(self._lab.remember(str, PLAIN, self._model, None, question, measure, *words))
+        found = self._lab.derived(str, f"ranges by {calibration.value}", PLAIN, self._model, *words)
+        cache.write_text(found.of(functools.partial(self._measured, calibration)))
         return {
             name: (float(np.min(data.range_value[0])), float(np.max(data.range_value[1])))
             for name, data in load_tensors_data(cache).items()

@@ -175,7 +175,7 @@ def calibrated(
             outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
             return _Judged(errors_of([sample.outputs for sample in judges], outputs), score)
 
-        known = lab.remember(_Judged, PLAIN, made, None, f"judged: {calibration.value}", judge, identity)
+        known = lab.derived(_Judged, f"judged: {calibration.value}", PLAIN, made, identity).of(judge)
         count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
         found.append(Way(Tried(calibration.value, count, known.errors, known.metric), quantizer, made))
     if refused:

@@ -36,7 +36,7 @@ def test_without_a_case_nothing_is_kept_and_the_folder_is_gone(asked):
         first = lab.values(PLAIN, model, feed, inner(model))
         again = lab.values(PLAIN, model, feed, inner(model))
         streamed = dict(lab.stream(PLAIN, model, feed, inner(model)))
-        assert lab.remember(int, PLAIN, model, feed, "how many?", lambda: 3) == 3
+        assert lab.derived(int, "how many?", PLAIN, model, feed).of(lambda: 3) == 3
     assert list(first.names()) == list(streamed) == inner(model)
     assert all(np.array_equal(first[name], again[name]) for name in first.names())
     assert lab.tally.checks == 3

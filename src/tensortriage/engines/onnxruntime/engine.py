@@ -160,10 +160,10 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
 
 
 def _converted(model: "Model", precision: Precision) -> "Model":
-    from tensortriage.engines.onnxruntime.told_types import specs_by
+    from tensortriage.engines.onnxruntime.told_types import known_specs
     from tensortriage.model.mixed_precision.convert_precision import convert
 
-    specs = specs_by(lambda path: OnnxRuntimeSession(path, UNOPTIMIZED), model)
+    specs = known_specs(model, lambda path: OnnxRuntimeSession(path, UNOPTIMIZED).outputs)
     return convert(model, precision, specs=specs)
 
 
@@ -274,13 +274,13 @@ def open_rewritten(
     Raises:
         BuildFailed: When the file is no model, cannot be rewritten, or its copy is refused.
     """
-    from tensortriage.engines.onnxruntime.told_types import specs_by
+    from tensortriage.engines.onnxruntime.told_types import known_specs
     from tensortriage.model.model import Model
 
     folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
     try:
         original = Model.of_file(model)
-        specs = specs_by(lambda path: OnnxRuntimeSession(path, settings), original)
+        specs = known_specs(original, lambda path: OnnxRuntimeSession(path, settings).outputs)
         path = rewrite(original, specs).save(Path(folder.name) / "model.onnx")
         return OnnxRuntimeSession(path, settings, folder=folder, original=model)
     except BaseException as error:

@@ -4,12 +4,10 @@ ONNX has no schemas of the domain com.microsoft (EmbedLayerNormalization, Decode
 Runtime infers the types of every value when it loads a model, and states those of outputs.
 """
 
-import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tensortriage.engines.base import Session
 from tensortriage.errors import EngineError
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -17,32 +15,21 @@ from tensortriage.model.transforms.mark_outputs import markable, select_outputs
 from tensortriage.values.spec import ValueSpec
 
 
-def known_specs(model: Model, outputs_of: Callable[[Model], Iterable[ValueSpec]]) -> Mapping[str, ValueSpec]:
+def known_specs(model: Model, outputs_of: Callable[[Path], Iterable[ValueSpec]]) -> Mapping[str, ValueSpec]:
     """Return what is known of every value: what the model and schemas tell, else what ONNX Runtime does if it takes it.
 
     Args:
         model: The model.
-        outputs_of: Builds a model for ONNX Runtime and returns what it says of its outputs.
+        outputs_of: Builds a file for ONNX Runtime and returns what it says of its outputs.
     """
     specs = dict(value_specs(model))
     unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]
     if not unknown:
         return specs
-    try:
-        specs.update((spec.name, spec) for spec in outputs_of(select_outputs(model, unknown)))
-    except EngineError:
-        return specs
+    with tempfile.TemporaryDirectory(prefix="triage-types-") as folder:
+        try:
+            told = outputs_of(select_outputs(model, unknown).save(Path(folder) / "model.onnx"))
+        except EngineError:
+            return specs
+        specs.update((spec.name, spec) for spec in told)
     return value_specs(model, specs)
-
-
-def specs_by(compile: Callable[[Path], Session], model: Model) -> Mapping[str, ValueSpec]:
-    """Return `known_specs` of a model, by what builds a file for ONNX Runtime."""
-
-    def outputs_of(marked: Model) -> Iterable[ValueSpec]:
-        with (
-            tempfile.TemporaryDirectory(prefix="triage-types-") as folder,
-            contextlib.closing(compile(marked.save(Path(folder) / "model.onnx"))) as session,
-        ):
-            return session.outputs
-
-    return known_specs(model, outputs_of)

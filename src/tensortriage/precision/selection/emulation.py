@@ -66,10 +66,9 @@ class Emulation:
         """Return the reading of a set of kept nodes."""
         wanted = frozenset(kept)
         if wanted not in self._known:
-            self._known[wanted] = self._lab.remember(
-                GoalReading, PLAIN, self._model, None, f"emulated, {len(wanted)} nodes kept",
-                lambda: self._measured(wanted), self._identity, sorted(wanted),
-            )  # fmt: skip
+            question = f"emulated, {len(wanted)} nodes kept"
+            inputs = (PLAIN, self._model, self._identity, sorted(wanted))
+            self._known[wanted] = self._lab.derived(GoalReading, question, *inputs).of(lambda: self._measured(wanted))
         return self._known[wanted]
 
     @property

@@ -23,6 +23,7 @@ from tensortriage.precision.selection.node_groups import fused_nodes
 from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.derived import Derived
 
 AS_TYPED = {"openvino": "dynamic", "tensorrt": "mixed"}
 """Word for the option ``precision`` that makes an engine follow the types of the model; others just lose the option."""
@@ -81,14 +82,15 @@ class EngineSetup:
             self.builds.count += 1
             return reading
 
-        question = f"{what} on {spec}"
-        return self.lab.remember(GoalReading, spec, original, None, question, ask, self._identity, self.latency, *words)
+        return self._reading(spec, original, what, *words).of(ask)
 
     def recall(self, spec: EngineSpec, original: Model, what: str, *words: object) -> GoalReading | None:
         """Return the reading of a candidate if the case has it; see `read`."""
-        question = f"{what} on {spec}"
-        inputs = (spec, original, None, self._identity, self.latency, *words)
-        return self.lab.derived(GoalReading, question, *inputs).known()
+        return self._reading(spec, original, what, *words).known()
+
+    def _reading(self, spec: EngineSpec, original: Model, what: str, *words: object) -> Derived[GoalReading]:
+        inputs = (spec, original, self._identity, self.latency, *words)
+        return self.lab.derived(GoalReading, f"{what} on {spec}", *inputs)
 
     def plan(self, spec: EngineSpec, model: Model) -> Plan | None:
         """Return what an engine runs for a model; None when it does not tell."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -11,9 +10,8 @@ from tensortriage.compare.judgement.within import stands_out
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.observation.answers import AnswerStore
-from tensortriage.runs.observation.capture import as_computed, capture, hands_over
+from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import (
     Experiment,
     Measurement,
@@ -28,7 +26,6 @@ from tensortriage.runs.observation.experiment import (
 from tensortriage.runs.observation.refusals import Unseen
 from tensortriage.runs.observation.sessions import Sessions
 from tensortriage.runs.runner import Runner, Tally, run_beside
-from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore
 
 
@@ -46,7 +43,8 @@ class Asking:
         self, sessions: Sessions, tally: Tally, *, answers: AnswerStore | None, batch_bytes: int | None
     ) -> None:
         self.sessions, self.tally = sessions, tally
-        self._answers, self._batch_bytes = answers, batch_bytes
+        self._answers = answers
+        self._captured = functools.partial(capture, sessions=sessions, tally=tally, batch_bytes=batch_bytes)
 
     def ask(self, experiment: Experiment, key: str | None) -> Measurement:
         """Return the answer of an engine; ``key`` is what tensors go by that are kept as they come.
@@ -93,7 +91,7 @@ class Asking:
         )
 
     def _values(self, experiment: Experiment, wanted: ObservedValues, key: str | None) -> Measurement:
-        arrays, before, runs = self._captured(experiment, wanted), self.tally.run_seconds, self.tally.checks
+        arrays, before, runs = self._captured(experiment), self.tally.run_seconds, self.tally.checks
         if wanted.streamed:
             return Measurement(stream=arrays)
         if self._answers is None or key is None:
@@ -104,7 +102,7 @@ class Asking:
 
     def _figures(self, experiment: Experiment, wanted: ObservedFigures) -> Measurement:
         hidden: list[Unseen] = []
-        arrays = self._captured(experiment, wanted, unseen=hidden.append if wanted.partly else None)
+        arrays = self._captured(experiment, unseen=hidden.append if wanted.partly else None)
         kept: dict[str, np.ndarray] = {}
 
         def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
@@ -114,20 +112,3 @@ class Asking:
 
         figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)
         return Measurement(MemoryStore(kept), figures, functools.reduce(Unseen.joined, hidden, Unseen()))
-
-    def _captured(
-        self,
-        experiment: Experiment,
-        wanted: ObservedValues | ObservedFigures,
-        unseen: Callable[[Unseen], None] | None = None,
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        specs = wanted.specs
-        if specs is None:
-            fed = experiment.tensors.items()
-            specs = value_specs(experiment.model, {name: ValueSpec.of(name, array) for name, array in fed})
-        if isinstance(wanted, ObservedValues) and wanted.streamed and hands_over(experiment):
-            return as_computed(experiment, wanted.names, sessions=self.sessions, specs=specs)
-        return capture(
-            experiment, wanted.names,
-            sessions=self.sessions, specs=specs, tally=self.tally, batch_bytes=self._batch_bytes, unseen=unseen,
-        )  # fmt: skip

@@ -8,6 +8,7 @@ at most one batch.
 """
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Self
@@ -18,7 +19,8 @@ from tensortriage.engines.capabilities import Observes, ShowsValues, StreamsResu
 from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError, EngineHung, RunFailed
 from tensortriage.model.model import Model
-from tensortriage.runs.observation.experiment import Experiment
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.observation.experiment import Experiment, ObservedFigures, ObservedValues
 from tensortriage.runs.observation.refusals import Ask, Unseen, seen_in_parts, suspected_kinds
 from tensortriage.runs.observation.sessions import Sessions, in_sequence
 from tensortriage.runs.runner import Runner, Tally
@@ -81,40 +83,21 @@ def known_size(spec: ValueSpec | None) -> int | None:
     return math.prod(dimensions) * spec.dtype.numpy.itemsize
 
 
-def hands_over(experiment: Experiment) -> bool:
-    """Whether the engine of an experiment hands over results as it computes them."""
-    return isinstance(create(experiment.engine), StreamsResults)
-
-
-def as_computed(
-    experiment: Experiment, values: Sequence[str], *, sessions: Sessions, specs: Mapping[str, ValueSpec]
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield wanted values as an engine that `hands_over` computes them, in one run; the rest as `capture`."""
-    marked = in_sequence(sessions.marked(experiment, values))
-    with sessions.open(marked) as runner:
-        for name, array in runner.stream(marked.tensors):
-            yield name, _as_declared(array, specs.get(name))
-
-
 def capture(
     experiment: Experiment,
-    values: Sequence[str],
     *,
     sessions: Sessions,
-    specs: Mapping[str, ValueSpec],
     tally: Tally,
     batch_bytes: int | None = None,
     unseen: Callable[[Unseen], None] | None = None,
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield ``(value name, array)`` for each wanted value, in topological order.
+    """Yield ``(value name, array)`` for each wanted value, in topological order unless values are to be streamed.
 
     Values of unknown size are taken to be as large as those that were captured before, on average.
 
     Args:
-        experiment: Engine, model and feed.
-        values: Wanted value names (node outputs or graph outputs), in topological order.
+        experiment: What is run, and which values are observed.
         sessions: Where the model as it is, and the marked ones, run.
-        specs: Shapes for batching.
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
         unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
@@ -122,8 +105,20 @@ def capture(
     Raises:
         EngineError: When the engine refuses or fails the marked model.
     """
+    wanted = experiment.observed
+    assert isinstance(wanted, ObservedValues | ObservedFigures), "others show no inner values"
+    specs = wanted.specs
+    if specs is None:
+        fed = experiment.tensors.items()
+        specs = value_specs(experiment.model, {name: ValueSpec.of(name, array) for name, array in fed})
+    if isinstance(wanted, ObservedValues) and wanted.streamed and isinstance(create(experiment.engine), StreamsResults):
+        marked = in_sequence(sessions.marked(experiment, wanted.names))
+        with sessions.open(marked) as runner:
+            for name, array in runner.stream(marked.tensors):
+                yield name, _as_declared(array, specs.get(name))
+        return
     with _Watching(experiment, sessions, tally) as watching:
-        waiting, unknown, unknown_bytes = list(values), 0, 0
+        waiting, unknown, unknown_bytes = list(wanted.names), 0, 0
         while waiting:
             assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
             group, *_ = batches(waiting, specs, batch_bytes=batch_bytes, unknown_bytes=assumed)
@@ -132,14 +127,14 @@ def capture(
             rest = [value for value in group if value not in found]
             if rest:
                 try:
-                    marked = _marked(_marking(experiment, sessions), experiment.model, rest, specs, unseen)
+                    seen = _marked(_marking(experiment, sessions), experiment.model, rest, specs, unseen)
                 except EngineError as error:
                     if unseen is None or not found or isinstance(error, EngineHung):
                         raise
-                    marked = {}  # it shows what it can by itself, and takes no marked model at all
+                    seen = {}  # it shows what it can by itself, and takes no marked model at all
                     unseen(Unseen(left_out=tuple(rest)))
-                found |= marked
-                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(marked)
+                found |= seen
+                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(seen)
             sizes = [found[value].nbytes for value in group if value in found and known_size(specs.get(value)) is None]
             unknown, unknown_bytes = unknown + len(sizes), unknown_bytes + sum(sizes)
             for value in group:
@@ -210,7 +205,8 @@ class _Watching:
         engine = create(spec)
         options = engine.observing(spec.options) if isinstance(engine, Observes) else None
         if options is not None:
-            self._runner = self._opened.enter_context(sessions.open(experiment.of(spec.with_options(options))))
+            watched = dataclasses.replace(experiment, engine=spec.with_options(options))
+            self._runner = self._opened.enter_context(sessions.open(watched))
 
     def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
         """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""

@@ -20,14 +20,26 @@ from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX
 from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.runs.runner import BuiltSession
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, TensorStore
 
 NOTHING: TensorStore = MemoryStore({})
 
 
+class _Observation:
+    """Something to look at."""
+
+    __slots__ = ()
+
+    @property
+    def words(self) -> tuple[object, ...]:
+        """What tells this observation from others, the content that it is taken against included."""
+        return (type(self).__name__,)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedOutputs:
+class ObservedOutputs(_Observation):
     """Observe the model's own outputs, nothing marked.
 
     Attributes:
@@ -49,7 +61,7 @@ class ObservedOutputs:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedValues:
+class ObservedValues(_Observation):
     """Observe tensors of some values, marked as outputs or shown by the engine itself.
 
     Attributes:
@@ -72,7 +84,7 @@ class ObservedValues:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedFigures:
+class ObservedFigures(_Observation):
     """Observe how far some values are from stored tensors; the tensors are compared as they come, and not kept.
 
     Attributes:
@@ -99,7 +111,7 @@ class ObservedFigures:
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others, the content that it is taken against included."""
+        """What tells this observation from others."""
         against = [[name, self.against.checksum(name)] for name in self.names]
         judged = [[name, repr(self.tolerances[name])] for name in self.names if name in self.tolerances]
         floors = None if self.floors is None else [self.floors.get(name) for name in self.names]
@@ -107,27 +119,17 @@ class ObservedFigures:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedPlan:
+class ObservedPlan(_Observation):
     """Observe what the engine really runs, and what it chose while building."""
 
-    @property
-    def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
-        return ("plan",)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedBuild:
+class ObservedBuild(_Observation):
     """Observe that the model builds, and what its session says of itself; nothing is run."""
 
-    @property
-    def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
-        return ("build",)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedStreams:
+class ObservedStreams(_Observation):
     """Observe two feeds that run at once: the first in the session that is open for the model, the other in this one.
 
     Attributes:
@@ -140,14 +142,9 @@ class ObservedStreams:
     runs: int
     apart: bool
 
-    @property
-    def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
-        return ("streams", [feed.digest for feed in self.feeds], self.runs, self.apart)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObservedAnswer:
+class ObservedAnswer(_Observation):
     """Observe what a session says that `tensortriage.engines.capabilities.AnswersQuestions` of its own.
 
     Attributes:
@@ -186,7 +183,7 @@ class Experiment:
             never answered from the case.
         sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in
             their order, in a session that nothing else runs in (`tensortriage.runs.lab.Lab.session`).
-        layout: How the inputs lie in memory, one of `BuiltSession.layouts`; empty for as they are.
+        layout: How the inputs lie in memory, of `tensortriage.runs.runner.BuiltSession.layouts`; empty for as they are.
         what: What is told while the engine is asked; empty for nothing.
     """
 
@@ -208,10 +205,6 @@ class Experiment:
             case ObservedOutputs(lent=True) | ObservedValues(streamed=True) | ObservedBuild() | ObservedStreams():
                 return False
         return self.repetition is not None and not self.sequence
-
-    def of(self, engine: EngineSpec) -> "Experiment":
-        """Return the same question to another engine."""
-        return dataclasses.replace(self, engine=engine)
 
     @property
     def words(self) -> tuple[object, ...]:
@@ -243,23 +236,6 @@ class Experiment:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class BuiltSession:
-    """What a session says of itself.
-
-    Attributes:
-        outputs: What it returns, with the shapes and types that the engine found.
-        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
-        own_options: Words of options that a script's engine declares itself.
-        knows_some: Whether it may not know every value that is marked.
-    """
-
-    outputs: tuple[ValueSpec, ...] = ()
-    layouts: Sequence[str] = ()
-    own_options: Sequence[str] = ()
-    knows_some: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Measurement:
     """What came of an experiment.
 
@@ -284,7 +260,7 @@ class Measurement:
     plan: Plan | None = None
     choices: tuple[Choice, ...] = ()
     told: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    built: BuiltSession = BuiltSession()
+    built: BuiltSession = dataclasses.field(default_factory=BuiltSession)
     streams: Sequence[tuple[Feed, Sequence[Mapping[str, np.ndarray]]]] = ()
     stream: Iterator[tuple[str, np.ndarray]] = dataclasses.field(default_factory=lambda: iter(()))
     seconds: float = 0.0

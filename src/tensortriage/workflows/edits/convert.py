@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -140,8 +141,8 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
 
 
 def _specs(model: Model) -> Mapping[str, ValueSpec]:
-    def outputs_of(marked: Model) -> Sequence[ValueSpec]:
-        asked = Experiment(engine=PLAIN, model=marked, feed=None, observed=ObservedBuild())
+    def outputs_of(path: Path) -> Sequence[ValueSpec]:
+        asked = Experiment(engine=PLAIN, model=Model.load(path), feed=None, observed=ObservedBuild())
         return lab.answer(asked).built.outputs
 
     with Lab() as lab:

@@ -16,7 +16,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.runs import runner as runner_module
 from tensortriage.runs.observation import capture as module
 from tensortriage.runs.observation.capture import capture
-from tensortriage.runs.observation.experiment import Experiment
+from tensortriage.runs.observation.experiment import Experiment, ObservedValues
 from tensortriage.runs.observation.sessions import Sessions
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
@@ -80,13 +80,17 @@ def sessions_in(workspace, tally):
     return Sessions(make, by_content=True)
 
 
-def captured(monkeypatch, tmp_path, engine, **options):
+def asked(values, specs=None):
+    wanted = ObservedValues(tuple(values), specs or {})
+    return Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED, observed=wanted)
+
+
+def captured(monkeypatch, tmp_path, engine, *, specs=None, batch_bytes=None):
     for place in (module, runner_module):
         monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
     tally = Tally()
     with Workspace(tmp_path) as workspace, contextlib.closing(sessions_in(workspace, tally)) as sessions:
-        kept = {"sessions": sessions, "specs": {}, "tally": tally, **options}
-        found = list(capture(Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED), VALUES, **kept))
+        found = list(capture(asked(VALUES, specs), sessions=sessions, tally=tally, batch_bytes=batch_bytes))
     return found, tally
 
 
@@ -139,7 +143,7 @@ def test_an_open_session_is_watched_if_it_shows_values_as_it_is(monkeypatch, tmp
     engine = Showing({"a", "b", "e"}, fails, always=True)
     for place in (module, runner_module):
         monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
-    experiment, tally = Experiment(engine=EngineSpec("showing"), model=parse(MODEL), feed=FEED), Tally()
+    experiment, tally = asked(["a", "b"]), Tally()
     with (
         Workspace(tmp_path) as workspace,
         contextlib.closing(sessions_in(workspace, tally)) as sessions,
@@ -149,7 +153,7 @@ def test_an_open_session_is_watched_if_it_shows_values_as_it_is(monkeypatch, tmp
         deployed.run(FEED.tensors)
         session = deployed.build()
         for _ in range(2):
-            list(capture(experiment, ["a", "b"], sessions=sessions, specs={}, tally=tally))
+            list(capture(experiment, sessions=sessions, tally=tally))
         deployed.run(FEED.tensors)
         assert (deployed.build() is session) is not fails  # what failed is let go, and built when it is needed again
     assert engine.compiled == ([["e"], ["a", "b"], ["e"], ["a", "b"], ["e"]] if fails else [["e"]])

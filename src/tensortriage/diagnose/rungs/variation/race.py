@@ -55,7 +55,9 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
         rate: How often they do.
     """
     target = inv.question.target
-    seen = inv.lab.remember(Race, target, inv.model, feed, "which tensor differs first", lambda: _seen(inv, feed, rate))
+    seen = inv.lab.derived(Race, "which tensor differs first", target, inv.model, feed).of(
+        lambda: _seen(inv, feed, rate)
+    )
     node = inv.model.graph.producer(seen.value) if seen.value else None
     if node is None:
         return None, seen.words

@@ -83,7 +83,7 @@ def _built(inv: Investigation, evidence: Evidence, first: Mapping[str, np.ndarra
             ran = features((), inv.lab.plan(target, inv.model, build=number))
     except EngineError as error:
         return Build(None, None, problem=error.message or "it failed")
-    outputs, seconds = {n: answer.tensors[n] for n in answer.tensors.names()}, answer.build_seconds + answer.seconds
+    outputs, seconds = answer.arrays, answer.build_seconds + answer.seconds
     try:
         figures = measured_outputs(inv, feed, outputs)
     except Unsound as problem:

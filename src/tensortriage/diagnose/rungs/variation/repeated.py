@@ -72,7 +72,7 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
     worst, target = evidence.worst_feed, inv.question.target
     try:
-        seen = inv.lab.remember(RepeatedRuns, target, inv.model, worst.feed, QUESTION, lambda: repeated(inv, worst))
+        seen = inv.lab.derived(RepeatedRuns, QUESTION, target, inv.model, worst.feed).of(lambda: repeated(inv, worst))
     except EngineError as failure:
         inv.answered(QUESTION, f"no: {failure.message}")
         return failed(inv, failure, worst.feed)
