@@ -29,7 +29,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnosis.diagnose import diagnose

@@ -12,7 +12,7 @@ from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.model_message import in_place
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.workspace import Workspace
 
 PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})

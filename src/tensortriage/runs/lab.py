@@ -35,8 +35,9 @@ from tensortriage.runs.observation.experiment import (
     ObservedPlan,
     ObservedValues,
 )
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.observation.sessions import Sessions, in_sequence
-from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, TensorStore

@@ -46,7 +46,7 @@ def logged(usual=WARNING, *, on_stdout=False, **options):
 
 def say(level, text="text"):
     """Log a line as a module of the package does."""
-    logging.getLogger(f"{PACKAGE}.runs.runner").log(level, text)
+    logging.getLogger(f"{PACKAGE}.runs.observation.runner").log(level, text)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_the_floors_are_those_that_are_measured_in_turn(asked, target, feeds, mo
     assert ahead.lab.tally.checks == plain.lab.tally.checks
     assert ahead.lab.tally.builds_by_engine == plain.lab.tally.builds_by_engine
     assert scan_ranges(ahead, Evidence()).findings == scan_ranges(plain, Evidence()).findings
-    monkeypatch.setattr(Lab, "streamed", None)  # nothing is evaluated anew
+    monkeypatch.setattr(Lab, "stream", None)  # nothing is evaluated anew
     assert output_floors(ahead) == expected
 
 

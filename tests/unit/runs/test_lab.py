@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.errors import BuildFailed
+from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import ObservedBuild
 from tensortriage_testing.models import feed_for, mlp, save_model
 
 REFUSES = """
@@ -16,6 +18,22 @@ class Engine:
     def compile(self, model, options):
         open(__file__ + ".asked", "a").write("x")
         raise RuntimeError("no")
+"""
+
+STUMBLES = """
+class Session:
+    runs = 0
+    def run(self, feed):
+        self.runs += 1
+        if self.runs % 2:
+            raise RuntimeError("the first run")
+        return {name: next(iter(feed.values())) for name in self.names}
+class Engine:
+    def compile(self, model, options):
+        import onnx
+        session = Session()
+        session.names = [value.name for value in onnx.load(model).graph.output]
+        return session
 """
 
 
@@ -82,13 +100,55 @@ def test_a_refusal_is_raised_again_and_not_asked_for_again(asked, tmp_path):
     assert (tmp_path / "refuses.py.asked").read_text() == "x"
 
 
-def test_a_session_of_its_own_is_built_when_it_is_run_and_its_runs_are_not_kept(asked, tmp_path):
+def test_a_sequence_is_built_when_it_is_run_and_its_runs_are_not_kept(asked, tmp_path):
     model, feed = asked
     with Case(tmp_path / "case") as case, Lab(case) as lab:
-        with lab.session(PLAIN, model, sequence=True) as run:
-            assert lab.tally.builds == 0
-            run(feed.tensors)
-            run(feed.tensors)
-        with lab.session(PLAIN, model, sequence=True) as run:
-            run(feed.tensors)
-        assert (lab.tally.builds, lab.tally.checks, len(case.checks)) == (2, 3, 0)
+        lab.outputs(PLAIN, model, feed, repetition=None)  # leaves a session open, which a sequence does not share
+        with lab.session(PLAIN, model, sequence=True) as ask, lab.session(PLAIN, model, sequence=True) as other:
+            assert lab.tally.builds == 1
+            first, again = ask(feed), ask(feed.tensors)
+            other(feed)
+        assert [*first] == [*again] == [spec.name for spec in model.outputs]
+        assert all(np.array_equal(first[name], again[name]) and first[name] is not again[name] for name in first)
+        assert (lab.tally.builds, lab.tally.checks, len(case.checks)) == (3, 4, 0)
+
+
+def test_a_sequence_goes_on_after_a_run_that_fails(asked, tmp_path):
+    (tmp_path / "stumbles.py").write_text(STUMBLES)
+    stumbling, (model, feed) = EngineSpec("script", {"file": str(tmp_path / "stumbles.py")}), asked
+    with Lab() as lab, lab.session(stumbling, model, sequence=True) as ask:
+        for _ in range(2):
+            with pytest.raises(RunFailed, match="the first run"):
+                ask(feed)
+            assert [*ask(feed)] == [model.outputs[0].name]
+            lab.drop(stumbling, model)  # another session than that of the sequence
+        assert (lab.tally.builds, lab.tally.checks) == (1, 2)
+
+
+def test_what_a_session_says_of_itself_takes_a_build_and_no_run(asked):
+    model, _ = asked
+    with Lab() as lab, lab.session(PLAIN, model, sequence=True) as ask:
+        built = ask.of(observed=ObservedBuild()).built
+        assert [spec.name for spec in built.outputs] == [spec.name for spec in model.outputs]
+        assert (lab.tally.builds, lab.tally.checks) == (1, 0)
+
+
+def test_values_are_handed_over_as_they_are_computed_in_one_run_where_an_engine_can(asked):
+    model, feed = asked
+    names = inner(model)
+    with Lab(batch_bytes=1) as lab:
+        assert [name for name, _ in lab.stream(EngineSpec("float64"), model, feed, names[::-1])] == names
+        assert lab.tally.checks == 1
+        assert [name for name, _ in lab.stream(PLAIN, model, feed, names)] == names
+        assert lab.tally.checks == 1 + len(names)  # one batch each
+
+
+def test_a_marked_session_that_is_open_serves_whoever_marks_the_same_values(asked, tmp_path):
+    model, feed = asked
+    names = inner(model)
+    with Case(tmp_path / "case") as case, Lab(case) as lab:
+        with lab.session(PLAIN, select_outputs(model, names)) as ask:
+            shown = ask(feed)
+            seen = lab.values(PLAIN, model, feed, names)
+        assert all(np.array_equal(shown[name], seen[name]) for name in names)
+        assert (lab.tally.builds, lab.tally.checks) == (1, 2)

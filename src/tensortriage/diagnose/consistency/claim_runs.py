@@ -14,8 +14,7 @@ from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.observation.experiment import Experiment, ObservedBuild, ObservedStreams
-from tensortriage.runs.runner import BuiltSession
+from tensortriage.runs.observation.experiment import BuiltSession, Experiment, ObservedBuild, ObservedStreams
 
 Outputs = Mapping[str, np.ndarray]
 

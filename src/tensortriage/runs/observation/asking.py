@@ -9,10 +9,12 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.engines.capabilities import AnswersQuestions, TellsTactics
+from tensortriage.engines.base import Session
+from tensortriage.engines.capabilities import AnswersQuestions, BoundsRuns, FedOtherwise, KnowsSomeValues, TellsTactics
 from tensortriage.runs.observation.answers import AnswerStore
 from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import (
+    BuiltSession,
     Experiment,
     Measurement,
     ObservedAnswer,
@@ -24,9 +26,11 @@ from tensortriage.runs.observation.experiment import (
     ObservedValues,
 )
 from tensortriage.runs.observation.refusals import Unseen
+from tensortriage.runs.observation.runner import Runner, run_beside
 from tensortriage.runs.observation.sessions import Sessions
-from tensortriage.runs.runner import Runner, Tally, run_beside
+from tensortriage.runs.tally import Tally
 from tensortriage.values.store import MemoryStore
+from tensortriage_worker.feeding import LAYOUTS
 
 
 class Asking:
@@ -61,7 +65,7 @@ class Asking:
                 case ObservedOutputs() as outputs:
                     return self._outputs(experiment, outputs, runner)
                 case ObservedBuild():
-                    return Measurement(built=runner.built())
+                    return Measurement(built=_built(runner.build()))
                 case ObservedPlan():
                     session = runner.build()
                     choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
@@ -112,3 +116,10 @@ class Asking:
 
         figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)
         return Measurement(MemoryStore(kept), figures, functools.reduce(Unseen.joined, hidden, Unseen()))
+
+
+def _built(session: Session) -> BuiltSession:
+    outputs, knows_some = tuple(session.outputs), isinstance(session, KnowsSomeValues)
+    if isinstance(session, FedOtherwise):
+        return BuiltSession(outputs, session.layouts, session.own_options, knows_some)
+    return BuiltSession(outputs, () if isinstance(session, BoundsRuns) else LAYOUTS, knows_some=knows_some)

@@ -22,8 +22,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.observation.experiment import Experiment, ObservedFigures, ObservedValues
 from tensortriage.runs.observation.refusals import Ask, Unseen, seen_in_parts, suspected_kinds
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.observation.sessions import Sessions, in_sequence
-from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

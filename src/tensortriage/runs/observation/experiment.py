@@ -20,7 +20,6 @@ from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX
 from tensortriage.runs.observation.refusals import Unseen
-from tensortriage.runs.runner import BuiltSession
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, TensorStore
 
@@ -183,7 +182,7 @@ class Experiment:
             never answered from the case.
         sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in
             their order, in a session that nothing else runs in (`tensortriage.runs.lab.Lab.session`).
-        layout: How the inputs lie in memory, of `tensortriage.runs.runner.BuiltSession.layouts`; empty for as they are.
+        layout: How the inputs lie in memory, of `BuiltSession.layouts`; empty for as they are.
         what: What is told while the engine is asked; empty for nothing.
     """
 
@@ -233,6 +232,23 @@ class Experiment:
             return np.asarray(self.injected[value])
         assert spec.dtype is not None
         return np.zeros([d if isinstance(d, int) else 1 for d in spec.shape or ()], spec.dtype.numpy)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuiltSession:
+    """What a session says of itself.
+
+    Attributes:
+        outputs: What it returns, with the shapes and types that the engine found.
+        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
+        own_options: Words of options that a script's engine declares itself.
+        knows_some: Whether it may not know every value that is marked.
+    """
+
+    outputs: tuple[ValueSpec, ...] = ()
+    layouts: Sequence[str] = ()
+    own_options: Sequence[str] = ()
+    knows_some: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

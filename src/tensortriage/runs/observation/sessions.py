@@ -9,7 +9,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.observation.experiment import Experiment
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.observation.runner import Runner
 
 Place = tuple[str, str, int] | int
 """Which session: engine, model, and number of the build; or the number of a sequence, which has one of its own."""

@@ -32,7 +32,7 @@ from tensortriage.runs.given_layouts import as_its_file_lies
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
-from tensortriage.runs.runner import Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.common.memory_cuts import cuts_of

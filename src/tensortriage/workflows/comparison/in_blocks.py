@@ -15,7 +15,7 @@ from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.runner import Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.pairing import Gathered

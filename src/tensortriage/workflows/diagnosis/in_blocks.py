@@ -33,7 +33,7 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
-from tensortriage.runs.runner import Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.values.text import error_size
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 

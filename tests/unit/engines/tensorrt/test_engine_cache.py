@@ -12,7 +12,7 @@ from tensortriage.engines.tensorrt.engine import TensorRtEngine
 from tensortriage.engines.tensorrt.engine_cache import Shelf
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
-from tensortriage.runs.runner import Runner
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.workspace import Workspace
 
 MODEL = """

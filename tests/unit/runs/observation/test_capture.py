@@ -13,12 +13,13 @@ from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs import runner as runner_module
 from tensortriage.runs.observation import capture as module
+from tensortriage.runs.observation import runner as runner_module
 from tensortriage.runs.observation.capture import capture
 from tensortriage.runs.observation.experiment import Experiment, ObservedValues
+from tensortriage.runs.observation.runner import Runner
 from tensortriage.runs.observation.sessions import Sessions
-from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.tally import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec

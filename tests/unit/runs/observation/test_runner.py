@@ -13,7 +13,8 @@ from tensortriage.engines.process import interpreters
 from tensortriage.engines.registry import create, resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import BuildFailed, EngineHung
-from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.observation.runner import Runner
+from tensortriage.runs.tally import Tally
 from tensortriage.runs.workspace import Workspace
 
 SLEEPY = """
@@ -81,7 +82,7 @@ def test_what_a_session_builds_when_it_is_fed_is_counted_as_builds(tmp_path, mon
     The opening itself takes next to nothing here.
     """
     engine = types.SimpleNamespace(compile=lambda path, options: Fed(opened=opened))
-    monkeypatch.setattr("tensortriage.runs.runner.create", lambda spec, limits=None: engine)
+    monkeypatch.setattr("tensortriage.runs.observation.runner.create", lambda spec, limits=None: engine)
     tally = Tally()
     with (
         Workspace(tmp_path / "work") as workspace,
@@ -179,8 +180,6 @@ def test_an_engine_of_this_process_builds_a_model_without_a_file_as_it_does_from
 class Knowing(KnowsSomeValues):
     """A session that knows one of two outputs."""
 
-    outputs = ()
-
     def run(self, feed):
         raise AssertionError("it cannot give all")
 
@@ -196,10 +195,9 @@ def test_what_a_session_does_not_know_is_left_out_where_that_is_wanted(tmp_path,
         def compile(self, model, options):
             return Knowing()
 
-    monkeypatch.setattr("tensortriage.runs.runner.create", lambda spec, limits=None: Known())
+    monkeypatch.setattr("tensortriage.runs.observation.runner.create", lambda spec, limits=None: Known())
     with Workspace(tmp_path / "work") as workspace:
         runner = Runner(EngineSpec("known"), models.chain(1), workspace=workspace)
-        assert runner.built().knows_some
         assert [*runner.run(FEED, known_only=True)] == ["y"]
         with pytest.raises(AssertionError, match="cannot give all"):
             runner.run(FEED)

@@ -1,6 +1,5 @@
-"""Runs one model on one engine any number of times, and counts what verdicts report as cost."""
+"""Runs one model on one engine any number of times, and counts what that costs."""
 
-import dataclasses
 import functools
 import logging
 import threading
@@ -32,100 +31,14 @@ from tensortriage.errors import BuildFailed, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
+from tensortriage.runs.tally import Tally
 from tensortriage.runs.workspace import Workspace
-from tensortriage.values.spec import ValueSpec
-from tensortriage_worker.feeding import LAYOUTS, InputBuffers, side_by_side
+from tensortriage_worker.feeding import InputBuffers, side_by_side
 
 MOST_RUNS = 10_000
 """Of a stream that goes on as long as the others do."""
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(slots=True)
-class BuildCount:
-    """Builds of one engine: how many, and the wall time of all of them and of the longest in seconds."""
-
-    builds: int = 0
-    seconds: float = 0.0
-    longest: float = 0.0
-
-
-@dataclasses.dataclass(slots=True)
-class Tally:
-    """What has been spent so far.
-
-    Attributes:
-        engines: Builds by the names of engines.
-        checks: Runs made.
-        run_seconds: Wall time in runs.
-        reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
-        seen: How many inner values were captured, by the way they were seen: ``marked`` as outputs, or an engine's own
-            word (`tensortriage.engines.capabilities.ShowsValues`).
-        commands: Command lines of the vendors' own tools that repeat the builds, each once.
-    """
-
-    engines: dict[str, BuildCount] = dataclasses.field(default_factory=dict)
-    checks: int = 0
-    run_seconds: float = 0.0
-    reference_run_seconds: float = 0.0
-    seen: dict[str, int] = dataclasses.field(default_factory=dict)
-    commands: list[str] = dataclasses.field(default_factory=list)
-
-    @property
-    def builds(self) -> int:
-        """Models compiled."""
-        return sum(count.builds for count in self.engines.values())
-
-    @property
-    def builds_by_engine(self) -> dict[str, int]:
-        """Models compiled, by the names of engines."""
-        return {name: count.builds for name, count in self.engines.items()}
-
-    @property
-    def build_seconds(self) -> float:
-        """Wall time in builds, in seconds."""
-        return sum(count.seconds for count in self.engines.values())
-
-    def built(self, engine: str, seconds: float = 0.0, *, builds: int = 1) -> None:
-        """Count builds of an engine that took so many seconds together."""
-        count = self.engines.setdefault(engine, BuildCount())
-        count.builds += builds
-        count.seconds += seconds
-        count.longest = max(count.longest, seconds / max(builds, 1))
-
-    def add(self, other: "Tally") -> None:
-        """Count what was counted elsewhere as spent here."""
-        for engine, count in other.engines.items():
-            self.built(engine, count.seconds, builds=count.builds)
-        self.checks += other.checks
-        self.run_seconds += other.run_seconds
-
-    def seconds_a_build(self, engine: str) -> float:
-        """Return the mean wall time of one build of an engine, in seconds; 0 before the first."""
-        count = self.engines.get(engine, BuildCount())
-        return count.seconds / max(count.builds, 1)
-
-    def longest_build(self, engine: str) -> float:
-        """Return the wall time of the longest build of an engine, in seconds; 0 before the first."""
-        return self.engines.get(engine, BuildCount()).longest
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class BuiltSession:
-    """What a session says of itself.
-
-    Attributes:
-        outputs: What it returns, with the shapes and types that the engine found.
-        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
-        own_options: Words of options that a script's engine declares itself.
-        knows_some: Whether it may not know every value that is marked.
-    """
-
-    outputs: tuple[ValueSpec, ...] = ()
-    layouts: Sequence[str] = ()
-    own_options: Sequence[str] = ()
-    knows_some: bool = False
 
 
 class Runner:
@@ -261,14 +174,6 @@ class Runner:
                 )
             _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
-
-    def built(self) -> BuiltSession:
-        """Build, and return what the session says of itself; errors as `build`."""
-        session = self.build()
-        outputs, knows_some = tuple(session.outputs), isinstance(session, KnowsSomeValues)
-        if isinstance(session, FedOtherwise):
-            return BuiltSession(outputs, session.layouts, session.own_options, knows_some)
-        return BuiltSession(outputs, () if isinstance(session, BoundsRuns) else LAYOUTS, knows_some=knows_some)
 
     def run_laid_out(self, tensors: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
         """Run once from memory that lies as one of `BuiltSession.layouts`; errors as `run`."""
