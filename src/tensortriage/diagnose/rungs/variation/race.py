@@ -20,6 +20,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.observation.capture import batches
+from tensortriage.runs.observation.experiment import ObservedOutputs
 from tensortriage.runs.outcome import Outcome
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 
@@ -138,9 +139,9 @@ def _differing(
             for number in range(times):
                 if number > 1 and time.perf_counter() - started > SECONDS:
                     return
-                yield run(feed.tensors)
+                yield run.of(feed, observed=ObservedOutputs(lent=number > 0)).arrays  # the first is held
                 if between is not None:
-                    run(between.tensors)
+                    run.of(between, observed=ObservedOutputs(lent=True))
 
         for outputs in runs():
             if not first:
