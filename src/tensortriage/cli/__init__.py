@@ -21,48 +21,7 @@ from tensortriage.cli import dialect, documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
-
-INTERRUPTED = 130
-
-EPILOG = """\b
-Examples:
-  triage demo
-  triage diagnose model.onnx --target openvino:precision=bf16 --inputs real.npz
-  triage run model.onnx --target onnxruntime --onnx-outputs mark all
-  triage report triage-case --format markdown
-
-\b
-Exit codes: 0 fine, 1 a problem was found, 2 usage or bad input, 3 an engine cannot be
-used here, 4 inconclusive, 130 interrupted (state is kept).
-"""
-
-GROUP = "tensortriage.commands"
-"""Entry-point group under which other packages register commands; those of a group of ours in ``GROUP.group``."""
-COMMANDS = {
-    "diagnose": (
-        "tensortriage.cli.diagnose.command:diagnose",
-        "Find out why a model is wrong on an engine: one verdict.",
-    ),
-    "run": (
-        "tensortriage.cli.run.command:run",
-        "Run on one or more engines, compare outputs or every layer, validate.",
-    ),
-    "debug": (
-        "tensortriage.cli.groups:debug",
-        "Reduce a failing model, study its builds and precision, repeat a check.",
-    ),
-    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert."),
-    "convert": (
-        "tensortriage.cli.convert.command:convert",
-        "Write a model in fp16, bf16 or int8, or of a later opset.",
-    ),
-    "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
-    "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
-    "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
-    "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
-    "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
-    "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
-}
+from tensortriage.overview import COMMANDS, EPILOG, GROUP, INTERRUPTED, WIDEST, overview
 
 
 def show_version(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -79,15 +38,15 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
     cls=LazyGroup,
     commands_table=COMMANDS,
     entry_points=GROUP,
+    page=overview,
     epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
-@click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=show_version,
-              help="Show the version and exit.")  # fmt: skip
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=show_version)
+@click.option("--debug", is_flag=True)
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Find out why an ONNX model gives wrong numbers on an inference engine: culprit op, repro and fix."""
+    """Read what is said in front of the command word."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
         context.color = False
 

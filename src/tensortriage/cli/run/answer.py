@@ -14,7 +14,6 @@ import click
 from tensortriage.cli.dialect import Dialect, dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.run import averages
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.options import RunOptions
 from tensortriage.engines.spec import EngineSpec
@@ -51,6 +50,8 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         check_saved_alone(given, context)
     request = request_of(given, spoken)
     if given.judgement.check_average:
+        from tensortriage.cli.run import averages  # with the modules of saved accuracies, only when asked for
+
         averages.check(request.tolerances)
     check_places(request, given)
     names = spoken.runner_names(participants(request))
