@@ -163,7 +163,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, lab=lab,
         )  # fmt: skip
-        progress("looking for the nodes that do not stand 8 bits")
+        progress("searching for the nodes that lose most in 8 bits")
         chosen = _chosen(request, model, ways, kept, known, lab)
         grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)
         _check(request, chosen.tried, grown)

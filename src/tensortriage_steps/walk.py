@@ -88,7 +88,7 @@ def _measured(
         rows = steps.by_chance(made)
         wrong = next((row.step for row in rows if row.outside), None)
         if request.free_running and stopped:
-            steps.notes.append("nothing was generated alone, since the reference stops")
+            steps.notes.append("neither engine generated on its own, because the reference stops")
         elif request.free_running and feeds.roles.generates:
             say("generating")
             with steps.another_target() as fresh:

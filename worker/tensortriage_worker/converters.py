@@ -69,7 +69,7 @@ def _check_age(library: Library) -> None:
     except metadata.PackageNotFoundError:  # built by hand: it is what its user says
         return
     if version and _in_order(version) < _in_order(library.oldest):
-        message = "{} {} is older than what is known of it here, {}".format(library.title, version, library.oldest)
+        message = "{} {} is older than the oldest supported release, {}".format(library.title, version, library.oldest)
         raise missing(library.engine, message, slug="engine-too-old", cure=library.cure)
 
 

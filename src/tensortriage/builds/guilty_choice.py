@@ -28,7 +28,7 @@ REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are
 CONFIRMATIONS = 3
 """New builds of each kind, the good one made bad and the bad one made good."""
 _BY_CHANCE = (
-    "with equal choices builds are bad at one time and good at another: the cause is not among the tactics told"
+    "builds with equal choices are sometimes bad and sometimes good: the cause is not among the reported tactics"
 )
 
 _OUTCOMES = {
@@ -65,7 +65,7 @@ def blame(
     differing = tuple(layer for layer in wrong if layer in right and _differ(right[layer], wrong[layer]))
     if not differing:
         return TacticBlame(
-            reason="a good and a bad build made the same choices: the cause is not among the tactics told"
+            reason="a good and a bad build made the same choices: the cause is not among the reported tactics"
         )
 
     def mixed(candidate: Sequence[str]) -> tuple[Choice, ...]:
@@ -122,7 +122,7 @@ def _unsteady(
     if CandidateOutcome.UNRESOLVED in outcomes:
         return "the engine does not build with the choices of a bad build"
     if outcomes == {CandidateOutcome.PASS}:
-        return "a build with every choice of a bad one is good: the cause is not among the tactics told"
+        return "a build with every choice of a bad one is good: the cause is not among the reported tactics"
     steady = outcomes == {CandidateOutcome.SAME} and bench.build("control", good).good
     return "" if steady else _BY_CHANCE
 

@@ -159,7 +159,7 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
     if ending.crashed:
         when = "twice, the second time with every engine in a worker"
         message = f"native code crashed {'behind the answer' if ending.answered else when} ({name})"
-        cure = "triage inspect model and triage check lint may say what is odd about it"
+        cure = "triage inspect model and triage check lint may show what is unusual about the model"
         return CommandProblem(slug="crashed", message=message, cure=cure)
     cure = "free memory if the system had none left; rerun in the same --case to resume"
     return CommandProblem(slug="killed", message=f"the command was killed by {name}", cure=cure)
@@ -230,9 +230,7 @@ def problem_of(error: BaseException) -> CommandProblem:
     if isinstance(error, TriageError):
         return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return CommandProblem(
-            slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED
-        )
+        return CommandProblem(slug="interrupted", message="the results so far are kept", cure="", exit_code=INTERRUPTED)
     if isinstance(error, click.UsageError):
         return _problem_of_usage(error)
     if isinstance(error, MemoryError):

@@ -111,7 +111,7 @@ def convert(
     from tensortriage.inputs.files.open_data import open_data
 
     if cast and model is None:
-        raise click.UsageError("--cast needs --model, whose element types are cast to")
+        raise click.UsageError("--cast needs --model: arrays are cast to the element types of its inputs")
     file = open_data(path)
     kind = Kind(kind_name) if kind_name else file.kind
     if model is not None:

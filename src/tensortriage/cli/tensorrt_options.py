@@ -124,7 +124,7 @@ class TensorrtOptions:
     trt_safety_restricted: bool = flag(
         "--trt-safety-restricted", "Use only what TensorRT's safety scope allows.", rare=True)
     use_dla: bool = flag("--use-dla", "Run on a deep learning accelerator.", rare=True)
-    allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run on the GPU what the accelerator lacks.", rare=True)
+    allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run unsupported layers on the GPU.", rare=True)
     weight_streaming: bool = flag("--weight-streaming", "Allow weights to be streamed from the host.", rare=True)
     # fmt: on
 

@@ -74,7 +74,7 @@ def _of_floats(name: str, array: np.ndarray, spec: ValueSpec | None) -> Iterator
     nans, infs = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
     if nans or (infs and not _is_mask(wide)):
         found = " and ".join(f"{number:,} {word}" for number, word in ((nans, "NaN"), (infs, "Inf")) if number)
-        words = f"holds {found} among {count(array.size, 'value')}: what follows from them is no fault of an engine"
+        words = f"holds {found} among {count(array.size, 'value')}: their effects on results are no fault of the engine"
         yield Oddity(OddKind.NON_FINITE, name, f"input '{name}' {words}")
     elif _are_pixels(wide):
         words = f"holds whole numbers from {wide.min():.0f} to {wide.max():.0f}, as pixels before they are scaled"

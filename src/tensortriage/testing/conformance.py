@@ -68,7 +68,7 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
             except _Refused as refusal:
                 refused[name] = str(refusal)
             except EngineHung as error:  # every further check would wait as long
-                failures.append(f"{name}: {error}; what comes after it was not asked")
+                failures.append(f"{name}: {error}; later questions were not asked")
                 break
             except AssertionError as failure:
                 failures.append(f"{name}: {failure}")

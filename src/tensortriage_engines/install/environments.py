@@ -215,7 +215,7 @@ def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Envir
             try:
                 try_out(RECIPES[known.engine].engine, known.target, known.python)
             except TriageError as error:
-                say(f"{place} does not work any more, and stays until the new one does: {error.message}")
+                say(f"{place} no longer works; kept until the new environment does: {error.message}")
                 return None
             return known
     return None
@@ -264,7 +264,7 @@ def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Ca
         package, version = lacking(error.message)
         if not package:
             raise
-        say(f"{package} {version} is not for this Python: asking for which it is")
+        say(f"{package} {version} is not for this Python: looking for one that is")
         instead = offered(base, package, version) if package == RECIPES[engine].distribution else ""
         cure = f"triage engines install {engine}=={instead}" if instead else ""
         minors = minors_with(base, package, version)

@@ -68,7 +68,7 @@ def needed(
     span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
-        f"{what} takes Python {span}: this is {here}, and no such one is on the PATH, or of pyenv or uv",
+        f"{what} takes Python {span}: this is {here}, and none is on the PATH or installed by pyenv or uv",
         cure=" or ".join(filter(None, (f"put python3.{taken[-1]} on the PATH", cure))),
     )
 

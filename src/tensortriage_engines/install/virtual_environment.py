@@ -128,7 +128,7 @@ def make(
     pip = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--only-binary=:all:"]
     for names, words in ((requirements, []), (bare, ["--no-deps"])):
         if names:
-            say(f"installing {' '.join(names)}{' without what they depend on' if words else ''}")
+            say(f"installing {' '.join(names)}{' without their dependencies' if words else ''}")
             call([*pip, *words, *names], "pip", lock)
     return python
 

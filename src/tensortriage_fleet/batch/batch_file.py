@@ -288,5 +288,5 @@ def _invalid(path: Path, reason: str, cure: str = "") -> DataError:
     return DataError(
         f"{path} is not a valid batch file: {reason}",
         slug="batch-file-invalid",
-        cure=cure or "docs/batch.md lists every key with what it takes",
+        cure=cure or "docs/batch.md lists every key with its values",
     )

@@ -209,7 +209,7 @@ def quantizer_of(
 def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:
     if set(quantizer.nodes) <= set(kept):
         raise ModelError(
-            f"all {len(quantizer.nodes)} nodes that could be quantized were asked to stay float",
+            f"all {len(quantizer.nodes)} nodes that could be quantized are excluded",
             slug="quantize-nothing",
             cure="keep fewer nodes: --keep-nodes, --keep-op-types, --keep-scopes",
         )

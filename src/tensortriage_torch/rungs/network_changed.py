@@ -54,7 +54,7 @@ from tensortriage_torch.rungs.whole_numbers import (
     may_have_inexact_integers,
 )
 
-QUESTION = "does the exported model compute what the network does?"
+QUESTION = "does the exported model compute the same results as the network?"
 _MOST_NODES = 8
 _MOVES = frozenset(
     {
@@ -168,7 +168,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
 
 def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
     """Return the verdict on a network and a file that cannot be compared as they are."""
-    inv.answered(QUESTION, f"not to be said: {wrong.what}", cure=wrong.cure)
+    inv.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
     return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
 
 
@@ -317,7 +317,7 @@ def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values
     if baked := [each.origin for each in values.trace.left_out(name)]:
         origin, what = baked[0], f"{what}, though it depends on the inputs"
     listed = f"{node.op_type} '{node.name}'"
-    reason = f"{what}, {off} from what PyTorch computes there, and makes {listed} wrong"
+    reason = f"{what}, {off} from PyTorch's result, and makes {listed} wrong"
     return Culprit(
         node.name, node.op_type, dispute.value, local_error=error, reason=reason, change="export", origin=origin
     )
@@ -337,7 +337,7 @@ def _listed(made_of: Sequence[NodeOrigin]) -> str:
 
 
 def _plain(origin: NodeOrigin) -> str:
-    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "what PyTorch computes there"
+    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "the computation in PyTorch"
 
 
 def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigin], described: str) -> str:

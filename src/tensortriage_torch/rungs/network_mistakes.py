@@ -212,7 +212,7 @@ def exchanged(subject: Subject) -> Mistake | None:
         if outputs and subject.agrees(outputs):
             said = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
             return Mistake(
-                f"inputs are exchanged: fed with {said}, {subject.called} gives what the file does",
+                f"inputs are exchanged: fed with {said}, {subject.called} gives the same results as the file",
                 "give example inputs, and name the inputs of the file, in the order of forward's parameters",
             )
     return None
@@ -228,9 +228,9 @@ def step_before(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 )
                 if subject.agrees(subject.outputs, fed):
                     return Mistake(
-                        f"forward prepares '{name}' before '{path}', and the file does not: fed with what '{path}' is "
-                        "given in PyTorch, the file gives what the network does",
-                        "export the network with that step, or leave it out of forward and feed what it makes",
+                        f"forward prepares '{name}' before '{path}', and the file does not: fed with the input of "
+                        f"'{path}' in PyTorch, the file gives the same results as the network",
+                        "export the network with that step, or leave it out of forward and feed its result",
                     )
         nodes = list(_after(subject.inv.model.graph, name))
         for node, exact in _evaluated(subject, nodes):
@@ -240,8 +240,8 @@ def step_before(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 if outputs and subject.agrees(outputs):
                     done = [f"{each.op_type} '{each.name}'" for each in nodes[: nodes.index(node) + 1]]
                     return Mistake(
-                        f"the file prepares '{name}' ({', '.join(done)}), and forward does not: fed with what comes of "
-                        "it, the network gives what the file does",
+                        f"the file prepares '{name}' ({', '.join(done)}), and forward does not: fed with the prepared "
+                        "input, the network gives the same results as the file",
                         "name the function that makes the network with that step, or export the network without it",
                     )
     return None
@@ -258,8 +258,8 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 and subject.agrees({name: returned})
             ):
                 return Mistake(
-                    f"forward goes on where the file ends: '{name}' of the file is what '{path}' returns in PyTorch",
-                    "export the network with what follows, or name a function that makes it without",
+                    f"forward goes on where the file ends: '{name}' of the file is the result of '{path}' in PyTorch",
+                    "export the network with the steps that follow, or name a function that makes it without them",
                 )
         nodes: list[Node] = []
         value = name
@@ -272,7 +272,7 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
             if subject.agrees({value: array}):
                 done = ", ".join(f"{each.op_type} '{each.name}'" for each in reversed(nodes))
                 return Mistake(
-                    f"the file goes on where forward ends: '{value}' is what the network returns as '{name}', and "
+                    f"the file goes on where forward ends: '{value}' is the network's output '{name}', and "
                     f"{done} follow{'s' * (len(nodes) == 1)} in the file",
                     "name the function that makes the network with that step, or export the network without it",
                 )

@@ -40,7 +40,7 @@ from tensortriage_worker.exchange import Item, Spill
 RUNS_USERS_CODE = True
 """What goes wrong here may be the mistake of who wrote it."""
 _LONGEST_PRINTED = 200
-_ANOTHER_PROGRAM = "torch.export's program does not compute what the network does"
+_ANOTHER_PROGRAM = "torch.export's program computes other results than the network"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:

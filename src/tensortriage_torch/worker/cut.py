@@ -123,7 +123,7 @@ def _as_code(torch: Any, program: Any, chosen: Sequence[Any], ends: Sequence[Any
     printed = fx.GraphModule(root, kept).graph.python_code("self")
     strange = set(printed.globals) - _IN_SCOPE
     if strange:
-        raise CutRefused("it calls what is not PyTorch's: {}".format(", ".join(sorted(strange))))
+        raise CutRefused("it calls functions from outside PyTorch: {}".format(", ".join(sorted(strange))))
     code = "\n".join(line.rstrip() for line in _FREED.sub("", printed.src).strip().splitlines() if line.strip())
     return Part(code, weights, inputs, [end.name for end in ends], [str(node.target) for node in chosen])
 

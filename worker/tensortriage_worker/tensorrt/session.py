@@ -210,9 +210,7 @@ class DeserializedEngine:
     def _set_outputs(self, held: Dict[str, Any]) -> Dict[str, Any]:
         lacking = list(self._context.infer_shapes())
         if lacking:
-            raise AdapterError(
-                AdapterFailure.RUN, "shapes cannot be told without {}".format(", ".join(map(str, lacking)))
-            )
+            raise AdapterError(AdapterFailure.RUN, "shapes are unknown without {}".format(", ".join(map(str, lacking))))
         allocators: Dict[str, Any] = {}
         for name in self._outs:
             shape, label = self._output(name)

@@ -69,7 +69,7 @@ class Tactics:
         if not hasattr(cache, "queryKeys"):
             raise AdapterError(
                 AdapterFailure.MISSING,
-                "TensorRT {} can neither tell nor be told tactics".format(self._trt.__version__),
+                "TensorRT {} can neither report nor replay tactics".format(self._trt.__version__),
                 "tensorrt-feature-missing",
                 "use a release with an algorithm selector (8.5 to 10.x) or an editable timing cache (10.8 and later)",
             )

@@ -132,7 +132,7 @@ def _minimal(reduction: Reduction) -> str:
         return "not shown: the result did not fail again"
     untold = sum(node.without == CandidateOutcome.UNRESOLVED.value for node in reduction.kept)
     if reduction.minimality != "budget" and untold:
-        words += f"; of {count(untold, 'node')} that cannot be told"
+        words += f"; unknown for {count(untold, 'node')}"
     if reduction.confidence is None or reduction.minimality == "budget":
         return words
     if reduction.confidence < CONFIDENCE - 0.005:

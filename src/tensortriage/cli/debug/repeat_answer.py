@@ -63,7 +63,7 @@ def summary(result: Repeated) -> Iterator[str]:
     told = result.passed + result.failed
     yield (
         f"{made} runs, {result.passed} passed, {result.failed} failed"
-        + (f", {result.unresolved} told nothing" if result.unresolved else "")
+        + (f", {result.unresolved} unresolved" if result.unresolved else "")
         + f", {result.seconds:.1f} s"
         + _ENDED[result.stop]
     )

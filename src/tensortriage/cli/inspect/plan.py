@@ -19,14 +19,14 @@ Examples:
   triage inspect plan model.onnx --target openvino --findings
 
 \b
-Exit codes: 0 every region computes in what was asked for, where it was asked to; 1 some do not.
+Exit codes: 0 every region computes in the requested format on the requested device; 1 some do not.
 """
 
 
 @command(epilog=EPILOG)
 def inspect_plan(
     model: Path = argument("MODEL"),
-    findings: bool = flag("--findings", "Show only the regions that are not what was asked for.", group="What to show"),
+    findings: bool = flag("--findings", "Show only the regions that differ from the request.", group="What to show"),
     target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine"),
     external_data_dir: Path | None = external_data_field(),
     limits: "Limits" = part(factory=LimitOptions),

@@ -61,7 +61,7 @@ _DOING = {
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
 """What a script of users raises may have an attribute ``slug`` that is something else."""
-NO_CURE = "the engine, or the script, that said so may tell more in its log"
+NO_CURE = "the log of the engine, or of the script, may have details"
 
 
 class Conversation:
@@ -263,7 +263,7 @@ class Conversation:
 def wrong_outputs(title: str, what: str) -> RunFailed:
     """Return the error for results that are not the model's outputs."""
     return RunFailed(
-        f"{title} returned something else than the model's outputs: {what}",
+        f"{title} returned other values than the model's outputs: {what}",
         slug="engine-outputs-wrong",
         cure="return one array per model output, by its name, in the dtype the model declares",
     )

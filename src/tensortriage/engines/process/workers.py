@@ -256,9 +256,7 @@ class Worker:
     def distrusted(self, what: str) -> WorkerDied:
         """End a worker that does not keep to the protocol, and return the error that says so."""
         self.close()
-        return WorkerDied(
-            {"code": None, "cause": f"its process answered something else than asked: {what}", "tail": ""}
-        )
+        return WorkerDied({"code": None, "cause": f"its process gave an unexpected answer: {what}", "tail": ""})
 
 
 def _parsed(text: object) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, str] = {
     "save_calibration": "file to write the new INT8 scales to",
     "save_engine": "file to write the engine to",
     "load_engine": "engine file to run instead of building one",
-    "record_tactics": "true: the session tells which tactic every layer got",
+    "record_tactics": "true: the session reports the tactic of every layer",
     "save_tactics": "file to write the tactic of every layer to",
     "load_tactics": "file of tactics that layers are to get",
     "observe": "unfused or debug: marks inner tensors for TensorRT's debug listener (10 and later)",

@@ -33,7 +33,7 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
     needed = _needed(graph)
     for node in graph.node:
         if needed.isdisjoint(node.output):
-            yield _finding("node-unused", node.name, op_label(node), "", "no output depends on what it makes",
+            yield _finding("node-unused", node.name, op_label(node), "", "no output depends on its results",
                            "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     for info in graph.input:
         if info.name not in needed and info.name not in initializers:

@@ -222,5 +222,5 @@ def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
                 "quantizer-unreached",
                 node,
                 "nothing uses its result",
-                "remove it, or connect it: what was calibrated for it stays in floating point",
+                "remove it, or connect it: the operation that it was calibrated for stays in floating point",
             )

@@ -77,9 +77,7 @@ def _reference(result: CompareResult) -> Iterator[Line]:
     if result.unjudged:
         yield f"{result.reference} could not be judged by the model: {result.unjudged}"
     if result.unevaluated:
-        yield [
-            (f"no limit tells whether this is right, for the model cannot be evaluated: {result.unevaluated}", "red")
-        ]
+        yield [(f"no limit can be set, because the model cannot be evaluated: {result.unevaluated}", "red")]
     if not result.disagreements:
         return
     first = result.disagreements[0]
@@ -124,8 +122,8 @@ def _target(
     if chosen:
         names = dict.fromkeys(name for row in chosen for name in row.judgement.allowed_by.split("+"))
         yield (
-            f"  {len(chosen)} of them are beyond rounding, and within what such hardware chooses freely "
-            f"({', '.join(names)}): triage diagnose says what it chose"
+            f"  {len(chosen)} of them are beyond rounding, and explained by choices that such hardware is free to make "
+            f"({', '.join(names)}): triage diagnose names the choice"
         )
     if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
