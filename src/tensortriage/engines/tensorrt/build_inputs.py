@@ -108,7 +108,7 @@ class Prepared:
             raise UsageError(
                 f"this build is strongly typed and cannot have {asked}",
                 slug="typing-unavailable",
-                cure="set the types in the model: triage convert, with --keep-nodes for fp32 nodes; then precision=mixed",
+                cure="set the types in the model: triage convert, --keep-nodes for fp32 nodes; then precision=mixed",
             )
 
     def _converted(self, precision: Precision) -> Path:
