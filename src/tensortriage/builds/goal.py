@@ -11,7 +11,7 @@ class BuildGoal:
     """What to build for.
 
     Attributes:
-        width: When both kinds were seen and nothing tells them apart: width of the rate's interval at which to stop.
+        width: Width of the rate's interval at which to stop, when both kinds were seen and no tactic separates them.
         pin: Whether to look for the guilty choice, and to make a good build again, by giving tactics.
     """
 

@@ -46,14 +46,14 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
 @click.option("--debug", is_flag=True)
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Read what is said in front of the command word."""
+    """Read the options in front of the command word."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
         context.color = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommandProblem:
-    """Why a command ended early, as it is told.
+    """The reason why a command ended early, as users see it.
 
     Attributes:
         slug: Stable word for the problem.
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = exit_code_of(words)
         sys.stdout.flush()
         _last_words.begun = True
-    except BrokenPipeError:  # whoever read the output has seen enough of it
+    except BrokenPipeError:  # the reader of the output has closed it
         _last_words.begun = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = INTERRUPTED
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = dialect.last_spoken().exit_code(words, code, cause)
     finish(code)
     guard.settle(code)
-    if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
+    if arguments is None:  # the output is complete: cleanup code of libraries needs no interruption
         for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, signal.SIG_IGN)
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def answer_for_child(words: Sequence[str]) -> None:
-    """Return in a child process, which does the work; in this one wait for it, tell how it ended, and exit."""
+    """Return in a child process, which does the work; in this process wait for it, report its end, and exit."""
     limit = memory_limit_of(words)
     ending = guard.start(limit)
     if ending is not None and ending.code is None and ending.crashed and not ending.answered:
@@ -137,7 +137,7 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
 
 
 def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> CommandProblem:
-    """Return what it means that a signal ended the child."""
+    """Return the problem that a signal which ended the child stands for."""
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
@@ -194,7 +194,7 @@ _last_words = types.SimpleNamespace(begun=False)
 
 def _interrupt(number: int, _: object) -> None:
     if _last_words.begun or documents.begun():  # the last words: they are few, and half of them would be none
-        if not guard.is_child():  # where nobody waits with patience for them, the next request ends it
+        if not guard.is_child():  # without a parent that waits for the output, the next signal ends the process
             signal.signal(number, signal.SIG_DFL)
         return
     if _interrupted.is_set() and time.monotonic() - _told[-1] < PATIENCE_SECONDS:
@@ -226,7 +226,7 @@ def prepare_process() -> None:
 
 
 def problem_of(error: BaseException) -> CommandProblem:
-    """Return what an exception means to the user."""
+    """Return the problem that an exception stands for."""
     if isinstance(error, TriageError):
         return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):
@@ -244,7 +244,7 @@ def problem_of(error: BaseException) -> CommandProblem:
 
 
 def _problem_of_usage(error: click.UsageError) -> CommandProblem:
-    """Return what is wrong with a command line: the nearest option first, an example where the model is missing."""
+    """Return the problem of a command line: the nearest option first, an example where the model is missing."""
     place, message = error.ctx.command_path if error.ctx else "triage", error.format_message().rstrip(".")
     cure = f"see {place} --help"
     if isinstance(error, click.NoSuchOption):
@@ -274,6 +274,6 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
     if as_json and not documents.begun():
         from tensortriage.values.serial import to_json
 
-        with contextlib.suppress(OSError):  # where errors cannot be told, the exit code is left
+        with contextlib.suppress(OSError):  # where stdout is closed, the exit code is all that is left
             documents.print_document(to_json(problem))
     return problem.exit_code

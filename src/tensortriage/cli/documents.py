@@ -34,7 +34,7 @@ def print_document(text: str, *, err: bool = False) -> None:
 
 
 def answer(found: object, lines: "Iterable[Line]", *, as_json: bool) -> None:
-    """Show what was found: as one document, else in lines for people."""
+    """Show a result: as one document, or as lines for people."""
     if as_json:
         from tensortriage.values.serial import to_json
 

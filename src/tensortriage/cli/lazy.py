@@ -40,11 +40,11 @@ class LazyGroup(CommandGroup):
     """A group with a table ``name -> ("module:attribute", one-line help)``.
 
     Args:
-        *args: Those of `click.Group`.
+        *args: Arguments of `click.Group`.
         commands_table: The table.
         entry_points: Entry-point group of commands of other packages; empty for none.
         page: Returns the help of the group; None for click's.
-        **kwargs: Those of `click.Group`.
+        **kwargs: Keyword arguments of `click.Group`.
     """
 
     def __init__(

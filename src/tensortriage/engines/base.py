@@ -74,12 +74,12 @@ class Region:
 
     Attributes:
         name: The engine's own name of the region.
-        nodes: Names of the ONNX nodes (or, where the engine kept only those, of their output values) it executes.
+        nodes: Names of its ONNX nodes (or, where the engine knows only those, of their output values).
         kind: The engine's layer type, e.g. ``FullyConnected``.
         precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not say.
         implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
         inputs: Names of the values it takes, as the engine calls them; empty when the engine does not say.
-        outputs: Names of the values it makes, likewise.
+        outputs: Names of the output values of the region, in the same way.
         device: Device or execution provider it runs on; empty when the engine does not say.
     """
 
@@ -104,7 +104,7 @@ class Choice:
         inputs: Type and memory format of every input, in the engine's words.
         outputs: The same of every output.
         nodes: Names of the ONNX nodes it executes, where known.
-        milliseconds: How long the engine found it to take; None when not told.
+        milliseconds: Time that the engine measured; None when unknown.
         key: What the engine calls the layer in its timing cache; empty where it has none.
     """
 
@@ -131,7 +131,7 @@ class Plan:
 
     Attributes:
         regions: In execution order.
-        device: Where everything was asked to run, in the words of `Region.device`; empty when that was left open.
+        device: Device requested for everything, in the words of `Region.device`; empty when the engine may choose.
     """
 
     regions: tuple[Region, ...]
@@ -158,7 +158,7 @@ class Session(Protocol):
         """
 
     def plan(self) -> Plan | None:
-        """Return what the engine really runs, or None when it cannot tell."""
+        """Return the plan that the engine really runs, or None when it reports none."""
 
     def close(self) -> None:
         """Release everything the session holds; calling it twice is harmless."""
@@ -172,7 +172,7 @@ class Engine(Protocol):
     """The option words this engine understands, each with one line of help."""
 
     def availability(self) -> Availability:
-        """Say whether the engine can be used here; cheap, never raises."""
+        """Return whether the engine can be used here; cheap, never raises."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build an ONNX file (external data beside it).

@@ -58,7 +58,7 @@ class ReportsPrecision(DeclaredCapability):
 
 
 class BoundsRuns(DeclaredCapability):
-    """Capability of a session: the time that a run may take can be set once it is known what the reference needs."""
+    """Capability of a session: the time limit of a run can be set once the reference's time is known."""
 
     @abstractmethod
     def allow(self, run_seconds: float) -> None:
@@ -66,12 +66,12 @@ class BoundsRuns(DeclaredCapability):
 
 
 class FedOtherwise(DeclaredCapability):
-    """Capability of a session of another process: inputs lie there as asked for, and two feeds run there at once."""
+    """Capability of a session of another process: inputs lie there in a given layout, and two feeds run at once."""
 
     @property
     @abstractmethod
     def layouts(self) -> Sequence[str]:
-        """Those of `tensortriage_worker.feeding.LAYOUTS` that reach the engine."""
+        """Names of `tensortriage_worker.feeding.LAYOUTS` that reach the engine."""
 
     @property
     @abstractmethod
@@ -102,11 +102,11 @@ class StreamsResults(DeclaredCapability):
 
 
 class TellsTactics(DeclaredCapability):
-    """Capability of a session: it knows what the engine chose while building."""
+    """Capability of a session: it reports the choices of the engine while building."""
 
     @abstractmethod
     def tactics(self) -> Sequence[Choice]:
-        """Return the choices in the order they were made; empty when the engine did not tell."""
+        """Return the choices in the order they were made; empty when the engine reported none."""
 
 
 class VariesBuilds(DeclaredCapability):
@@ -114,19 +114,19 @@ class VariesBuilds(DeclaredCapability):
 
     @abstractmethod
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether they may, with these options."""
+        """Return whether two builds with these options may differ."""
 
     def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether two runs of one build may differ; True unless everything is computed by rule, in our own code."""
+        """Return whether two runs of one build may differ; True unless our own code computes everything by rule."""
         return True
 
 
 class TellsPlan(DeclaredCapability):
-    """Capability of an engine: it says whether sessions tell their plan at once, without a further build."""
+    """Capability of an engine: sessions may report their plan at once, without a further build."""
 
     @abstractmethod
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say whether they do, with these options."""
+        """Return whether sessions with these options report their plan at once."""
 
 
 class Calibrates(DeclaredCapability):
@@ -146,19 +146,19 @@ class QuantizesActivations(DeclaredCapability):
 
 
 class PinsTactics(DeclaredCapability):
-    """Capability of an engine: what it chose can be recorded, and forced upon another build."""
+    """Capability of an engine: its choices can be recorded, and forced upon another build."""
 
     @abstractmethod
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return options with which sessions tell their tactics."""
+        """Return options with which sessions report their tactics."""
 
     @abstractmethod
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
-        """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
+        """Return options with which a build makes, and reports, the choices of a ``tensortriage.tactics/1`` file."""
 
 
 class SavesEngines(DeclaredCapability):
-    """Capability of an engine: what it built can be written to a file."""
+    """Capability of an engine: its builds can be written to a file."""
 
     @abstractmethod
     def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
@@ -201,7 +201,7 @@ class CompilesModels(DeclaredCapability):
 class Observes(DeclaredCapability):
     """Capability of an engine: its sessions can show inner values while they run, without marking them as outputs.
 
-    Marking a value stops the fusion across it; what an engine shows on its own is nearer to what is deployed.
+    Marking a value stops the fusion across it; a value that the engine shows by itself is closer to the deployed run.
     """
 
     @abstractmethod
@@ -218,11 +218,11 @@ class RunsFiles(DeclaredCapability):
 
 
 class UnroundsFiles(DeclaredCapability):
-    """Capability of an engine: of a given file that holds integers it can run the network that they stand for."""
+    """Capability of an engine: of a given file with integers it can run the network before quantization."""
 
     @abstractmethod
     def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which the file runs before its integers; None without such a file."""
+        """Return options with which the file runs before quantization; None without such a file."""
 
 
 class ArrangesFiles(DeclaredCapability):
@@ -238,23 +238,23 @@ class ArrangesFiles(DeclaredCapability):
 
     @abstractmethod
     def arranges(self, options: Mapping[str, str]) -> bool:
-        """Say whether these options name such a file."""
+        """Return whether these options name such a file."""
 
 
 class RunsGivenEngines(DeclaredCapability):
-    """Capability of an engine: it runs what was built elsewhere, from a file, whatever model it is handed with it."""
+    """Capability of an engine: it runs a prebuilt file, regardless of the model that it gets with it."""
 
     @abstractmethod
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options without such a file, which stands for one model as a whole; None where they name none."""
+        """Return options without the file, which represents one whole model; None where they name none."""
 
 
 class KeepsEngines(DeclaredCapability):
-    """Capability of an engine: what it builds can be kept, so that the same build is not made twice."""
+    """Capability of an engine: its builds can be cached, so that the same build is not made twice."""
 
     @abstractmethod
     def keep_in(self, folder: Path, *, engines: bool) -> None:
-        """Keep what makes later builds quicker in a folder, and with ``engines`` every build itself, by content."""
+        """Cache the by-products that speed up later builds in a folder, and with ``engines`` the builds, by content."""
 
 
 class AsksParser(DeclaredCapability):
@@ -305,7 +305,7 @@ class AnswersQuestions(DeclaredCapability):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Return what it tells, in types of JSON, and arrays by name; errors as with `Session.run`."""
+        """Return the answer, in types of JSON, and arrays by name; errors as with `Session.run`."""
 
 
 class KnowsSomeValues(DeclaredCapability):
@@ -317,18 +317,18 @@ class KnowsSomeValues(DeclaredCapability):
 
 
 class OffersLadder(DeclaredCapability):
-    """Capability of an engine: its options go from safe to aggressive, and the first rung that is wrong tells much."""
+    """Capability of an engine: its options go from safe to aggressive, and the first wrong level locates the cause."""
 
     @abstractmethod
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return rungs of configuration: what each sets, in words, and all of its options.
+        """Return levels of configuration: the settings of each, in words, and all of its options.
 
-        The first is the safest, the last is ``options`` themselves; what they set otherwise (threads, device) stays.
+        The first is the safest, the last is ``options`` themselves; their other settings (threads, device) stay.
         """
 
 
 class NamesPasses(DeclaredCapability):
-    """Capability of an engine: it tells which optimizer passes changed a model, and can leave passes out."""
+    """Capability of an engine: it reports the optimizer passes that changed a model, and can leave passes out."""
 
     @abstractmethod
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
@@ -336,4 +336,4 @@ class NamesPasses(DeclaredCapability):
 
     @abstractmethod
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
-        """Return the options with some passes left out, besides those that they leave out already."""
+        """Return the options with more passes left out than they leave out already."""

@@ -40,7 +40,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 
 
 def is_foreign(name: str) -> bool:
-    """Say whether an engine was written by somebody else: a script, or one that another distribution registers."""
+    """Return whether an engine is of another author: a script, or one that another distribution registers."""
     if name in BUILT_IN:
         return name == "script"
     point = registered(GROUP).get(name)
@@ -70,7 +70,7 @@ def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
 
 @dataclasses.dataclass(frozen=True)
 class ResolvedEngine:
-    """What an engine spec stands for in this process, asked once.
+    """The meaning of an engine spec in this process, resolved once.
 
     Attributes:
         spec: As named.
@@ -89,7 +89,7 @@ class ResolvedEngine:
 
     @functools.cached_property
     def hardware(self) -> Hardware:
-        """The class of hardware: what the spec says, else what the engine does; `Hardware.ANY` where neither does."""
+        """The class of hardware: from the spec, else from the engine; `Hardware.ANY` where neither knows."""
         if self.spec.hardware or not isinstance(self.engine, RunsOnHardware):
             return Hardware(self.spec.hardware or Hardware.ANY)
         return Hardware(self.engine.hardware(self.spec.options))
@@ -132,7 +132,7 @@ _resolved: dict[str, ResolvedEngine] = {}
 
 
 def resolve(spec: EngineSpec) -> ResolvedEngine:
-    """Return what a spec stands for.
+    """Return the resolved engine of a spec.
 
     Raises:
         TriageError: As `create`.

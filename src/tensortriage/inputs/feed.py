@@ -37,7 +37,7 @@ class Feed:
 
     @property
     def made_up(self) -> "Feed":
-        """The same feed as one that nobody took from real data."""
+        """The same feed, marked as not taken from real data."""
         return dataclasses.replace(self, origin=Origin.RANDOM)
 
 

@@ -84,8 +84,8 @@ def summarize(name: str, array: np.ndarray) -> TensorSummary:
     """Return the figures of a tensor of any ONNX element type.
 
     Args:
-        name: Its name.
-        array: Its values.
+        name: Name of the tensor.
+        array: The tensor.
 
     Raises:
         UsageError: For an element type without ONNX counterpart (``dtype-unknown``).

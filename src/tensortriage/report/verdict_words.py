@@ -22,7 +22,7 @@ class KindWords:
 
     Attributes:
         title: A few words, capitalised, without full stop.
-        meaning: One sentence: what this verdict says in general.
+        meaning: The general meaning of this verdict, one sentence.
         tone: How loud it is.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 OWN = "tensortriage"
-"""The distribution of this package and of those beside it."""
+"""The distribution of this package and of the packages next to it."""
 _ENDINGS = (".dist-info", ".egg-info")
 
 
@@ -19,8 +19,8 @@ class EntryPoint(NamedTuple):
     """An object that a distribution registers; no dataclass, which would take longer to import than all else here.
 
     Attributes:
-        name: Its name in its group.
-        value: Its place, ``module:attribute``.
+        name: Name in its entry-point group.
+        value: Place of the object, ``module:attribute``.
         distribution: Name of the distribution, in small letters.
     """
 
@@ -29,7 +29,7 @@ class EntryPoint(NamedTuple):
     distribution: str
 
     def load(self) -> Any:
-        """Import and return it; whatever the import raises is raised."""
+        """Import and return the object; exceptions of the import pass through."""
         module, _, attributes = self.value.partition(":")
         found = importlib.import_module(module)
         for attribute in filter(None, attributes.split(".")):

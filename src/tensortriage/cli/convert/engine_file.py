@@ -25,7 +25,7 @@ def build_and_show(request: ConvertRequest, tensorrt: TensorrtOptions, precision
     Args:
         request: The model, the file to write, and what of the model is kept.
         tensorrt: Polygraphy's flags.
-        precision: The format that is asked for by name; may be empty.
+        precision: The format requested by name; may be empty.
         as_json: Whether stdout is for one document.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tells how ``triage debug precision`` goes on, and shows what came of it."""
+"""The progress of ``triage debug precision``, and its result."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 
 def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
-    """Search, tell how it goes on, show what came of it and exit."""
+    """Search with progress lines, show the result and exit."""
     guard.about_to_leave_work()
     teller = Teller(err=as_json)
     with contextlib.closing(teller):

@@ -18,7 +18,7 @@ EVALUATIONS = 3
 
 @contextlib.contextmanager
 def few_blas_threads() -> Iterator[None]:
-    """Share the processors out to evaluations, where numpy is first imported inside; what the user says counts."""
+    """Divide the processors among evaluations, if numpy is first imported inside; the user's setting has priority."""
     if any(name in os.environ for name in VARIABLES):
         yield
         return

@@ -228,7 +228,7 @@ class Functions:
     cut_reciprocals: bool = False
 
     def error(self, op_type: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return what puts the error of an operator on its exact results; None when the class computes it exactly."""
+        """Return the function that adds an operator's error to its exact results; None when it computes exactly."""
         if self.hardware is None:
             return None
         if (self.hardware, op_type) == (Hardware.LIGHT, "Erf"):

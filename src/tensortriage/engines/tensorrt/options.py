@@ -86,7 +86,7 @@ class BuildSettings:
     Attributes:
         precision: A precision word of the adapter, ``mixed``, or ``auto`` when none was given.
         kept: Nodes that stay in float32.
-        typing: ``weak``, ``strong``, or empty for what the release prefers.
+        typing: ``weak``, ``strong``, or empty for the release's default.
         ranges: Shape ranges by input.
         save: Files to write after the build, by option.
         words: Everything that the adapter understands as it is.
@@ -101,7 +101,7 @@ class BuildSettings:
 
 
 def read_settings(given: Options) -> BuildSettings:
-    """Check options and return what they ask for.
+    """Return the settings of options, checked.
 
     Raises:
         UsageError: For a value that is not understood, or files that do not exist.
@@ -138,9 +138,9 @@ def read_settings(given: Options) -> BuildSettings:
 
 
 def ladder(options: Mapping[str, str], *, levels: bool = True) -> list[tuple[str, Mapping[str, str]]]:
-    """Return rungs from fp32 without optimizations to the options given, with the words for what each sets.
+    """Return levels from fp32 without optimizations to the options given, with the words for the settings of each.
 
-    A typed model keeps its types (``precision=mixed``), and an engine that is loaded is what it is.
+    A typed model keeps its types (``precision=mixed``), and a loaded engine has one level.
 
     Args:
         options: Those given.
@@ -160,7 +160,7 @@ def ladder(options: Mapping[str, str], *, levels: bool = True) -> list[tuple[str
 
 
 def kept_words(nodes: Iterable[str], values: Mapping[str, str]) -> str:
-    """Return what the adapter is told about nodes to keep: the nodes, and the node that makes each value."""
+    """Return the nodes to keep, and the node that makes each value, for the adapter."""
     return json.dumps({"nodes": list(nodes), "values": dict(values)})
 
 
@@ -170,7 +170,7 @@ def range_words(ranges: Mapping[str, Range]) -> dict[str, str]:
 
 
 def parse_range(name: str, text: str) -> Range:
-    """Return min, opt and max of ``1x3:4x3:8x3`` (or of one shape that stands for all three).
+    """Return min, opt and max of ``1x3:4x3:8x3`` (or of one shape for all three).
 
     Raises:
         UsageError: For another form (slug ``engine-option-value``).

@@ -57,7 +57,7 @@ def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS
     Args:
         report: What to show.
         stream: Where to.
-        sections: Those of `SECTIONS` to show; a caller that has told the steps as they came leaves them out.
+        sections: Names of `SECTIONS` to show; a caller that printed the steps as they came leaves them out.
     """
     terminal = stream.isatty()
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -1,4 +1,4 @@
-"""A plan as text: one line per region, with a mark where it is not what was asked for, and a summary of those last."""
+"""A plan as text: one line per region, with a mark where it differs from the request, then a summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, 
 from tensortriage.values.text import count, shorten, some
 
 MARK = "!"
-"""Starts the line of a region that is not what was asked for."""
+"""Starts the line of a region that differs from the request."""
 
 _MOST_NAMES = 8
 _MEANING = {
@@ -36,7 +36,7 @@ def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator
 
 
 def closing_lines(audit: PlanAudit) -> Iterator[Line]:
-    """Yield what the plan amounts to."""
+    """Yield the summary of a plan."""
     placed = sum(len(region.nodes) for region in audit.regions)
     judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     asked = f"{audit.requested} requested" if audit.requested else "the types of the model requested"

@@ -1,4 +1,4 @@
-"""A comparison as text: what was compared with what, a short table of the worst tensors, the result last."""
+"""A comparison as text: the participants, a short table of the worst tensors, the result last."""
 
 import dataclasses
 import math
@@ -37,7 +37,7 @@ class Shown:
     everything: bool = False
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Return what is shown of tensors that come in the order of the graph."""
+        """Return the rows to show of tensors in the order of the graph."""
         if self.order == "graph":
             first = next((place for place, row in enumerate(rows) if not row.judgement.within), 0)
             ordered = rows if self.everything else rows[max(0, min(first - BEFORE, len(rows) - MOST_ROWS)) :]
@@ -73,7 +73,7 @@ def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) 
 
 
 def _reference(result: CompareResult) -> Iterator[Line]:
-    """Say whether the reference is what the model computes."""
+    """Yield whether the reference agrees with the exact results of the model."""
     if result.unjudged:
         yield f"{result.reference} could not be judged by the model: {result.unjudged}"
     if result.unevaluated:
@@ -202,7 +202,7 @@ def lost_to_format(rows: Iterable[Row]) -> Row | None:
 
 
 def told(row: Row) -> str:
-    """Return what the table does not say of a tensor: how far off it is by a measure of its own; else empty."""
+    """Return a remark that the table has no column for: the error by a measure of the tensor's own; else empty."""
     if row.is_rms or not row.figure:
         return row.note
     metrics = row.metrics
@@ -220,7 +220,7 @@ def rank(row: Row) -> tuple[bool, float, float]:
 
 
 def _task_lines(found: TaskComparison) -> Iterator[str]:
-    """Yield what a task metric says of a target; nothing where there is one sample and it does not differ."""
+    """Yield the scores of a task metric for a target; nothing for a single sample that does not differ."""
     samples = count(found.samples, "sample")
     if found.differing_at_most is not None:
         if found.samples > 1:
