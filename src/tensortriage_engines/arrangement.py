@@ -327,7 +327,7 @@ def _known(shape: Sequence[int | str | None]) -> bool:
 
 
 def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Say whether shapes are one, axis by axis, where they are known."""
+    """Return whether shapes are one, axis by axis, where they are known."""
     pairs = zip(moved, held, strict=len(moved) == len(held))
     return len(moved) == len(held) and all(
         one == other or not _known((one,)) or not _known((other,)) for one, other in pairs
@@ -335,7 +335,7 @@ def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) 
 
 
 def _but_for_ones(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Say whether known shapes are one, but for axes of one entry."""
+    """Return whether known shapes are one, but for axes of one entry."""
     return _known(moved) and _known(held) and [s for s in moved if s != 1] == [s for s in held if s != 1]
 
 

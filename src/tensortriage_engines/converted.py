@@ -112,7 +112,7 @@ class ConvertedEngine(
         self._isolated.probe(self._all_words(read_options(options, self.options)))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say whether sessions tell their plan at once, out of the file."""
+        """Return whether sessions tell their plan at once, out of the file."""
         return self.plan_at_once
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
@@ -140,7 +140,7 @@ class ConvertedEngine(
         return without_file(options) if self.observing(options) is None else None
 
     def arranges(self, options: Mapping[str, str]) -> bool:
-        """Say whether a file is given; see `ArrangesFiles`."""
+        """Return whether a file is given; see `ArrangesFiles`."""
         return FILE in options
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:

@@ -93,7 +93,7 @@ def _alone(free: FreeRun) -> str:
 
 
 def _self(value: SelfValue) -> str:
-    """Say whether the whole sequence at once gives the same results as the steps."""
+    """Return whether the whole sequence at once gives the same results as the steps."""
     if not value.claimed:
         return f"'{value.value}': the model itself gives something else for the whole sequence at once; not claimed"
     word = "the same" if value.within else "NOT the same"

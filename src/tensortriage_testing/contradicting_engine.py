@@ -102,7 +102,7 @@ class _Condition:
         self._number, self._threads = number, threads
 
     def shows(self, feed: Feed) -> bool:
-        """Say whether the fault shows in this run."""
+        """Return whether the fault shows in this run."""
         return False
 
     def after(self, feed: Feed) -> None:

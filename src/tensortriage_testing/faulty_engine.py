@@ -112,7 +112,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
         self._base = OnnxRuntimeEngine(limits=self.limits)
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime is usable."""
+        """Return whether ONNX Runtime is usable."""
         return self._base.availability()
 
     def precision(self, options: Mapping[str, str]) -> str:

@@ -61,7 +61,7 @@ class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
         self._faulty = FaultyEngine(limits=limits)
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime is usable."""
+        """Return whether ONNX Runtime is usable."""
         return self._faulty.availability()
 
     def precision(self, options: Mapping[str, str]) -> str:

@@ -72,7 +72,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         self._isolated = IsolatedEngine(ADAPTER, title="PyTorch", limits=self.limits)
 
     def availability(self) -> Availability:
-        """Say whether this interpreter has PyTorch; nothing is imported or started."""
+        """Return whether this interpreter has PyTorch; nothing is imported or started."""
         return installed("torch", "PyTorch", "pip install torch, or name a Python that has it: worker=/path/to/python")
 
     def precision(self, options: Mapping[str, str]) -> str:

@@ -68,7 +68,7 @@ _MISTAKES = (AttributeError, TypeError, NameError, LookupError, AssertionError, 
 
 
 def own_fault(error: BaseException) -> bool:
-    """Say whether an adapter made a mistake: it called what a release of an engine does not have, or has otherwise.
+    """Return whether an adapter made a mistake: it called what a release of an engine does not have, or has otherwise.
 
     Such an exception comes from a line of the host's packages; one that an engine raises comes from its own lines, or
     is of another kind, and one that a ``raise`` statement made is meant.

@@ -222,7 +222,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
 
 
 def _runs_users_code(adapter: str) -> bool:
-    """Say whether what an adapter raises may be the mistake of a user: it says so by ``RUNS_USERS_CODE``."""
+    """Return whether what an adapter raises may be the mistake of a user: it says so by ``RUNS_USERS_CODE``."""
     return bool(getattr(sys.modules.get(ADAPTERS.get(adapter, adapter)), "RUNS_USERS_CODE", False))
 
 

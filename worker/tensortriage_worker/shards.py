@@ -121,7 +121,7 @@ class ShardFile:
         self._file.seek(self._start)
 
     def fits(self, name: str, shape: Tuple[int, ...]) -> bool:
-        """Say whether the header has room for one more tensor."""
+        """Return whether the header has room for one more tensor."""
         return header_room(name, shape) <= self._room - 128
 
     def add(self, name: str, array: np.ndarray, *, label: str = "") -> np.ndarray:

@@ -347,7 +347,7 @@ def kill_descendants(leader: int) -> None:
 
 
 def has_room(folder: str, minimum_bytes: int) -> bool:
-    """Say whether a folder is writable and has at least so much free space."""
+    """Return whether a folder is writable and has at least so much free space."""
     try:
         return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= minimum_bytes
     except OSError:

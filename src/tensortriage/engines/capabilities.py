@@ -134,7 +134,7 @@ class Calibrates(DeclaredCapability):
 
     @abstractmethod
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether they are, with these options."""
+        """Return whether they are, with these options."""
 
 
 class QuantizesActivations(DeclaredCapability):
@@ -142,7 +142,7 @@ class QuantizesActivations(DeclaredCapability):
 
     @abstractmethod
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
-        """Say whether it may do so, unasked by the model, with these options."""
+        """Return whether it may do so, unasked by the model, with these options."""
 
 
 class PinsTactics(DeclaredCapability):

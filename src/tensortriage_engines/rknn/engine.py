@@ -70,7 +70,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
         return words
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
+        """Return whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
         return self.precision(options) == Precision.INT8.value
 
     def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:

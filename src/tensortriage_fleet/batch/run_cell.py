@@ -96,7 +96,7 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
 
 
 def is_as_it_was(task: CellTask) -> bool:
-    """Say whether a cell's folder is about it, and the code that its engines had loaded lies there unchanged."""
+    """Return whether a cell's folder is about it, and the code that its engines had loaded lies there unchanged."""
     return key_in(Path(task.folder)) == task.key and code_is_current(Path(task.folder) / CODE)
 
 

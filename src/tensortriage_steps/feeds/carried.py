@@ -153,7 +153,7 @@ def _unknown(text: str, kind: str, name: str, known: dict[str, ValueSpec]) -> Us
 
 
 def _may_be(output: ValueSpec, given: ValueSpec) -> bool:
-    """Say whether an output has the type of an input, and a shape that it may take."""
+    """Return whether an output has the type of an input, and a shape that it may take."""
     if output.dtype is not None and given.dtype is not None and output.dtype is not given.dtype:
         return False
     if output.shape is None or given.shape is None:

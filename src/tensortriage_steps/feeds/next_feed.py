@@ -196,7 +196,7 @@ def step_roles(
 
 
 def _is_of_another(mask: ValueSpec, others: Sequence[ValueSpec]) -> bool:
-    """Say whether a mask is of what another input holds: by its name, or by an open axis of the same name."""
+    """Return whether a mask is of what another input holds: by its name, or by an open axis of the same name."""
     length = (mask.shape or (None,))[-1]
     named = any(length in (spec.shape or ())[1:] for spec in others)
     return bool(_ELSEWHERE.search(mask.name.lower())) or (isinstance(length, str) and named)

@@ -236,7 +236,7 @@ class MeasuredSteps:
         return {name: self.feeds.roles.parts(name, feed, np.asarray(array)) for name, array in reference.items()}
 
     def again(self, feed: Arrays) -> bool:
-        """Say whether a step is wrong in a new session of the target as well."""
+        """Return whether a step is wrong in a new session of the target as well."""
         with self.another_target() as fresh:
             return bool(self._row(0, feed, self.reference(feed), fresh).outside)
 

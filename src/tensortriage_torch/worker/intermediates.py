@@ -156,7 +156,7 @@ def values_by_node(
 
 
 def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
-    """Say whether two lists of results are the same numbers, but for the order of sums."""
+    """Return whether two lists of results are the same numbers, but for the order of sums."""
     return len(left) == len(right) and all(
         one.shape == other.shape
         and bool(torch.allclose(one.double(), other.double(), rtol=1e-3, atol=1e-5, equal_nan=True))

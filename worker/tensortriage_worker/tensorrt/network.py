@@ -116,7 +116,7 @@ def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]
 
 
 def is_float_layer(layer: Any) -> bool:
-    """Say whether a layer computes floating-point tensors, so that a precision means something to it."""
+    """Return whether a layer computes floating-point tensors, so that a precision means something to it."""
     tensors = made_by(layer)
     return (
         bool(tensors)

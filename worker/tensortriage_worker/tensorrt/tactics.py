@@ -178,7 +178,7 @@ def describe(trt: Any, context: Any, algorithm: Any) -> Row:
 
 
 def same(row: Row, choice: Row) -> bool:
-    """Say whether an algorithm is the one of a choice: variant and formats, not its time."""
+    """Return whether an algorithm is the one of a choice: variant and formats, not its time."""
     formats = all(list(row[field]) == list(choice.get(field) or row[field]) for field in ("inputs", "outputs"))
     return formats and all(row[field] == choice[field] for field in ("tactic", "implementation"))
 

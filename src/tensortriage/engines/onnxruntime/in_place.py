@@ -25,7 +25,7 @@ class EmbeddedOnnxRuntime(OnnxRuntimeEngine, CompilesInPlace):
 
         Raises:
             UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
-            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            EngineMissing: When ONNX Runtime or a requested provider is not usable here.
             BuildFailed: When ONNX Runtime refuses the model.
         """
         given = read_options(options, self.options)

@@ -1,4 +1,4 @@
-"""Talking to an engine process about one model, and what its answers and its silences mean.
+"""Talking to an engine process about one model, and the meaning of its answers and silences.
 
 A conversation holds a worker for itself, from the first question until `end`. Whatever happens over there arrives here
 as an error of this package: a refusal, a crash with the last words of the process, a hang, a lack of memory. After the
@@ -108,7 +108,7 @@ class Conversation:
 
         Args:
             operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
-            seconds: Longest wait; None for what the limits say.
+            seconds: Longest wait; None for the limits' own.
             fields: What the operation needs, JSON types only.
 
         Raises:
@@ -128,7 +128,7 @@ class Conversation:
         return answer
 
     def run(self, items: Iterable[Item], *, layout: str = "") -> list[Item]:
-        """Hand inputs over, let the engine run once, and return what it wrote.
+        """Pass inputs to the engine, run it once, and return its outputs.
 
         Args:
             items: The inputs.
@@ -136,7 +136,7 @@ class Conversation:
 
         Raises:
             StoreError: When there is no room for the inputs or the outputs.
-            RunFailed: When the engine fails, or what it wrote is no shard.
+            RunFailed: When the engine fails, or its outputs are no shard.
             EngineError: When it crashes, hangs or runs out of memory.
         """
         return self._exchange("run", items, layout=layout)[1]
@@ -153,7 +153,7 @@ class Conversation:
     def answer(
         self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any
     ) -> tuple[Mapping[str, Any], dict[str, np.ndarray]]:
-        """Ask the adapter a question of its own and return what it tells, and arrays by name.
+        """Put the adapter a question of its own and return the answer, and arrays by name.
 
         Raises:
             TriageError: As for `ask` and `run`.
@@ -213,7 +213,7 @@ class Conversation:
         except WorkerDied as error:
             self._over = "its process died"
             raise self._obituary(error.death, operation) from None
-        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be taken for the next one
+        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be read as the next answer
             self._over = "it was interrupted"
             self.worker.close()
             raise

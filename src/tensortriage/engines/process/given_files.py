@@ -1,4 +1,4 @@
-"""Files that an engine made of a model before: given with ``file=``, they run in place of what it would build now."""
+"""Prebuilt files of an engine: given with ``file=``, they run in place of a new build."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

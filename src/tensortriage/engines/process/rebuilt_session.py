@@ -30,7 +30,7 @@ class RebuiltSession(BoundsRuns, BuildsWhenFed):
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the worker tells about the build; empty before there is one."""
+        """The worker's report about the build; empty before there is one."""
         return self._built.info if self._built is not None else {}
 
     def builds_made(self) -> Sequence[float]:

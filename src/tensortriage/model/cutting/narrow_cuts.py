@@ -19,7 +19,7 @@ from tensortriage.values.spec import ValueSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelBlock:
-    """Nodes that follow each other, with what crosses their borders.
+    """Consecutive nodes, with the values that cross their borders.
 
     Attributes:
         nodes: Names, in topological order; Constant nodes are left out, they come along with their users.
@@ -109,7 +109,7 @@ def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> ModelBl
 
 
 def weights_bytes(specs: Iterable[ValueSpec]) -> int:
-    """Return the size of some weights together."""
+    """Return the total size of weights."""
     return sum(map(_bytes, specs))
 
 

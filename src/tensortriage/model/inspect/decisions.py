@@ -34,7 +34,7 @@ class Decision:
     Attributes:
         kind: How it picks.
         node: Name of the node.
-        value: Its indices.
+        value: Name of the indices.
         scores: The value that decides.
         axis: Along which ArgMax, ArgMin and TopK look.
         largest: Whether the largest scores win.

@@ -34,7 +34,7 @@ class OpCount:
     """One operator type.
 
     Attributes:
-        op_type: Its name, with its domain when that is not the standard one.
+        op_type: Operator name, with its domain when that is not the standard one.
         nodes: Nodes of the main graph, of bodies and of functions.
         parameters: Elements of the constants that it is the first to compute with.
         parameter_bytes: Their size as stored.
@@ -91,7 +91,7 @@ class ModelSummary:
 
     Attributes:
         path: The file.
-        file_bytes: Its size, external data not counted.
+        file_bytes: Size of the file, external data not counted.
         name: Name of the graph.
         producer: Who wrote the file, as it says.
         ir_version: Version of the file format.
@@ -144,7 +144,7 @@ def summarize(path: Path, *, external_data_dir: Path | None = None) -> ModelSumm
 
     Args:
         path: The file.
-        external_data_dir: Where external data are, when not beside the file.
+        external_data_dir: Folder of external data, when not that of the file.
 
     Raises:
         ModelError: When the file is no sound model; see `tensortriage.model.model`.

@@ -26,7 +26,7 @@ _Key = tuple[str, str, str]
 
 
 def check_limits(proto: onnx.ModelProto) -> None:
-    """Check versions, and what the functions of a model expand to.
+    """Check versions, and the size of a model with its functions expanded.
 
     Raises:
         ModelError: ``version-impossible``, ``function-recursive``, ``function-too-deep`` or

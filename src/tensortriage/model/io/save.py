@@ -74,7 +74,7 @@ class ExternalLayout:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Weight:
-    """An initializer on its way out: what stands for it in the file, and what has its numbers."""
+    """An initializer to be written: its placeholder in the file, and the tensor with its numbers."""
 
     proto: onnx.TensorProto
     tensor: Any

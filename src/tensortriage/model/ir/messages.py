@@ -18,7 +18,7 @@ CONSTANT_TYPES = {
     "value_float": DType.FLOAT, "value_floats": DType.FLOAT, "value_int": DType.INT64, "value_ints": DType.INT64,
     "value_string": DType.STRING, "value_strings": DType.STRING,
 }  # fmt: skip
-"""Attributes of a Constant that are plain numbers or texts, and the element type of what it then makes."""
+"""Attributes of a Constant that are plain numbers or texts, and the element type of its result."""
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:

@@ -56,11 +56,11 @@ def parameter(parameters: Sequence[Parameter], index: int) -> Parameter | None:
 
 @collector_paused()
 def infer_types(model: ir.Model, specs: Mapping[str, ValueSpec]) -> Types:
-    """Return the type of every value of a model, bodies included, as far as anything tells it.
+    """Return the type of every value of a model, bodies included, where it is known.
 
     Args:
         model: The model; it is not changed.
-        specs: Recorded or inferred specs of values of the main graph; they go before what is declared.
+        specs: Recorded or inferred specs of values of the main graph; they override declarations.
     """
     found: Types = {}
     for value in (*model.graph.inputs, *(v for node in model.graph for v in node.outputs)):

@@ -23,7 +23,7 @@ class ChangeKind(enum.Enum):
     WEIGHT = "weight"
     """Other numbers, in no way that has a kind of its own."""
     WEIGHT_ROUNDED = "weight-rounded"
-    """The same numbers but for rounding to their type: no fault."""
+    """Equal numbers but for rounding to their type: no fault."""
     WEIGHT_TRANSPOSED = "weight-transposed"
     WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
     WEIGHT_RESCALED = "weight-rescaled"
@@ -31,7 +31,7 @@ class ChangeKind(enum.Enum):
 
     @property
     def is_named_cause(self) -> bool:
-        """Whether it says by itself what went wrong, not only that something is different."""
+        """Whether the change explains a fault, instead of only showing a difference."""
         return self in _CAUSES
 
 

@@ -195,7 +195,7 @@ class _Folding:
         }
 
     def _decide(self, node: ir.Node) -> bool | None:
-        """Say whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
+        """Return whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
         if is_standard(node, *_RANDOM):
             return False
         nbytes = _result_bytes(node)
@@ -205,12 +205,12 @@ class _Folding:
 
 
 def _loses_attributes(node: ir.Node) -> bool:
-    """Say whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
+    """Return whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
     return is_standard(node, "CastLike") and bool(node.attributes)
 
 
 def _lacks_numbers(node: ir.Node) -> bool:
-    """Say whether a node computes with a weight whose numbers were stripped or are ignored."""
+    """Return whether a node computes with a weight whose numbers were stripped or are ignored."""
     return any(value is not None and lacks_numbers(value.const_value) for value in node.inputs)
 
 

@@ -150,7 +150,7 @@ def _annotate_like(value: ir.Value, old: ir.Value | None) -> None:
 
 
 def _functions_hold(model: ir.Model, version: int) -> bool:
-    """Say whether every standard operator that functions use means the same in a later opset."""
+    """Return whether every standard operator that functions use means the same in a later opset."""
     for function in model.functions.values():
         old = function.opset_imports.get("", model.opset_imports.get("", version))
         for node in ir.traversal.RecursiveGraphIterator(function):

@@ -20,7 +20,7 @@ STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 def is_standard(node: ir.Node | None, *op_types: str) -> TypeGuard[ir.Node]:
-    """Say whether a node is there, and one of these operators of the ONNX standard."""
+    """Return whether a node is there, and one of these operators of the ONNX standard."""
     return node is not None and node.op_type in op_types and node.domain in STANDARD_DOMAINS
 
 
@@ -195,7 +195,7 @@ def replace_output(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
 
 
 def trains(node: ir.Node) -> bool:
-    """Say whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
+    """Return whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
     if is_standard(node, "BatchNormalization"):
         attr = node.attributes.get("training_mode")
         return attr is not None and attr.as_int() == 1

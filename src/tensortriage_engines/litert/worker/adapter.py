@@ -200,7 +200,7 @@ class LiteRtFile(DeclaredSession):
         self._interpreter = None
 
     def _channels_are_last(self, spec: Mapping[str, Any]) -> bool:
-        """Say whether an output leaves the file in another layout: by its shape or, where both are alike, its maker."""
+        """Return whether an output leaves the file in another layout: by its shape or, where both are equal, its maker."""
         row, declared = self._given[spec["name"]], spec["shape"]
         found = [int(size) for size in row["shape"]]
         if declared is None or len(found) != len(declared) or len(found) < 3:
@@ -364,7 +364,7 @@ def _matched(
 
 
 def _may_hold(row: Mapping[str, Any], declared: Optional[List[Any]]) -> bool:
-    """Say whether a tensor of the file has room for a declared shape, in whatever layout; shapes known later may."""
+    """Return whether a tensor of the file has room for a declared shape, in whatever layout; shapes known later may."""
     known = declared is not None and all(isinstance(size, int) and size >= 0 for size in declared)
     signature = [int(size) for size in row.get("shape_signature", row["shape"])]
     if not known or any(size < 0 for size in signature):

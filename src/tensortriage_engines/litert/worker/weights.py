@@ -53,7 +53,7 @@ def _constants(interpreter: Any) -> List[Dict[str, Any]]:
 
 
 def _is_rounded(row: Mapping[str, Any]) -> bool:
-    """Say whether a tensor holds real numbers as integers; a single one is exact in a scale of its own."""
+    """Return whether a tensor holds real numbers as integers; a single one is exact in a scale of its own."""
     scaled = np.dtype(row["dtype"]).kind in "iu" and len(row["quantization_parameters"]["scales"]) > 0
     return scaled and int(np.prod(row["shape"])) > 1
 
