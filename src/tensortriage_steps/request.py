@@ -1,4 +1,4 @@
-"""What ``triage steps`` is asked for, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage steps``, each field with its option; light to import, for help is made of it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -27,7 +27,7 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
 
     Args:
         report: What was found.
-        case: Its case.
+        case: Case directory.
         err: On stderr.
     """
     show(_lines(report, width()), err=err)

@@ -82,7 +82,7 @@ def _fault(report: StepsReport) -> str:
 
 
 def _when(report: StepsReport, wrong: list[StepRow]) -> str:
-    """Say which other steps are wrong: one alone points at a length, all at the op itself."""
+    """Return a clause on other wrong steps: one alone points at a length, all at the op itself."""
     after = len(report.rows) - wrong[0].step
     if len(wrong) == 1 and after > 1:
         return ", and no other step is"
@@ -96,7 +96,7 @@ def _when(report: StepsReport, wrong: list[StepRow]) -> str:
 
 
 def _grown(report: StepsReport) -> str:
-    """Say how the error grew, by the output whose drift is nearest to its limit at the last step."""
+    """Return how the error grew, by the output whose drift is nearest to its limit at the last step."""
     last = [value for value in report.rows[-1].drifted if value.part != HANDED_ON]
     if not last:
         return ""

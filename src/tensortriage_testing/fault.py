@@ -1,4 +1,4 @@
-"""One planted fault: what goes wrong, where, and what a model must hold for it to show."""
+"""One planted fault: its kind, its place, and the parts of a model that it needs to show."""
 
 import dataclasses
 import enum
@@ -112,7 +112,7 @@ class Fault:
             )
 
     def shows_in(self, model: Model, specs: Mapping[str, ValueSpec]) -> bool:
-        """Return whether a model holds what the fault needs to show."""
+        """Return whether a model has the parts that the fault needs to show."""
         graph = model.graph
         if any(name not in graph for name in self.fused):
             return False

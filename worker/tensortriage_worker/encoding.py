@@ -1,6 +1,6 @@
 """How tensors of every ONNX element type become bytes that a safetensors file can hold, and back.
 
-What that format cannot say is stored as bytes it can hold, beside a label that says what they mean:
+Values that the format cannot express are stored as bytes of a type that it has, with a label for their meaning:
 
 * sub-byte types are packed as ONNX packs them (first element in the lowest bits, flat, zero padded);
 * complex128 is stored as float64 with one more axis (real, imaginary); float8 *fnuz types as uint8;
@@ -29,7 +29,7 @@ _ML_DTYPES = _optional_ml_dtypes()
 
 
 class ShardError(ValueError):
-    """A shard file is not what it should be, or a tensor cannot be stored."""
+    """A malformed shard file, or a tensor that cannot be stored."""
 
 
 class StoredFormat(NamedTuple):
@@ -148,7 +148,7 @@ def _text(item: Any) -> str:
 
 
 def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the array that stored bytes stand for: a view of them, or decoded when packed or text.
+    """Return the array of stored bytes: a view of them, or decoded when packed or text.
 
     Args:
         data: Flat uint8.

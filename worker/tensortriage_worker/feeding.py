@@ -1,6 +1,6 @@
 """Feeding a session as programs do: from memory that lies otherwise, from buffers used again, two streams at once.
 
-What is fed is the same, so what comes back must be, too. Used on both sides of the process border.
+The inputs are equal, so the outputs must be, too. Used on both sides of the process border.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ which is filled anew for other numbers only."""
 
 ALIGNMENT = 64
 KEPT_RESULTS = 4
-"""Most different results of a stream that are told."""
+"""Most different results of a stream that are reported."""
 MOST_ROUNDS = 20
 """Times as many runs as are wanted, where threads of a busy machine seldom meet."""
 SWITCH_SECONDS = 1e-5
@@ -77,7 +77,7 @@ def side_by_side(
     Args:
         streams: Each runs once and returns arrays, which are copied.
         runs: How often all run at once; where one was over before the other began, that is not counted.
-        over: Says when to stop earlier.
+        over: Returns whether to stop earlier.
 
     Returns:
         For every stream its results that differ from each other, bit for bit, in the order in which they came.

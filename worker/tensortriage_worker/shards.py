@@ -213,7 +213,7 @@ class ShardReader:
 
         Raises:
             KeyError: When there is none of this name.
-            ShardError: When its bytes are not what its type promises.
+            ShardError: When its bytes do not fit its type.
         """
         entry = self._entries[name]
         try:

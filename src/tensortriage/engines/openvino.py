@@ -107,7 +107,7 @@ class OpenVinoEngine(
         return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
 
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
-        """Return whether products by compressed weights may round activations to int8: the CPU default, in blocks of 32.
+        """Return whether products by compressed weights may round activations to int8 (the CPU default, groups of 32).
 
         The accuracy hint switches it off as well (measured on 2026.4 with int4 weights).
         """

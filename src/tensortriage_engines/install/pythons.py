@@ -17,7 +17,7 @@ from tensortriage_engines.install.recipes import Pythons, in_order
 from tensortriage_engines.install.virtual_environment import call, failed
 
 KNOWN_MINORS = range(8, 15)
-"""The Pythons that are looked for and asked about: from the worker's oldest to the newest release."""
+"""The Pythons that are searched and tried: from the worker's oldest to the newest release."""
 _NO_WHEEL = re.compile(r"No matching distribution found for ([\w.-]+)(?:\[[\w,]*\])?==([\w.+!-]+)")
 _VERSIONS = re.compile(r"Available versions: (.*)")
 _SHOWN = 2
@@ -59,7 +59,7 @@ def needed(
     """Return the error for packages that no Python here takes.
 
     Args:
-        what: The package and its version.
+        what: Package and version, for the message.
         pythons: As for `interpreter`.
         minors: Likewise.
         cure: What else can be installed.
@@ -84,7 +84,7 @@ def minors_with(python: str, package: str, version: str) -> list[int]:
 
     Args:
         python: One with pip.
-        package: Its name.
+        package: Name of the package.
         version: The release.
     """
     return [minor for minor in KNOWN_MINORS if version in _listed(python, package, minor)]

@@ -1,6 +1,6 @@
 """RKNN, Rockchip's NPUs, in a worker: its toolkit converts the model, and its simulator runs it as the NPU would.
 
-There is no fp32: fp16, or int8 whose ranges are those of the first feed that is run, so that parts of a model can be
+There is no fp32: fp16, or int8 with the ranges of the first feed that is run, so that parts of a model can be
 quantized too. A layer that kept its ONNX name shows its value; see `tensortriage_worker.rknn`.
 """
 
@@ -42,7 +42,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
     name: ClassVar[str] = "rknn"
     title: ClassVar[str] = "RKNN"
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP16, Precision.INT8)
-    converter_words: ClassVar[tuple[str, ...]] = ()  # the simulator runs what was built in its own process
+    converter_words: ClassVar[tuple[str, ...]] = ()  # the simulator runs builds of its own process only
     files: ClassVar[tuple[str, ...]] = (FILE, "data", "config", "calibration")
     options: ClassVar[Mapping[str, str]] = {
         "precision": "fp16 (default) or int8 (default of a given file); models with quantizers keep their scales",
@@ -79,7 +79,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
         return {**options, "precision": Precision.FP16.value} if narrow else None
 
     def hardware(self, options: Mapping[str, str]) -> str:
-        """Return ``npu``: the chip, which the simulator stands for."""
+        """Return ``npu``: the chip, which the simulator emulates."""
         return "npu"
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:

@@ -42,7 +42,7 @@ class CellResult:
 
     Attributes:
         name: What it is called.
-        model, feed, target, command: Names of what is crossed; empty where the command takes none.
+        model, feed, target, command: Names of the combination; empty where the command takes none.
         outcome: What became of it.
         expected: What was expected, in words.
         reason: Why it is not as expected, or why it was left out; empty otherwise.
@@ -50,8 +50,8 @@ class CellResult:
         line: The command line, as it can be typed in the folder of the batch file.
         ending: How it ended; None when it was not run.
         kept: Whether it ended so in an earlier run of the batch.
-        folder: Its folder, from that of the batch's case.
-        report: Its page, from there; empty without one.
+        folder: Folder of the cell, relative to that of the batch's case.
+        report: Page of the cell, likewise relative; empty without one.
     """
 
     name: str
@@ -79,7 +79,7 @@ class BatchResult:
         cells: Every cell.
         seconds: Wall time of this run.
         created: When it ended, ISO 8601.
-        versions: Of what results depend on.
+        versions: Versions that results depend on.
     """
 
     file: str

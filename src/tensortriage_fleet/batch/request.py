@@ -1,4 +1,4 @@
-"""What ``triage batch`` is asked for, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage batch``, each field with its option; light to import, for help is made of it."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ class RangeUse:
         largest: Largest magnitude seen.
         count: Elements seen.
         clipped: Elements beyond the range.
-        clipping_noise: Sum of squares of what lies beyond.
+        clipping_noise: Sum of squares of the excess beyond the range.
     """
 
     value: str

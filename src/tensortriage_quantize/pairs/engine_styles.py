@@ -31,7 +31,7 @@ class EngineStyle:
     """How one engine wants 8-bit models.
 
     Attributes:
-        name: Its word on the command line.
+        name: Word of the style on the command line.
         activation: Type of activations.
         symmetric: Whether activations have the zero point 0, in a signed type.
         heavy: Operators whose operands are quantized.

@@ -9,6 +9,6 @@ from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal
 def of_quantizers(
     model: Model, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None = None
 ) -> Emulation:
-    """Return what leaving nodes unquantized does to a model with float weights behind pairs of their own."""
+    """Return the effect of unquantized nodes on a model with float weights behind pairs of their own."""
     switched = switch_quantizers(model)
     return Emulation(switched.model, switched.feed, switched.nodes, samples, goal, lab=lab, seconds=seconds)

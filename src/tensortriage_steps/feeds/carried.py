@@ -46,12 +46,12 @@ class Carry:
 
 
 def carried(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str] = ()) -> tuple[Carry, ...]:
-    """Return what is carried from step to step, in the order of the inputs.
+    """Return the pairs carried from step to step, in the order of the inputs.
 
     Args:
         outputs: The model's outputs.
-        inputs: Its inputs.
-        asked: ``OUTPUT=INPUT``, each with at most one ``*`` on either side that stands for the same text; or ``none``.
+        inputs: Inputs of the model.
+        asked: ``OUTPUT=INPUT``, each with at most one ``*`` on either side that matches the same text; or ``none``.
             Without any, pairs are found by name.
 
     Raises:
@@ -83,7 +83,7 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
 
 
 def _stems(name: str, *words: re.Pattern[str]) -> list[str]:
-    """Return what is left of a name without the word that says whether it is the old or the new one, and the name."""
+    """Return the rest of a name without the word for its old or new part, and the whole name."""
     short = [word.sub("", name, count=1) for word in words]
     whole = [stem for stem in short if stem != name] + [name]
     return list(dict.fromkeys(re.sub(r"[._/]+", ".", stem).strip(".") or "*" for stem in whole))
@@ -94,8 +94,8 @@ def unpaired(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], known: S
 
     Args:
         outputs: The model's outputs.
-        inputs: Its inputs.
-        known: Names of inputs and outputs whose part is known.
+        inputs: Inputs of the model.
+        known: Names of inputs and outputs with a known part.
 
     They share a size that is known and above one: where all are open, or one, anything fits.
     """

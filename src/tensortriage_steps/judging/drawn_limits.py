@@ -31,7 +31,7 @@ class Walked:
     """One step of the reference.
 
     Attributes:
-        feed: Its feed.
+        feed: Feed of the step.
         following: The next one.
         parts: Parts of its outputs.
     """
@@ -57,7 +57,7 @@ def may_be_chance(value: StepValue) -> bool:
 def with_drawn_limits(
     rows: Sequence[StepRow], draws: Draws, count: int, walk: Iterator[Walked], feeds: StepFeeds
 ) -> tuple[StepRow, ...]:
-    """Return the rows judged anew by what draws of rounding are off.
+    """Return the rows judged anew by the errors of draws of rounding.
 
     Args:
         rows: The steps.

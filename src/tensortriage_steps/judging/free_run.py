@@ -22,7 +22,7 @@ def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
 
     Args:
         steps: What evaluates the model.
-        feeds: Its feeds.
+        feeds: Feeds of the steps.
         target: A fresh session of the target.
 
     Raises:

@@ -236,7 +236,7 @@ def _place(graph: Graph, culprit: Culprit) -> str:
 def _first(
     graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, outputs: Sequence[str]
 ) -> tuple[Culprit, Sequence[Node]] | None:
-    """Return who makes the first wrong value that wrong values follow, and all nodes that make it of known values."""
+    """Return the producer of the first wrong value with wrong successors, and the nodes that make it of known ones."""
     on_the_way = {value for node in graph.ancestors(outputs) for value in node.outputs}
     for value in found:
         if value not in on_the_way or graph.producer(value) is None:
@@ -272,14 +272,14 @@ def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: 
 
 
 def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
-    """Return which of the operations that a node stands for is called like it; None when the first is, or none."""
+    """Return the operation named like a node's type; None when it is the first one, or there is none."""
     word = node.op_type.lower()
     called = [origin for origin in origins if word in origin.operator.replace("_", "")]
     return called[0] if called and called[0] != origins[0] else None
 
 
 def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
-    """Return the first node of an operation that the network does not have; when it has all of them, who computes last.
+    """Return the first node of an operation that the network lacks; if it has all of them, the last one that computes.
 
     Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
     """

@@ -85,7 +85,7 @@ class Cuda:
             self.synchronize()
 
     def download(self, address: int, size: int, stream: int = 0) -> np.ndarray:
-        """Return a copy of device memory as flat uint8, after all that was asked of a stream (default: our own)."""
+        """Return a copy of device memory as flat uint8, after all pending work of a stream (default: our own)."""
         data = np.empty(size, np.uint8)
         if size:
             stream = stream or self.stream
@@ -151,7 +151,7 @@ class Buffers:
         self._held: Dict[str, List[int]] = {}  # name: [address, size]
 
     def get(self, name: str, size: int) -> int:
-        """Return the address of at least ``size`` bytes; the content is not kept when it has to grow."""
+        """Return the address of at least ``size`` bytes; the content is lost when it has to grow."""
         address, held = self._held.get(name, [0, -1])
         if held >= size:
             return address

@@ -20,7 +20,7 @@ STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 def is_standard(node: ir.Node | None, *op_types: str) -> TypeGuard[ir.Node]:
-    """Return whether a node is there, and one of these operators of the ONNX standard."""
+    """Return whether a node exists, and has one of these operators of the ONNX standard."""
     return node is not None and node.op_type in op_types and node.domain in STANDARD_DOMAINS
 
 
@@ -104,7 +104,7 @@ def declared_value(name: str, spec: ValueSpec | None, known: ir.TypeProtocol | N
         known: Its onnx_ir type; sequences and optionals are only known by this.
 
     Raises:
-        ModelError: When nothing tells its type (slug ``value-type-unknown``): engines refuse untyped inputs.
+        ModelError: When its type is unknown (slug ``value-type-unknown``): engines refuse untyped inputs.
     """
     kind = known
     if spec is not None and spec.dtype is not None and (known is None or isinstance(known, ir.TensorType)):
@@ -241,7 +241,7 @@ def take_over(value: ir.Value, nodes: Sequence[ir.Node], users: Iterable[tuple[i
 
 
 def release_bodies(node: ir.Node) -> None:
-    """Let the bodies of a node that goes away use nothing, so that what they used can go as well."""
+    """Empty the bodies of a node to be removed, so that their operands can be removed as well."""
     for _, inner in walk_bodies(node):
         if inner is not None:
             for index in range(len(inner.inputs)):

@@ -33,8 +33,8 @@ class ImportedModel:
         text: What is in it.
 
     Attributes:
-        inputs: Shapes of what it takes.
-        outputs: Shapes of what it gives.
+        inputs: Shapes of the operands.
+        outputs: Shapes of the results.
 
     Raises:
         AdapterError: When it is something else.

@@ -73,7 +73,7 @@ class _Names:
         self._last = {_module(node.name): node.output[0] for node in named}
 
     def taken_by(self, node: Any) -> List[str]:
-        """Return the value that a converted node makes, as far as names tell: by its own name, else by its result's.
+        """Return the value that a converted node makes, if names show it: by its own name, else by its result's.
 
         A normalization bears the name of its first node, and makes what the last one of the same module does.
         """
