@@ -30,7 +30,7 @@ _MOST_UNNAMED = 6
 _MOST_AXES = 5
 _LETTERS = {3: "ncw", 4: "nchw", 5: "ncdhw"}
 _ADDED = re.compile(r"^(?:serving_default_|wa(?=/))|:\d+$")
-"""What converters put around a name: TensorFlow's signatures and places of results, onnx2tf before a slash."""
+"""Additions of converters to a name: TensorFlow's signatures and places of results, onnx2tf before a slash."""
 
 Axes = tuple[int, ...]
 Shape = Sequence[int | str | None] | None
@@ -110,7 +110,7 @@ class Arrangement:
 
     @property
     def words(self) -> str:
-        """What is not as the model has it; empty where nothing is."""
+        """Differences from the model; empty for none."""
         told = []
         for each in (*self.inputs, *self.outputs):
             called = f" as '{each.held.name}'" if _plain(each.spec.name) != _plain(each.held.name) else ""
@@ -219,7 +219,7 @@ def ways(declared: Shape, held: Shape) -> tuple[Axes | None, ...]:
 
 
 class _Told:
-    """What the user says of a file."""
+    """The user's statements about a file."""
 
     def __init__(self, options: Mapping[str, str], specs: Sequence[ValueSpec]) -> None:
         self._orders: dict[str, str] = {}

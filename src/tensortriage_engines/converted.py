@@ -61,7 +61,7 @@ class ConvertedEngine(
     ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles,
     ArrangesFiles, KeepsEngines,
 ):  # fmt: skip
-    """What an engine with a converter inherits.
+    """Base class of an engine with a converter.
 
     Attributes:
         name: Word in specs. The adapter is the module ``worker.adapter`` next to the engine's own.
@@ -206,7 +206,7 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Tell in which ``ways`` a given file may hold a model, and its ``weights``; see `ArrangesFiles`."""
+        """Answer with the ``ways`` in which a given file may hold a model, and its ``weights``; see `ArrangesFiles`."""
         assert feed is not None, "it is asked on a feed"
         built = self.built_for(checked_feed(feed, self.inputs))
         if question == "weights":

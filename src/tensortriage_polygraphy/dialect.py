@@ -1,4 +1,4 @@
-"""What the commands of the core do otherwise where they answer as Polygraphy: its lines, names, order and exit codes.
+"""The commands of the core with Polygraphy's answers: its lines, names, order and exit codes.
 
 Its faults are not copied: nothing passes that was not compared.
 """

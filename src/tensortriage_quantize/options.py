@@ -34,7 +34,7 @@ MOST_SHOWN, MOST_NAMED = 5, 3
 
 @request
 class EightBitOptions:
-    """How a model is quantized."""
+    """Settings of quantization."""
 
     # fmt: off
     metric: "Metric | None" = part(factory=MetricOptions, limits=None, script=option(

@@ -96,7 +96,7 @@ class QuantizeRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizeResult:
-    """What became of a model.
+    """Result of quantizing a model.
 
     Attributes:
         model: The file that was read.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @request
 class StepsRequest:
-    """What to run step by step.
+    """The model to run step by step, and its settings.
 
     Attributes:
         model: ONNX file.

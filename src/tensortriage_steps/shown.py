@@ -1,4 +1,4 @@
-"""What was found of a model's steps, as ``steps`` shows it and ``report`` shows it again from the case."""
+"""Findings about a model's steps, for ``steps`` and, from the case, for ``report``."""
 
 from collections.abc import Iterator
 from pathlib import Path

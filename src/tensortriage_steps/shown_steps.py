@@ -1,4 +1,4 @@
-"""What a report of steps shows of its figures: a table and remarks, in a terminal and on a page."""
+"""A report of steps as figures: a table and remarks, in a terminal and on a page."""
 
 import importlib.resources
 from collections.abc import Iterator, Sequence

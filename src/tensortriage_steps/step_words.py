@@ -1,4 +1,4 @@
-"""What was found step by step, as one sentence."""
+"""The finding of a run step by step, as one sentence."""
 
 from tensortriage.api import VerdictKind
 from tensortriage.sdk import count, error_size, magnitude

@@ -69,7 +69,7 @@ class StepRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FreeRun:
-    """What both engines generate alone.
+    """Both engines generating on their own.
 
     Attributes:
         reference: The reference's tokens, step by step, per row of the batch.
@@ -148,7 +148,7 @@ class StepDiagnosis:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepsReport:
-    """What was found; the content of ``steps.json``.
+    """Findings; the content of ``steps.json``.
 
     Attributes:
         model: The file.

@@ -15,7 +15,7 @@ LEVELS = ("none", "basic", "all")
 
 
 class FaultKind(enum.Enum):
-    """What goes wrong; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
+    """Kind of fault; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
 
     SCALE = "scale"
     OFFSET = "offset"

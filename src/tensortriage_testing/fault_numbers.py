@@ -1,4 +1,4 @@
-"""What a planted fault does to one tensor, in numpy.
+"""The effect of a planted fault on one tensor, in numpy.
 
 Each kind is a function of the right value and, for faults of an algorithm, of the operator's operands. Amounts are
 relative to the tensor (its root mean square, its largest magnitude, its length), so that one default works for every

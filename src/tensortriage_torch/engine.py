@@ -48,7 +48,7 @@ ADAPTER = "tensortriage_torch.worker.adapter"
 """The half of it that runs where PyTorch is."""
 DOUBLE = "fp64"
 LEVELS = ("eager", "aot_eager", "inductor-unfused", "inductor")
-"""What ``torch.compile`` may do, from nothing to everything."""
+"""Levels of ``torch.compile``, from none to full."""
 
 _PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16)
 _CHANGED = "before::"  # prefix of the original value of a replaced one
@@ -186,7 +186,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     """
 
     observation = "hooks"
-    """How inner values are seen."""
+    """Source of inner values."""
 
     def __init__(
         self, session: IsolatedSession, model: Model, network: Sequence[str], *, least_seconds: float = 0.0
@@ -250,7 +250,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
         return None
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang; as long as a build, if it compiles."""
+        """Limit later runs to the given seconds, but never below the time of a build, if the network is compiled."""
         self._session.allow(max(run_seconds, self._least_seconds))
 
     def close(self) -> None:

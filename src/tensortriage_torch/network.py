@@ -1,4 +1,4 @@
-"""What a PyTorch network says of itself on one feed: its inner values by ONNX name, a part of it, itself in float64.
+"""A PyTorch network's answers on one feed: its inner values by ONNX name, a part of it, itself in float64.
 
 Questions go either to the session that has the network, or to a lab, which remembers the answers.
 """

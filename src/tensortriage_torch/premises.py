@@ -1,4 +1,4 @@
-"""What a PyTorch network is apart from its values: the same at every making and call or not, and of which weights.
+"""Properties of a PyTorch network apart from its values: whether every instance and call is the same, and its weights.
 
 Weights are told by a few of their numbers; see `tensortriage_torch.worker.premises`.
 """

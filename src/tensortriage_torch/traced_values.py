@@ -27,7 +27,7 @@ MOST_RETURNED = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TracedValue:
-    """Where a value is in the network.
+    """Place of a value in the network.
 
     Attributes:
         fx_node: Name of the node of ``torch.export``'s graph; empty when unknown.

@@ -1,4 +1,4 @@
-"""What adapters need of the environment they run in: packages to import, and programs that convert models."""
+"""Tools of adapters in their environment: packages to import, and programs that convert models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors of every ONNX element type become bytes that a safetensors file can hold, and back.
+"""Encoding of tensors of every ONNX element type as bytes that a safetensors file can hold, and back.
 
 Values that the format cannot express are stored as bytes of a type that it has, with a label for their meaning:
 
@@ -33,7 +33,7 @@ class ShardError(ValueError):
 
 
 class StoredFormat(NamedTuple):
-    """How one element type is stored: safetensors tag, numpy type of the stored bytes, bits per element if packed."""
+    """Stored form of one element type: safetensors tag, numpy type of the stored bytes, bits per element if packed."""
 
     tag: str
     raw: str

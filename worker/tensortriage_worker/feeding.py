@@ -30,7 +30,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class InputBuffers:
-    """Where the inputs of one session lie."""
+    """Memory layout of the inputs of one session."""
 
     def __init__(self) -> None:
         self._kept: Dict[str, np.ndarray] = {}
@@ -72,7 +72,7 @@ def misaligned(array: np.ndarray) -> np.ndarray:
 def side_by_side(
     streams: Sequence[Callable[[], Arrays]], runs: int, over: Optional[Callable[[], bool]] = None
 ) -> List[List[Arrays]]:
-    """Let streams run at the same time, each again and again.
+    """Run streams in parallel, each again and again.
 
     Args:
         streams: Each runs once and returns arrays, which are copied.

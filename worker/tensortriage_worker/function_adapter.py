@@ -37,7 +37,7 @@ class InputMetadata(NamedTuple):
 
 
 class Script(NamedTuple):
-    """What the user calls the script, and where it is."""
+    """The user's name for the script, and its path."""
 
     shown: str
     file: str

@@ -68,7 +68,7 @@ def _own(options: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _limit_cpus(count: int) -> None:
-    """Let this process use so many CPUs, and the thread pools that it has yet to start as many threads."""
+    """Limit this process to the given number of CPUs, and the thread pools that it has yet to start as well."""
     os.environ.update({name: str(count) for name in _POOLS})
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
@@ -129,7 +129,7 @@ class ScriptSession:
         ]
 
     def close(self) -> None:
-        """Let the session close itself if it can."""
+        """Close the script's session if it can be closed."""
         close = getattr(self._session, "close", None)
         if callable(close):
             close()

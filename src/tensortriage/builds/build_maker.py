@@ -41,7 +41,7 @@ CACHE_OPTION = "timing_cache"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge says of a build: its judgement, how it failed, a line for people, its largest relative error."""
+    """A judge's report on a build: judgement, kind of failure, a line for people, its largest relative error."""
 
     judgement: BuildJudgement
     signature: str = ""

@@ -8,7 +8,7 @@ from tensortriage.values.options import flag, option, request
 
 @request
 class BuildGoal:
-    """What to build for.
+    """Condition for the end of a study.
 
     Attributes:
         width: Width of the rate's interval at which to stop, when both kinds were seen and no tactic separates them.

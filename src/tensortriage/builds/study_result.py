@@ -56,7 +56,7 @@ class GuiltyChoice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TacticBlame:
-    """What giving tactics to builds has shown.
+    """Result of builds with given tactics.
 
     Attributes:
         guilty: The fewest choices of a bad build that make a good one bad; empty when that was not found.

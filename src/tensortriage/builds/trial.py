@@ -8,7 +8,7 @@ from tensortriage.engines.base import Choice
 
 
 class BuildJudgement(enum.Enum):
-    """What a build is; the value is the word in files and the name of the folder that it is sorted into."""
+    """Judgement of a build; the value is the word in files and the name of the folder that it is sorted into."""
 
     GOOD = "good"
     BAD = "bad"
@@ -59,11 +59,11 @@ class BuildTrial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two builds' outputs are apart at most.
+    """Greatest difference between two builds' outputs.
 
     Attributes:
-        output: The output where that is.
-        feed: The feed.
+        output: Output with that difference.
+        feed: Feed with that difference.
         max_abs: Largest absolute difference there.
         relative: RMS of the difference over RMS of the output; infinite for NaN or Inf in one alone.
         builds: Names of the two builds.

@@ -88,7 +88,7 @@ class Dialect:
         return {}
 
     def tell_comparison(self, result: "CompareResult", names: Mapping[str, str], *, validated: bool) -> bool:
-        """Tell a comparison."""
+        """Show a comparison."""
         return False
 
     def tell_rejudged(self, judged: "Rejudged") -> bool:
@@ -111,7 +111,7 @@ class Dialect:
         """Refuse a name of a converted file that does not determine its kind."""
 
     def shapes_inferred(self) -> None:
-        """Tell that shapes of a model were inferred."""
+        """Report that shapes of a model were inferred."""
 
     def list_model(
         self,

@@ -24,9 +24,9 @@ from tensortriage_worker.silence import APART
 GRACE_SECONDS = 1.5
 """Seconds that a child may take to end by itself after a request to end."""
 CLUSTER_GRACE_SECONDS = 10.0
-"""The same with a cluster: Ray, on its way out, waits a second for each of seven kinds of processes."""
+"""Seconds to end with a cluster: Ray, when it exits, waits a second for each of seven kinds of processes."""
 WRITING_GRACE_SECONDS = 30.0
-"""The same where what was found so far is yet to be written, after a call of native code that must end first."""
+"""Seconds to end where results must still be written, after a call of native code that has to return first."""
 LOOK_SECONDS = 0.1
 STALE_SECONDS = 60.0
 """Seconds after which a folder without a lock is stale; before, its owner may be about to lock it."""
@@ -122,12 +122,12 @@ def about_to_tell() -> None:
 
 
 def about_to_answer() -> None:
-    """Let the parent know that standard output is about to have a document."""
+    """Notify the parent that standard output is about to have a document."""
     _share(_ANSWERING, 1)
 
 
 def about_to_use_cluster() -> None:
-    """Let the parent know that there is a cluster to be left in order, which takes its time."""
+    """Notify the parent that there is a cluster to shut down, which takes time."""
     _share(_CLUSTER, 1)
 
 
@@ -137,7 +137,7 @@ def about_to_leave_work() -> None:
 
 
 def settle(code: int) -> None:
-    """Let the parent know the exit code: all is said and done but the end of the process."""
+    """Notify the parent of the exit code: only the end of the process is left."""
     _share(_CODE, code + 1)
 
 
@@ -235,5 +235,5 @@ def _is_held(folder: str) -> bool:
 
 
 def move_engines_apart() -> None:
-    """Let engines that work in this process work in workers from now on, also in processes that this one starts."""
+    """Move engines of this process to workers from now on, also in processes that this one starts."""
     os.environ[APART] = "1"

@@ -251,7 +251,7 @@ COMMON = (
     GroupedOption(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_all,
                   help="Show the rare options too and exit."),
 )  # fmt: skip
-"""What every command has."""
+"""Options of every command."""
 
 
 MODEL_TYPES = ("frozen", "keras", "ckpt", "onnx", "engine", "uff", "trt-network-script", "caffe")

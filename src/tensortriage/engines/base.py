@@ -95,7 +95,7 @@ class Region:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """What an engine chose for one layer while it built: a tactic, out of several that compute the same in theory.
+    """An engine's choice for one layer while it built: a tactic, out of several that compute the same in theory.
 
     Attributes:
         layer: The engine's own name of the layer.
@@ -127,7 +127,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What an engine really runs for a model.
+    """The regions that an engine really runs for a model.
 
     Attributes:
         regions: In execution order.

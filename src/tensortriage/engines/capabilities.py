@@ -1,4 +1,4 @@
-"""What an engine or a session may offer beyond the two Protocols of `tensortriage.engines.base`.
+"""Capabilities of an engine or a session beyond the two Protocols of `tensortriage.engines.base`.
 
 A capability is declared: a class has it by inheriting from it. A method that happens to bear its name is not called.
 """
@@ -62,7 +62,7 @@ class BoundsRuns(DeclaredCapability):
 
     @abstractmethod
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds."""
+        """Limit later runs to the given seconds."""
 
 
 class FedOtherwise(DeclaredCapability):

@@ -1,4 +1,4 @@
-"""Which multiply instructions this processor has: CPU engines choose their int8 kernels by them."""
+"""Multiply instructions of this processor: CPU engines choose their int8 kernels by them."""
 
 import functools
 import platform

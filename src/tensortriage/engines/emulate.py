@@ -1,4 +1,4 @@
-"""What a number format alone costs: every floating-point result rounded to the format, everything else exact.
+"""The cost of a number format alone: every floating-point result rounded to the format, everything else exact.
 
 Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: what a MatMul, Gemm or Conv multiplies, weights
 and activations alike, is rounded in blocks along the axis that it sums over, sums are exact and results float32. That

@@ -1,4 +1,4 @@
-"""What the in-process engines share around a run: checking a feed, naming failures."""
+"""Common steps of in-process engines around a run: checking a feed, naming failures."""
 
 from collections.abc import Mapping, Sequence
 

@@ -111,7 +111,7 @@ class ResolvedEngine:
 
     @property
     def identity(self) -> str:
-        """What identifies the engine for caching: its spec, its version, the packages of its worker, its file as it is.
+        """Identity of the engine for caching: its spec, its version, the packages of its worker, its file as it is.
 
         What its file loads besides shows only when it runs: see `tensortriage.runs.identity.engine_code`. A worker that
         cannot be asked has no packages: where it is needed, its absence is told then.

@@ -75,7 +75,7 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         return [(words, {**place, **given}) for words, given in rungs] or whole
 
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
-        """Let the script build a model in a worker.
+        """Build a model with the script, in a worker.
 
         Raises:
             UsageError: When the file or the attribute does not exist or has no ``compile``.

@@ -18,7 +18,7 @@ from tensortriage.inputs.files.stored_arrays import LazyTensors
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Combined:
-    """What to write.
+    """The file to write.
 
     Attributes:
         kind: Inputs or outputs.

@@ -23,12 +23,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Casting(enum.Enum):
-    """How far the numbers of a feed may change to fit the model's element types."""
+    """Permitted changes to the numbers of a feed, to fit the model's element types."""
 
     EXACT = "exact"
     """Only where every value stays the same."""
     ROUND = "round"
-    """What ``array.astype`` does (floats are rounded, fractions cut off); values out of range are still refused."""
+    """As ``array.astype`` does (floats are rounded, fractions cut off); values out of range are still refused."""
 
 
 def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Casting.EXACT) -> Feed:

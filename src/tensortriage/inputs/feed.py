@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Origin(enum.Enum):
-    """Where a feed came from; verdicts say so because random data alone prove little."""
+    """Origin of a feed; verdicts state it because random data alone prove little."""
 
     REAL = "real"
     RANDOM = "random"

@@ -1,4 +1,4 @@
-"""What is odd about a feed, in a sentence each, before anything is run on it: most wrong results begin there.
+"""Oddities of a feed, in a sentence each, before anything is run on it: most wrong results begin there.
 
 Nothing is refused here: zeros may be intended, and masks are written with -Inf.
 """
@@ -20,7 +20,7 @@ CHANNELS = (1, 3, 4)
 
 
 class OddKind(enum.Enum):
-    """What is odd."""
+    """Kind of oddity."""
 
     NON_FINITE = "non-finite"
     ZERO = "zero"

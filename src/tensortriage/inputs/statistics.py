@@ -45,7 +45,7 @@ class Figures:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """What is known of one tensor.
+    """Figures of one tensor.
 
     Attributes:
         name: Tensor name.
@@ -68,7 +68,7 @@ class TensorSummary:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often the finite values of a tensor fall into bins of equal width.
+    """Histogram of the finite values of a tensor, in bins of equal width.
 
     Attributes:
         edges: Bin edges, one more than counts; a value on an inner edge counts to the right. Equal values are one bin

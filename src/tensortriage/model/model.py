@@ -158,7 +158,7 @@ class Model:
         return type(self)(self.ir.clone(), self.path)
 
     def check(self) -> None:
-        """Let onnx.checker judge the model: operator signatures, attribute types, opset rules.
+        """Check the model with onnx.checker: operator signatures, attribute types, opset rules.
 
         Large weights are shown to it as inputs, so that a model of any size is checked without reading them; that
         their bytes are there was checked when the model was loaded. An output of unknown rank, which engines take and
@@ -187,13 +187,13 @@ class Model:
 
     @cached_property
     def inputs(self) -> tuple[ValueSpec, ...]:
-        """What has to be fed: the graph's inputs without those that have an initializer as default."""
+        """Inputs to feed: the graph's inputs without those that have an initializer as default."""
         defaults = self.ir.graph.initializers
         return tuple(value_spec(value) for value in self.ir.graph.inputs if value.name not in defaults)
 
     @cached_property
     def outputs(self) -> tuple[ValueSpec, ...]:
-        """What the model returns; dtype is None for sequences, maps and optionals."""
+        """Outputs of the model; dtype is None for sequences, maps and optionals."""
         return tuple(value_spec(value) for value in self.ir.graph.outputs)
 
     @cached_property

@@ -55,7 +55,7 @@ class Disagreement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CompareResult:
-    """What came of it.
+    """Result of a comparison.
 
     Attributes:
         reference: Name of the participant taken as right; empty when nothing was compared.

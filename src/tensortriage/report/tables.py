@@ -15,7 +15,7 @@ _NOTHING = ("", "-")
 
 
 class Tone(enum.Enum):
-    """How loud something is said; the value is the word that style sheets use."""
+    """Severity of a cell; the value is the word that style sheets use."""
 
     GOOD = "good"
     NOTICE = "notice"
@@ -39,7 +39,7 @@ class Tone(enum.Enum):
 
 
 class Looks(enum.Enum):
-    """What a column holds."""
+    """Kind of a column's contents."""
 
     TEXT = "text"
     NAME = "name"
@@ -54,7 +54,7 @@ class Looks(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableCell:
-    """What a row has in a column; with a tone it is a judgement, with a link a page leads somewhere."""
+    """Contents of a cell; with a tone it is a judgement, with a link it leads to a page."""
 
     text: str
     tone: Tone | None = None

@@ -27,7 +27,7 @@ TOLERANCE = 0.05
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """What a conforming engine passed.
+    """Result of a conforming engine.
 
     Attributes:
         engine: Name of the engine.

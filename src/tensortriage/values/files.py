@@ -22,7 +22,7 @@ from tensortriage.errors import StoreError
 MAX_DOCUMENT_BYTES = 1 << 30
 """Largest document (JSON, a list of names, a log) that is read into memory."""
 NAME_CHARACTERS = 40
-"""How much of a name its partial one has: file systems allow 255 bytes, and a character may take four."""
+"""Bytes of a name that its partial one has: file systems allow 255 bytes, and a character may take four."""
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",

@@ -64,7 +64,7 @@ class Environment:
 
     @property
     def target(self) -> str:
-        """What to write as a target."""
+        """The target to write."""
         return RECIPES[self.engine].target(self.python)
 
 

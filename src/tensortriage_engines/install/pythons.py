@@ -1,4 +1,4 @@
-"""Which Python packages are installed into: this one, or one on the PATH, of pyenv or of uv that they have wheels for.
+"""The Python that packages are installed into: this one, or one on the PATH, of pyenv or of uv that has wheels.
 
 Wheels are for some Pythons only. Which ones a release has them for, the package index is asked once pip has found none
 for the Python that was tried first.
@@ -21,7 +21,7 @@ KNOWN_MINORS = range(8, 15)
 _NO_WHEEL = re.compile(r"No matching distribution found for ([\w.-]+)(?:\[[\w,]*\])?==([\w.+!-]+)")
 _VERSIONS = re.compile(r"Available versions: (.*)")
 _SHOWN = 2
-"""How many versions a message offers."""
+"""Number of versions that a message offers."""
 
 
 def interpreter(pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -> str:

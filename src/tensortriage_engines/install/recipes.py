@@ -1,4 +1,4 @@
-"""What is installed for an engine: packages pinned to versions that were seen to work together, release by release.
+"""Packages of an engine's environment: pinned to versions that were seen to work together, release by release.
 
 A release is installed with the packages of its row in the recipe; rows are those that were tried (bench/RESULTS.md).
 """
@@ -46,7 +46,7 @@ class Release:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What one environment is made of.
+    """Contents of one environment.
 
     Attributes:
         requirements: What is installed.
@@ -61,7 +61,7 @@ class Ingredients:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipe:
-    """How environments are made.
+    """Recipe for environments.
 
     Attributes:
         engine: The engine that uses them.

@@ -22,7 +22,7 @@ MARK = "tensortriage-environment.part"
 PYTHON = "bin/python"
 """The interpreter in an environment."""
 SAID_LINES = 3
-"""How many of pip's last lines an error quotes."""
+"""Number of pip's last lines that an error quotes."""
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
 """Variables that let pip install somewhere else than into the environment."""
 _LIBC = ctypes.CDLL(None) if sys.platform.startswith("linux") else None

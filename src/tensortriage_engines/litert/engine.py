@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph, Model
 
 PRESERVED = "preserved"
-"""How inner values are seen: the interpreter keeps the memory of every tensor."""
+"""Source of inner values: the interpreter preserves the memory of every tensor."""
 
 _SLASHED = "wa"
-"""What the converter puts in front of a name that begins with a slash."""
+"""Prefix that the converter puts in front of a name that begins with a slash."""
 
 
 class LiteRtEngine(ConvertedEngine):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 MATCHED = "matched by value"
-"""How inner values are seen."""
+"""Source of inner values."""
 _MOST_MARKED = 24
 """Conversions of marked models that are tried: halves of the values where one with all of them is refused."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 BOARDS = ("rk3588", "rk3576", "rk3568", "rk3566", "rk3562", "rv1103", "rv1103b", "rv1106", "rv1106b", "rv1126b")
-"""What the toolkit can convert for and its simulator runs."""
+"""Boards that the toolkit can convert for and its simulator runs."""
 _NPU = "NPU"
 
 

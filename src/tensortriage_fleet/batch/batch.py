@@ -30,12 +30,12 @@ from tensortriage_fleet.cluster.command_pool import CommandPool
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
 NAME_CHARACTERS = 60
-"""How much of a cell's name its folder has; a digest of all of it follows."""
+"""Characters of a cell's name in its folder's; a digest of all of it follows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far a batch is.
+    """Progress of a batch.
 
     Attributes:
         done, total: Cells.

@@ -93,7 +93,7 @@ class CellPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Expectation(CellPattern, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is expected of cells; of several the first that names a cell holds.
+    """Expected result of cells; of several the first that names a cell holds.
 
     Attributes:
         verdict: Verdict of ``diagnose``, or several.

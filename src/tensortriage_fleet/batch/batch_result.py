@@ -1,4 +1,4 @@
-"""What a batch ended with: every cell, how its command ended, and whether that was expected."""
+"""Result of a batch: every cell, the ending of its command, and whether that was expected."""
 
 import dataclasses
 import enum
@@ -8,7 +8,7 @@ BATCH_FORMAT = "tensortriage.batch-result/1"
 
 
 class CellOutcome(enum.Enum):
-    """What became of a cell; the value is the word in files."""
+    """Ending of a cell; the value is the word in files."""
 
     AS_EXPECTED = "as-expected"
     UNEXPECTED = "unexpected"
@@ -19,7 +19,7 @@ class CellOutcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellEnding:
-    """How the command of a cell ended.
+    """Ending of a cell's command.
 
     Attributes:
         code: Exit code, negative for a signal; None when it was ended for its time.

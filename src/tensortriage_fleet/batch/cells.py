@@ -20,7 +20,7 @@ from tensortriage_fleet.batch.batch_file import (
 from tensortriage_fleet.cluster.command_pool import CommandNeeds
 
 MADE_UP = "made-up"
-"""What the feed is called of a model that is given none."""
+"""Name of the feed of a model that is given none."""
 RESERVED = ("--case", "--json", "-o", "--output", "--help", "-h", "--help-all")
 """Options that a batch sets itself."""
 
@@ -82,7 +82,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the cell is called, unique in its batch."""
+        """Name of the cell, unique in its batch."""
         return " / ".join(filter(None, (self.model, self.feed, self.target, self.command)))
 
 

@@ -8,7 +8,7 @@ from tensortriage_fleet.cluster.cluster_spec import ClusterSpec
 
 @request
 class BatchRequest:
-    """What to run many times.
+    """The batch to run.
 
     Attributes:
         file: The batch file.

@@ -26,7 +26,7 @@ DOCUMENT, MESSAGES, CASE, KEY, CODE = "document.json", "messages.txt", "case", "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellTask:
-    """What is needed to run a cell, on this machine or on another that sees the same folders.
+    """Everything needed to run a cell, on this machine or on another that sees the same folders.
 
     Attributes:
         key: Content key of the cell.

@@ -21,12 +21,12 @@ from tensortriage_fleet.cluster.relay import STDERR, STDOUT, Relay, is_interrupt
 R = TypeVar("R")
 LISTEN_SECONDS = 0.5
 END_SECONDS = 2.5
-"""How long a command has to end by itself after Ctrl-C: a second more than one that is called here."""
+"""Seconds for a command to end by itself after Ctrl-C: one more than for a command that is called here."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WholeRun:
-    """What a command that is no check came to.
+    """Ending of a command that is no check.
 
     Attributes:
         code: Exit code, negative for a signal.

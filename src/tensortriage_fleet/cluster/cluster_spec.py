@@ -60,7 +60,7 @@ class ClusterSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TaskNeeds:
-    """What a task needs of a node, besides a processor.
+    """Needs of a task, besides a processor.
 
     Attributes:
         gpus: Number of GPUs; each is used by one task at a time.

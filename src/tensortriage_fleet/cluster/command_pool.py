@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommandNeeds:
-    """What a command needs of where it runs.
+    """Needs of a command.
 
     Attributes:
         gpus: Number of GPUs; on this machine all there are where they are fewer.

@@ -54,15 +54,15 @@ class Calibration(enum.Enum):
 
 
 ALWAYS = (Calibration.MINMAX, Calibration.ENTROPY, Calibration.PERCENTILE)
-"""What ONNX Runtime's quantizer knows, which is always there."""
+"""Calibrations of ONNX Runtime's quantizer, which is always there."""
 
 MODELOPT_METHODS = {Calibration.MODELOPT: "entropy", Calibration.MODELOPT_MAX: "max"}
-"""What TensorRT-Model-Optimizer knows, and its own word for it."""
+"""Calibrations of TensorRT-Model-Optimizer, and its own words for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeOptions:
-    """How to quantize.
+    """Settings of quantization.
 
     Attributes:
         precision: int8 or fp8e4m3.

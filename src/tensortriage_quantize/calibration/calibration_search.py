@@ -31,7 +31,7 @@ Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tried:
-    """What one calibration does to the outputs on the samples that judge.
+    """Effect of one calibration on the outputs of the judging samples.
 
     Attributes:
         calibration: Name of the calibration.
@@ -53,7 +53,7 @@ class Tried:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the samples that judge say of a model: the errors of outputs, and the mean of the metric."""
+    """Judgement of a model on the judging samples: the errors of outputs, and the mean of the metric."""
 
     errors: Mapping[str, float]
     metric: float | None
@@ -76,7 +76,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
-    """What became of all calibrations.
+    """Results of all calibrations.
 
     Attributes:
         found: Those that worked, the best first; at least one.

@@ -16,7 +16,7 @@ _STEPS = 127
 
 @dataclasses.dataclass(slots=True)
 class RangeUse:
-    """How the values of samples lie in one calibrated range.
+    """Distribution of samples' values within one calibrated range.
 
     Attributes:
         value: Name of the tensor.

@@ -33,7 +33,7 @@ _LARGEST_BIAS = 2.0**30
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PairOptions:
-    """How pairs are written.
+    """Settings for the form of pairs.
 
     Attributes:
         activation: Type of activations.

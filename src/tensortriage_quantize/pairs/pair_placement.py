@@ -1,4 +1,4 @@
-"""Which values of a float model get a pair of quantizers, for the engine that will run it.
+"""Places of quantizer pairs in a float model, for the engine that will run it.
 
 The heavy operators read quantized operands. Where an engine's integer kernel makes nothing but integers (a Conv of ONNX
 Runtime's), its result gets a pair too, behind the Relu or Clip that alone reads it: a quantizer whose lowest number
@@ -20,7 +20,7 @@ _JOINERS = frozenset({"Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool"
 """Operators that compute, with kernels for integers."""
 
 _ABSORBED = frozenset({"Relu", "Clip"})
-"""What a quantizer does by the way when its range ends where theirs does."""
+"""Operators that a quantizer replaces when its range ends where theirs does."""
 
 _FIRST_ONLY = frozenset({"Clip", "Resize", "Pad", "Dropout"})
 """Operators whose further operands are settings."""

@@ -1,4 +1,4 @@
-"""What leaving nodes float does to an 8-bit model, by one session in which each node has a switch."""
+"""Effect of float nodes in an 8-bit model, measured by one session in which each node has a switch."""
 
 from collections.abc import Sequence
 

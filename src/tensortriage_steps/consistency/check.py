@@ -24,7 +24,7 @@ CONSISTENCY_FORMAT = "tensortriage.consistency/1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsistencyReport:
-    """What was found.
+    """Findings of the check.
 
     Attributes:
         model: The file.

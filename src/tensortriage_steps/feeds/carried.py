@@ -1,4 +1,4 @@
-"""Which outputs of a step are which inputs of the next: caches of keys and values, states of recurrent networks.
+"""Pairs of outputs of a step and inputs of the next: caches of keys and values, states of recurrent networks.
 
 Exporters name both after one thing, and differ in the word that says which of the two it is: ``present.0.key`` and
 ``past_key_values.0.key``, ``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that
@@ -13,7 +13,7 @@ from tensortriage.envelope.sdk import ValueSpec
 from tensortriage.sdk import UsageError, did_you_mean
 
 NONE = "none"
-"""What ``--carry`` says when nothing is carried."""
+"""Word of ``--carry`` for no carried values."""
 
 _OLD = re.compile(
     r"^(?:past_key_values|past_key_value|past_kv|past|prev(?:ious)?|old|in(?:put)?|initial|cache|state)(?=[._/]|$)"

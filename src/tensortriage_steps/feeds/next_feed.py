@@ -1,4 +1,4 @@
-"""What a model gets at the next step: its own state, the next token, a mask that is one longer, the next position.
+"""The inputs of the next step: the model's own state, the next token, a mask one longer, the next position.
 
 What an input is for is told by its name, type and shape, as exporters of decoders name them; what no rule knows stays
 what it was at the first step. Names of masks mislead: which other readings there are is said too, for who can try them
@@ -35,7 +35,7 @@ MOST_MASKS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepRoles:
-    """What inputs and outputs are for.
+    """Roles of inputs and outputs.
 
     Attributes:
         carry: What is carried from step to step.

@@ -16,7 +16,7 @@ from tensortriage_steps.request import StepsRequest
 from tensortriage_steps.steps_report import STEPS
 
 REFERENCE, TARGET = "the reference", "the target"
-"""Who runs on states of their own, beside the healthy evaluations, which have names of their own."""
+"""Names of the runs on own states, in addition to the healthy evaluations, which have names of their own."""
 
 
 class StepFeeds:

@@ -1,4 +1,4 @@
-"""What healthy evaluations make of a model that is run step by step.
+"""Results of healthy evaluations of a model that is run step by step.
 
 Evaluations with equal feeds show the range of healthy engines in one step. Each fed with its own results of the
 step before, they say how far a healthy engine may drift: rounding that is carried on is part of every one of them.
@@ -27,7 +27,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class EvaluatedStep(HealthyValues[Arrays]):
-    """What each evaluation made of one step."""
+    """Results of each evaluation in one step."""
 
     __slots__ = ()
 

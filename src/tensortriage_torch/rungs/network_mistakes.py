@@ -81,7 +81,7 @@ class Subject:
 
     @property
     def called(self) -> str:
-        """What the user calls the network."""
+        """The user's name for the network."""
         options = self.network.options
         return f"{options['attribute']}()" if "attribute" in options else options.get("file", "the network")
 

@@ -1,4 +1,4 @@
-"""What a PyTorch network makes of a feed, under the names of its ONNX model, and how much of the model that covers."""
+"""Results of a PyTorch network on a feed, under the names of its ONNX model, and the part of the model they cover."""
 
 import dataclasses
 import enum
@@ -78,7 +78,7 @@ class NetworkValues:
 
     @property
     def share(self) -> str:
-        """How much of the network was compared, in words."""
+        """The compared part of the network, in words."""
         if not self.modules:
             return f"{len(self.names)} values compared; the file names no modules"
         part = len(self.seen) / len(self.modules)

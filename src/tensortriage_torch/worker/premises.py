@@ -1,4 +1,4 @@
-"""What makes a comparison with a network void: it is another one each time, or it is not the one that was exported.
+"""Conditions that make a comparison with a network void: it differs every time, or was not the exported one.
 
 Numbers alone are told, of the network made again, called again, and of its weights; what they mean for a file is for
 those to say who have the file.

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
 PACKAGES = ("onnxruntime_{}", "onnxruntime_ep_{}", "onnxruntime_providers_{}", "{}")
-"""How packages with a provider NAME are called."""
+"""Names of packages with a provider NAME."""
 _NO_DRIVER = "run on a machine with an NVIDIA GPU and its driver, or name one: worker=ssh://HOST"
 _KNOWN = {}  # type: Dict[str, Plugin]
 

@@ -121,7 +121,7 @@ class Cuda:
         return rest[0] if rest else None
 
     def end_if_sticky(self, doing: str) -> None:
-        """End the process when every CUDA call fails from now on."""
+        """End the process if CUDA is in a state in which every later call fails."""
         self._api.cudaGetLastError()
         error = self._api.cudaDeviceSynchronize()[0]
         if self._failed(error):

@@ -17,7 +17,7 @@ from tensortriage_worker.tensorrt.library import member, support_query
 
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
 Problem = Dict[str, Any]
-"""What a parser has against a node: ``node`` (name), ``index``, ``op``, ``code``, ``reason``."""
+"""A parser's error about a node: ``node`` (name), ``index``, ``op``, ``code``, ``reason``."""
 
 
 class Parsed:

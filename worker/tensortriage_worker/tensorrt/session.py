@@ -21,7 +21,7 @@ from tensortriage_worker.tensorrt.memory import Buffers, Cuda
 
 _HOST_DIMENSIONS = 64
 RENAMED = "__"
-"""What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
+"""Prefix that the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 LINEAR = "LINEAR"
 """Member of ``trt.TensorFormat`` for rows of elements without gaps or blocks, as numpy has them."""
 

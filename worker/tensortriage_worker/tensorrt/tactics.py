@@ -1,4 +1,4 @@
-"""What TensorRT chose while it built, and making it choose so again.
+"""TensorRT's choices while it builds, and making it repeat them.
 
 Two ways, by what the release has. 8.5 to 10.x ask an ``IAlgorithmSelector`` about every layer: it hears all that would
 do, and may answer with one. From 10.8 on (and alone in 11.x) there is the editable timing cache: the builder says in
@@ -19,7 +19,7 @@ from tensortriage_worker.tensorrt.dtypes import word
 
 FORMAT = "tensortriage.tactics/1"
 PINNED_MILLISECONDS = 1.0
-"""What an edited entry of a timing cache claims to take; any finite number does, there is one entry a key."""
+"""Time that an edited entry of a timing cache claims; any finite number does, there is one entry a key."""
 _OP = re.compile(r"Autotuning op (.*?)\(key: (0x[0-9a-fA-F]+)\):?\s*(?:\[ONNX Layer: .*)?$")
 _COST = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _HASH = re.compile("0x[0-9a-fA-F]+")

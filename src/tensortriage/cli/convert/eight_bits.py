@@ -1,4 +1,4 @@
-"""Who writes 8-bit files for ``triage convert``: another package, whose options are those of its own class.
+"""The writer of 8-bit files for ``triage convert``: another package, whose options are those of its own class.
 
 It registers that class under `GROUP`; without one, 8 bits are refused.
 """

@@ -22,7 +22,7 @@ from tensortriage.values.text import percent
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 CANDIDATE = "repeat"
-"""What the replay of a repetition calls its subject: there is only one."""
+"""Name of a repetition's only subject in its replay."""
 
 _ENDED = {
     RepeatStop.REACHED: "",

@@ -1,4 +1,4 @@
-"""What ``diagnose`` and ``demo`` share: telling the progress, showing the verdict."""
+"""The common part of ``diagnose`` and ``demo``: progress lines and the verdict."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""How sums of products add up: the freedom of engines in Conv, MatMul and reductions.
+"""Order and format of sums of products: the freedom of engines in Conv, MatMul and reductions.
 
 Units that multiply matrices add a block of products at high precision, then round the running sum to the accumulator's
 type: cuBLAS and TensorRT's FP16 kernels keep it in float16, most others in float32. Which block comes first is free as

@@ -21,7 +21,7 @@ Fetch = Callable[[], np.ndarray]
 
 
 class ValueChange(Protocol):
-    """What is done to a value between two kernels."""
+    """Conversion of a value between two kernels."""
 
     def __call__(self, y: np.ndarray, exact: np.ndarray | None = None, /) -> np.ndarray:
         """Return the changed value; ``exact`` is the value without the errors that the arithmetic makes inside."""

@@ -92,7 +92,7 @@ def in_blocks(change: Callable[..., np.ndarray], x: np.ndarray, *others: np.ndar
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rounding:
-    """What happens to one floating-point value on its way from one operator to the next.
+    """Conversion of one floating-point value on its way from one operator to the next.
 
     Attributes:
         types: Types it is rounded to, one after the other.

@@ -1,4 +1,4 @@
-"""What an evaluation makes of quantizers and of numbers that a file stores rounded: as they are, or as before rounding.
+"""The meaning of quantizers, and of numbers that a file stores rounded: as they are, or as before rounding.
 
 A quantized file stands for a network: the one that it computes where no quantizer rounds. A quantizer that does not
 round still clips values beyond its range, because a Clip or Relu of the network may live in it; that is left out on
@@ -20,7 +20,7 @@ _LEAST_WRITTEN = 2.0**-23
 
 
 class CutsOff(enum.Enum):
-    """What quantizers cut off."""
+    """Values that quantizers clip."""
 
     RANGE = "what is beyond the range of their integers"
     SIGN = "what is beyond 0 where a range ends there, as it does where a quantizer took over a Relu"

@@ -39,7 +39,7 @@ QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finish:
-    """What happens to one exact result before the next operator reads it.
+    """Conversion of one exact result before the next operator reads it.
 
     Attributes:
         error: The error of an approximated function; None for none.
@@ -77,10 +77,10 @@ class Finish:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReadArgument:
-    """How a function reads its argument that it first reduces to one period.
+    """The reading of an argument that a function first reduces to one period, with its errors.
 
     Attributes:
-        error: Relative error of that.
+        error: Relative error of the reduction.
         rounding: How the argument is rounded before; None when it is not.
     """
 
@@ -95,7 +95,7 @@ class ReadArgument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepArithmetic:
-    """What a step needs to know of the arithmetic.
+    """The facts about the arithmetic that a step needs.
 
     Attributes:
         arithmetic: The policy for its kernel.

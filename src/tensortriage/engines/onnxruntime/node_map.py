@@ -22,7 +22,7 @@ _MOVEMENT = frozenset(
 _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 _BLOCKED_LAYOUT = "_nchwc"
 _INTEGER_KERNELS = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul")
-"""How the names of operators begin that multiply and add integers."""
+"""Prefixes of operators that multiply and add integers."""
 _INTEGERS_TO_FLOAT = frozenset({"MatMulIntegerToFloat", "QAttention", "DynamicQuantizeMatMul"})
 
 

@@ -24,7 +24,7 @@ _TYPES = {
 }  # fmt: skip
 _FLOAT32 = "float32"
 _ADDED = re.compile(r"(_token_\d+|_nchwc|/MatMulAddFusion|/LayerNormFusion|/GeluFusion|_\d+|/)$")
-"""What ONNX Runtime and QNN append to the names of nodes that they rewrite."""
+"""Suffixes that ONNX Runtime and QNN append to the names of nodes that they rewrite."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

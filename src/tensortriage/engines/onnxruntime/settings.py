@@ -40,7 +40,7 @@ _LEVELS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to build a session; the values are checked.
+    """Settings of a session, checked.
 
     Attributes:
         level: Member name of ``onnxruntime.GraphOptimizationLevel``.
@@ -74,7 +74,7 @@ UNOPTIMIZED = SessionSettings(level=_LEVELS["none"])
 
 
 class ProviderList(Protocol):
-    """What is needed of the onnxruntime module."""
+    """The parts of the onnxruntime module in use."""
 
     def get_available_providers(self) -> list[str]:
         """Return the providers of this build."""

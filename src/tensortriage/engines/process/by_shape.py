@@ -55,7 +55,7 @@ class SessionByShape(RebuiltSession, FedOtherwise):
 
     @property
     def layouts(self) -> Sequence[str]:
-        """How inputs may lie in the worker; see `FedOtherwise`."""
+        """Memory layouts for inputs in the worker; see `FedOtherwise`."""
         return self.built_for_any().layouts
 
     @property
@@ -105,7 +105,7 @@ class SessionByShape(RebuiltSession, FedOtherwise):
         return self._rebuilt(self._made)
 
     def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
+        """Release the worker; calling it twice is harmless."""
         try:
             super().close()
         finally:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GroupMemory:
-    """What the narrowest of the groups that a process is in leaves it.
+    """Memory that the narrowest control group of a process leaves it.
 
     Attributes:
         limit: Most bytes that all processes of the group may hold together.
@@ -27,7 +27,7 @@ class GroupMemory:
 
     @property
     def cure(self) -> str:
-        """What to do when the kernel has ended a process of the group: a bound below the group's."""
+        """Cure when the kernel has ended a process of the group: a bound below the group's."""
         return (
             f"try --memory-limit {self.limit * _BELOW // 100 >> 20}M, or give the group more than {self.limit >> 20} MB"
         )

@@ -41,7 +41,7 @@ CLOSE_SECONDS = 10.0
 RETIRED_BYTES = 1 << 30
 """An engine process that holds so much more, after its model is closed, than it held after its first is not reused."""
 LIBRARIES_BYTES = 3 << 30
-"""What a process may hold after its first model: CUDA and TensorRT keep 2 GB, and take four seconds to load."""
+"""Memory that a process may hold after its first model: CUDA and TensorRT keep 2 GB, and take four seconds to load."""
 
 _ERRORS: dict[str, type[TriageError]] = {
     "usage": UsageError,
@@ -60,7 +60,7 @@ _DOING = {
 }  # fmt: skip
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
-"""What a script of users raises may have an attribute ``slug`` that is something else."""
+"""An exception of a user's script may have an attribute ``slug`` with another meaning."""
 NO_CURE = "the log of the engine, or of the script, may have details"
 
 

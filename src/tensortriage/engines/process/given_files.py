@@ -14,7 +14,7 @@ FILE = "file"
 
 
 class HeldOtherwise(Protocol):
-    """How a given file holds a model's inputs and outputs, where other names or orders of axes are possible."""
+    """Form of a model's inputs and outputs in a given file, where other names or orders of axes are possible."""
 
     def feed(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return a feed of the model's as the file takes it, by the file's names."""

@@ -1,4 +1,4 @@
-"""Which Python a worker runs with: this one, another on this machine, or one behind ssh."""
+"""The Python of a worker: this one, another on this machine, or one behind ssh."""
 
 import functools
 import hashlib

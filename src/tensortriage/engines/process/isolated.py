@@ -267,7 +267,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
+        """Limit later runs to the given seconds; a longer one counts as a hang."""
         conversation = self._open()
         conversation.limits = dataclasses.replace(conversation.limits, run_seconds=run_seconds)
 
@@ -283,7 +283,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return tuple(_choice(row) for row in self.info.get("tactics", ()))
 
     def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
+        """Release the worker; calling it twice is harmless."""
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             self._finalizer.detach()

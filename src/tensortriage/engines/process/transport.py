@@ -1,4 +1,4 @@
-"""How files and tensors reach a worker: through a shared folder on this machine, as chunks on the wire to another one.
+"""Transport of files and tensors to a worker: a shared folder on this machine, chunks on the wire to another one.
 
 A session hands over a model once and tensors with every run. On this machine that takes no transport at all: a path
 for the model, shards in a folder both sides map. On another one the same shards are streamed in chunks through the

@@ -31,7 +31,7 @@ from tensortriage_worker.loaded import CODE_LOG
 MAX_IDLE = 2
 KILL_SECONDS = 15.0
 SAID_CHARACTERS = 200
-"""How much of a wrong answer is quoted."""
+"""Characters of a wrong answer that are quoted."""
 _PACKAGE = "tensortriage_worker"
 
 

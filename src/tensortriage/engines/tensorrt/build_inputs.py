@@ -1,4 +1,4 @@
-"""What the adapter gets: the model file, converted where necessary, and the options of the build.
+"""Inputs of the adapter: the model file, converted where necessary, and the options of the build.
 
 Which way a format is reached is decided here, by what the release offers; see `tensortriage.engines.tensorrt.engine`.
 """

@@ -16,7 +16,7 @@ MIXED = "mixed"
 AUTO = "auto"
 PRECISIONS = (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.INT8)
 WORDS = {Precision.FP8E4M3: "fp8"}
-"""What the adapter calls a precision, where it is not our own word."""
+"""The adapter's names of precisions, where they differ from ours."""
 OPTIONS: Mapping[str, str] = {
     "precision": "fp32, tf32, fp16, bf16, fp8, int8 or mixed (as typed); default: mixed for a typed model, else tf32",
     "kept": "nodes that compute in float32, joined with +",
@@ -81,7 +81,7 @@ Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """What the options ask for.
+    """The settings of a build.
 
     Attributes:
         precision: A precision word of the adapter, ``mixed``, or ``auto`` when none was given.

@@ -24,7 +24,7 @@ _MADE_UP = re.compile(
 )
 _CONVERTED = re.compile(r"^(fp16|bf16|fp32)::")
 _NAMELESS = "node_of_"
-"""What TensorRT's parser puts before the name of a value to name a node that has no name."""
+"""Prefix that TensorRT's parser puts before the name of a value to name a node that has no name."""
 
 
 def in_terms_of_onnx(plan: Plan, model: Path) -> Plan:

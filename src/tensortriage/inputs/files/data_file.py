@@ -20,7 +20,7 @@ class DataFormat(enum.Enum):
 
 
 class Kind(enum.Enum):
-    """What the iterations of a file are; formats that cannot say so hold inputs."""
+    """Kind of a file's iterations; formats without one hold inputs."""
 
     INPUTS = "inputs"
     OUTPUTS = "outputs"

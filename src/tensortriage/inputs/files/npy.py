@@ -36,7 +36,7 @@ _ZIP_ERRORS = (
 
 
 class Header(NamedTuple):
-    """What a .npy header says of the array that follows it."""
+    """The header of a .npy array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

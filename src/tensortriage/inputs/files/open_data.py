@@ -1,4 +1,4 @@
-"""Which format a path holds, by its name and its first bytes, and the reader for it.
+"""Recognizes the format of a path, by its name and its first bytes, and opens its reader.
 
 Name and contents must agree: a renamed file is an error that says so, since a guess would decide the test data.
 """

@@ -21,7 +21,7 @@ Tensors = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchAxes:
-    """Where the rows of a model's inputs lie.
+    """Places of the rows in a model's inputs.
 
     Attributes:
         axes: Axis by the name of each input that has one.

@@ -1,4 +1,4 @@
-"""What a model does with an input shows which values it needs, so the graph is searched forward from every input.
+"""The uses of an input in a model show which values it needs, so the graph is searched forward from every input.
 
 Random numbers in [0, 1] are the classic false alarm: every token id is 0 or 1, half an attention mask is off, a
 logarithm gets a negative number. So the uses decide first (an operand that indexes a table of 30522 rows takes 0 to
@@ -20,7 +20,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 class Use(enum.Enum):
-    """What the numbers of an input are for."""
+    """Role of an input's numbers."""
 
     FREE = "no constraint"
     INDEX = "integers from 0 to high"

@@ -21,7 +21,7 @@ from tensortriage.values.spec import ValueSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BodyInput:
-    """Where an input of a body comes from in the first turn; slices of a Scan in every turn.
+    """Source of an input of a body in the first turn; slices of a Scan in every turn.
 
     Attributes:
         value: Value of the main graph; empty for a constant.

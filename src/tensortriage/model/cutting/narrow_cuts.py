@@ -1,4 +1,4 @@
-"""Where a model can be cut into consecutive blocks with little that has to be carried from one to the next.
+"""Places to cut a model into consecutive blocks with few values to carry from one to the next.
 
 Between any two nodes of the topological order some values are alive: made before, used after. In a network of repeated
 blocks that is one hidden state between two blocks and many tensors inside one, so the gaps with the fewest are the

@@ -1,4 +1,4 @@
-"""Where a model decides: ops that turn scores into indices.
+"""Decisions of a model: ops that turn scores into indices.
 
 ArgMax, TopK and NonMaxSuppression pass no error on in proportion: two scores closer than their rounding may change
 places, and whatever is picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
@@ -15,7 +15,7 @@ SAME_ORDER = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Un
 
 
 class DecisionKind(enum.Enum):
-    """How an op decides; the value is its name in words."""
+    """Kind of a decision; the value is its name in words."""
 
     EXTREME = "index of the extreme"
     TOP_K = "top-k"
@@ -23,7 +23,7 @@ class DecisionKind(enum.Enum):
 
     @property
     def unit(self) -> str:
-        """What is counted: the plural of one entry of the decision."""
+        """Plural of the counted entries of the decision."""
         return {"EXTREME": "indices", "TOP_K": "ranks", "BOXES": "boxes"}[self.name]
 
 

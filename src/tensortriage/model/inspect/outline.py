@@ -25,7 +25,7 @@ _FIELDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ValueFacts:
-    """What a model declares of a value.
+    """Declaration of a value in a model.
 
     Attributes:
         name: Value name.

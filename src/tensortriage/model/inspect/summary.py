@@ -1,4 +1,4 @@
-"""What is in a model, at a glance: operators, interface, parameters, bodies, functions and repeated blocks.
+"""The contents of a model, at a glance: operators, interface, parameters, bodies, functions and repeated blocks.
 
 Made from the parsed message alone: no weight is read, and files of external data are only looked for. A model whose
 weights are missing can be inspected.
@@ -87,7 +87,7 @@ class FunctionFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What is in a model.
+    """The contents of a model.
 
     Attributes:
         path: The file.

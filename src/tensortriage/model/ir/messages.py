@@ -1,4 +1,4 @@
-"""What nodes hold as ONNX's messages have them: bodies, and attributes that are types or constants; without onnx_ir."""
+"""Contents of nodes as ONNX's messages have them: bodies, and attributes that are types or constants; no onnx_ir."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Which values decide shapes rather than carry data: they must never be rounded, and engines want them constant.
+"""Values that decide shapes rather than carry data: they must never be rounded, and engines want them constant.
 
 A value is shape-like when it feeds a shape operand (the second input of Reshape, the bounds of Slice, the sizes of
 Resize, ...), or when it is made from shapes and constants alone and leads to such an operand. A shape operand computed

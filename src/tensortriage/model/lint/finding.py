@@ -14,7 +14,7 @@ NARROW = (*FORMATS, Precision.FP8E4M3, Precision.FP8E5M2)
 
 
 class Severity(enum.Enum):
-    """How bad a finding is; the value is the word in documents."""
+    """Severity of a finding; the value is the word in documents."""
 
     EXCEPTION = "exception"
     """An engine or onnx.checker refuses the model."""
@@ -60,7 +60,7 @@ class LintFinding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Aims:
-    """Where a model is meant to run: traps of these formats and habits are problems, all others hints.
+    """Intended formats and habits of a model: their traps are problems, all others hints.
 
     Attributes:
         formats: Number formats it is to compute in.

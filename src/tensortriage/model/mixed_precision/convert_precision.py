@@ -40,7 +40,7 @@ _EITHER = frozenset({"Cast", "CastLike", "Shape", "Size"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Positions:
-    """Which operands and results of a lowered node have the lower type."""
+    """Operands and results of a lowered node with the lower type."""
 
     inputs: frozenset[int]
     outputs: frozenset[int]

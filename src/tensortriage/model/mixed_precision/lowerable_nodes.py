@@ -1,4 +1,4 @@
-"""Which nodes of a model may compute in a lower precision, and which must not.
+"""Decides which nodes of a model may compute in a lower precision.
 
 Emulating a format and converting to it are two views of one decision, made here. A node stays as it is when the caller
 keeps it, when it only computes shapes (a Slice bound of 257 is not a bfloat16), when it is a quantizer (scales are

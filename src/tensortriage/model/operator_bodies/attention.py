@@ -6,7 +6,7 @@ import onnx_ir as ir
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 NEVER = float(np.finfo(np.float32).min)
-"""What is added to the score of a key that comes later than the query."""
+"""Summand for the score of a key that comes later than the query."""
 
 
 @body_of("MultiHeadAttention")

@@ -211,7 +211,7 @@ Writer = Callable[[OperatorBody], Results]
 """Writes a body and returns the values of the outputs; raises `OperatorBodyMissing` for an unknown form."""
 
 WRITERS: dict[str, Writer] = {}
-"""What writes the body of an operator of ONNX Runtime, by its name."""
+"""Writers of the bodies of ONNX Runtime's operators, by name."""
 
 
 def body_of(*op_types: str) -> Callable[[Writer], Writer]:

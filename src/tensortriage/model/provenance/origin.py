@@ -82,7 +82,7 @@ UNKNOWN = NodeOrigin()
 
 
 def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") -> NodeOrigin:
-    """Return where a node comes from.
+    """Return the origin of a node.
 
     Args:
         name: Node name, e.g. ``/encoder/layer.3/MatMul``.

@@ -45,7 +45,7 @@ OPS_OF_INTEGER_WEIGHTS = frozenset(
 """Operators that read weights stored in integers."""
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
-"""Where quantizers are: ONNX Runtime's quantizer writes those of 16 bits in its own domain below operator set 21."""
+"""Domains of quantizers: ONNX Runtime's quantizer writes 16-bit ones in its own domain below operator set 21."""
 
 
 def is_quantizer(node: Node, *op_types: str) -> bool:

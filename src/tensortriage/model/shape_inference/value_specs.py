@@ -1,4 +1,4 @@
-"""What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
+"""Specs of all values before any run: declared in the file, inferred, or recorded from a run."""
 
 import weakref
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tensortriage.values.spec import ValueSpec
 _NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
 _READ_BYTES = 1024
 _INVENTED = "unk__"
-"""How names begin that onnx's shape inference gives to dimensions it does not know."""
+"""Prefixes of names that onnx's shape inference gives to unknown dimensions."""
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 

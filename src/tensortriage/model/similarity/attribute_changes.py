@@ -1,4 +1,4 @@
-"""What a changed attribute means for a node, in words: a mode, an epsilon, the size of a window."""
+"""The effect of a changed attribute on a node, in words: a mode, an epsilon, the size of a window."""
 
 import numpy as np
 import onnx_ir as ir

@@ -1,4 +1,4 @@
-"""What differs between two models: the nodes to look at, by name, each with the reason in words.
+"""Differences between two models: the nodes to look at, by name, each with the reason in words.
 
 A model that was simplified, converted or exported again is the same model until proven otherwise; names prove nothing.
 So nodes are paired first (`tensortriage.model.similarity.node_matching`), and then each pair is compared: operator,

@@ -79,8 +79,8 @@ def rounding_unit(array: np.ndarray) -> float:
 def is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
     """Return whether a floating-point array equals another one of its shape but for rounding.
 
-    Rounded are numbers of a narrow type, with infinities for what it cannot hold, and such as are computed in another
-    order.
+    Rounded are numbers of a narrow type, with infinities beyond its range, and results of another order of
+    operations.
     """
     was, now = was.astype(np.float64), now.astype(np.float64)
     if _differ(was, now) <= rounding_unit(now):

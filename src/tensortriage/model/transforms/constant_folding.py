@@ -56,7 +56,7 @@ logging.getLogger("onnxscript").addHandler(logging.NullHandler())  # else its wa
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FoldOptions:
-    """How far folding goes.
+    """Extent of folding.
 
     Attributes:
         max_result_bytes: Largest constant that is made; a node that would make a larger one is left as it is.

@@ -131,7 +131,7 @@ def is_custom(domain: str, op_type: str) -> bool:
 
 
 def _check(model: Model, node: ir.Node) -> None:
-    """Let ONNX check operator, number of operands and attributes; operators of other domains cannot be checked."""
+    """Check operator, number of operands and attributes with ONNX; operators of other domains cannot be checked."""
     if is_custom(node.domain, node.op_type):
         return
     context = type(onnx.checker.DEFAULT_CONTEXT)()

@@ -82,7 +82,7 @@ class Names:
                 self._taken.update(value.name for value in (*body.inputs, *body.initializers.values()))
 
     def release(self, names: Iterable[str | None]) -> None:
-        """Let names be given again."""
+        """Release names for reuse."""
         self._taken.difference_update(names)
 
     def fresh(self, wanted: str) -> str:

@@ -46,7 +46,7 @@ def render(report: Report) -> str:
 
 
 SECTIONS = ("Culprits", "Path taken", "Outputs", "Shapes")
-"""What comes between the verdict and the next commands."""
+"""Sections between the verdict and the next commands."""
 
 
 def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS) -> None:

@@ -1,4 +1,4 @@
-"""What the conformance suite says of an engine, as text."""
+"""The findings of the conformance suite about an engine, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -26,7 +26,7 @@ MOST_CHANGES = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """Which tensors of a comparison are shown.
+    """The choice of tensors to show.
 
     Attributes:
         order: ``error`` for the worst first, ``graph`` for the order in which the model computes them.
@@ -186,7 +186,7 @@ def _by_module(rows: Iterable[Row]) -> Mapping[str, Sequence[str]]:
 
 
 ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)
-"""What a limit rests on that the target's number format widens."""
+"""Bases of limits that the target's number format widens."""
 
 
 def lost_to_format(rows: Iterable[Row]) -> Row | None:

@@ -1,4 +1,4 @@
-"""What IREE's importer writes: MLIR text with one operator a line, in the order of the ONNX nodes.
+"""Text of IREE's importer: MLIR with one operator a line, in the order of the ONNX nodes.
 
     %27 = torch.operator "onnx.Relu"(%26) : (!torch.vtensor<[4,16],f32>) -> !torch.vtensor<[4,16],f32>
 

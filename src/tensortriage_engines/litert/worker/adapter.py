@@ -26,7 +26,7 @@ from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
 
 FILES = {"fp32": "float32", "fp16": "float16", "int8": "dynamic_range_quant"}
-"""What the converter calls the file of a format."""
+"""The converter's file name for a format."""
 _SWITCHES = {"int8": ["--output_dynamic_range_quantized_tflite"]}
 _REPORT = "_tensor_correspondence_report.json"
 _OBSERVED = ("direct", "rewritten")
@@ -149,7 +149,7 @@ class LiteRtFile(DeclaredSession):
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Tell by ``records`` which tensor holds which value; else see `DeclaredSession.answer`.
+        """Answer ``records`` with the tensor that holds each value; else see `DeclaredSession.answer`.
 
         Hand over by place all ``tensors`` of real numbers, and inputs, and which of them each is made of.
         """

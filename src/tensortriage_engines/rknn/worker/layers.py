@@ -1,4 +1,4 @@
-"""What the compiler for the board says of its layers, and which values of the ONNX model they hold.
+"""The layers that the compiler for the board reports, and the values of the ONNX model that they hold.
 
 The table of layers tells type, format and place (NPU or CPU) under names that are cut off; the graph that the converter
 leaves beside it has the same names in full, several nodes for one layer. Both are in the order of execution. Names of
