@@ -129,7 +129,7 @@ class AdapterSession(Protocol):
 
 
 class Adapter(Protocol):
-    """An engine's module."""
+    """The module of an engine, as the worker calls it."""
 
     def probe(self, options: Mapping[str, str]) -> Dict[str, Any]:
         """Return the engine's properties here."""

@@ -50,7 +50,7 @@ class TvmEngine(ConvertedEngine):
         return dict(options) if _is_script(options.get(FILE, "")) else None
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return no fusion and no folding, then level 0; a library has no other."""
+        """Return a level without fusion and folding, then level 0; a library has only its own."""
         if options.get(FILE) and not _is_script(options[FILE]):
             return ()
         return {"optimize": "0", "left_out": "FuseOps+FoldConstant"}, {"optimize": "0"}

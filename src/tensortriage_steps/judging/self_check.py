@@ -102,7 +102,7 @@ def _whole(roles: StepRoles, feeds: list[Arrays]) -> dict[str, np.ndarray]:
     for name in roles.masks:
         if feeds[0][name].ndim != 2:
             raise UsageError(
-                f"the mask '{name}' of the whole sequence is not known: it has more than two axes",
+                f"no rule gives the mask '{name}' of the whole sequence: it has more than two axes",
                 slug="steps-nothing-carried",
                 cure="leave out --self-check",
             )

@@ -190,7 +190,7 @@ class View:
         while True:
             position = self._text.find(b'"', position + 1)
             if position < 0:
-                raise _invalid(self._path, start, "a string does not end")
+                raise _invalid(self._path, start, "unterminated string")
             before = position - 1
             while self._text[before] == _BACKSLASH:
                 before -= 1

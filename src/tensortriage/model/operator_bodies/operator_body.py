@@ -163,7 +163,7 @@ class OperatorBody:
         """Return the size of one axis.
 
         Raises:
-            OperatorBodyMissing: When it is not known.
+            OperatorBodyMissing: When the size is not known.
         """
         size = self.shape_of(value)[axis]
         if not isinstance(size, int):
