@@ -1,8 +1,8 @@
-"""A command runs in a child of the process that the user started, which reports the end of the child, whatever it is.
+"""A command runs in a child of the process that the user started; the parent reports how the child ended.
 
 Native code can die of a signal, sit in a loop that no Ctrl-C interrupts, or take more memory than was allowed; a
-process cannot tell that about itself. So the parent does nothing but wait. It passes signals on, ends a child that does
-not listen, watches its memory, and removes the folder that all temporary files of the command are in. A child that
+process cannot report that about itself. So the parent does nothing but wait. It passes signals on, ends a child that
+does not listen, watches its memory, and removes the folder that all temporary files of the command are in. A child that
 crashes is started once more with the engines that live in this process moved to workers, where a crash is an outcome.
 """
 

@@ -1,7 +1,7 @@
 """The log of a command: ``-v``, ``-q``, ``--log LEVEL``, ``--log-file FILE``, in front of a command word or behind it.
 
 Every module of the package logs under its own name on the loggers of Python's `logging`; log lines go to
-stderr. Results are no log lines: they stay on stdout whatever the level is.
+stderr. Results are no log lines: they stay on stdout at every level.
 """
 
 import logging

@@ -174,7 +174,7 @@ class Written(click.Path):
     Args:
         place: What is written there.
         read_too: Whether an input may be written again.
-        always: Whether the default is written whatever the other options are.
+        always: Whether the default is written with any other options.
     """
 
     def __init__(self, place: Place = Place.FILE, *, read_too: bool = False, always: bool = False) -> None:

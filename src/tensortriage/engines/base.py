@@ -45,7 +45,7 @@ class Limits:
 
     Attributes:
         build_seconds: Longest build; the engine is killed and `EngineHung` raised beyond it.
-        run_seconds: Longest single run, likewise; None for 60 s, or 20 times what the reference took if that is more.
+        run_seconds: Longest single run, in the same way; None for 60 s, or 20 times the reference's time if longer.
         memory_bytes: Largest resident set of the engine's process, else `EngineOutOfMemory`; None for no limit.
     """
 
@@ -54,7 +54,7 @@ class Limits:
     memory_bytes: int | None = None
 
     def longest_run(self, reference_seconds: float = 0.0) -> float:
-        """Return the seconds that a run may take, given what the reference needed for a run (0 when unknown)."""
+        """Return the seconds that a run may take, from the time of the reference's run (0 when unknown)."""
         if self.run_seconds is not None:
             return self.run_seconds
         return max(RUN_SECONDS, RUN_FACTOR * reference_seconds)
@@ -99,13 +99,13 @@ class Choice:
 
     Attributes:
         layer: The engine's own name of the layer.
-        tactic: What the engine takes back to make the same choice again; opaque.
+        tactic: Opaque text with which the engine makes the same choice again.
         implementation: The kernel or algorithm, for people.
         inputs: Type and memory format of every input, in the engine's words.
-        outputs: The same of every output.
+        outputs: Type and memory format of every output.
         nodes: Names of the ONNX nodes it executes, where known.
         milliseconds: Time that the engine measured; None when unknown.
-        key: What the engine calls the layer in its timing cache; empty where it has none.
+        key: Name of the layer in the engine's timing cache; empty where it has none.
     """
 
     layer: str

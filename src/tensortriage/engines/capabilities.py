@@ -134,15 +134,15 @@ class Calibrates(DeclaredCapability):
 
     @abstractmethod
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Return whether they are, with these options."""
+        """Return whether a build with these options calibrates."""
 
 
 class QuantizesActivations(DeclaredCapability):
-    """Capability of an engine: it may meet weights of few bits with activations that it rounds to few bits itself."""
+    """Capability of an engine: it may round activations to few bits by itself where weights have few bits."""
 
     @abstractmethod
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
-        """Return whether it may do so, unasked by the model, with these options."""
+        """Return whether a build with these options may round activations that the model leaves in floating point."""
 
 
 class PinsTactics(DeclaredCapability):
@@ -170,16 +170,16 @@ class ChecksOptions(DeclaredCapability):
 
     @abstractmethod
     def check(self, options: Mapping[str, str]) -> None:
-        """Return when they do.
+        """Return without an error when the options work.
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When the engine, its device or the precision is not to be had here.
+            EngineMissing: When the engine, its device or the precision is not available here.
         """
 
 
 class CompilesInPlace(DeclaredCapability):
-    """Capability of an engine: it builds a model that is in no file, its weights mapped from where they are."""
+    """Capability of an engine: it builds a model from memory, with weights mapped from their own files."""
 
     @abstractmethod
     def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> Session:
@@ -206,15 +206,15 @@ class Observes(DeclaredCapability):
 
     @abstractmethod
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
+        """Return options with which sessions satisfy `ShowsValues`; None when these options exclude that."""
 
 
 class RunsFiles(DeclaredCapability):
-    """Capability of an engine: it runs a file that was made of the model before."""
+    """Capability of an engine: it runs a file converted earlier from the model."""
 
     @abstractmethod
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which it builds the model itself; None without a file, and for one that shows values."""
+        """Return options for building the model itself; None without a file, and for a file that shows its values."""
 
 
 class UnroundsFiles(DeclaredCapability):
@@ -226,14 +226,16 @@ class UnroundsFiles(DeclaredCapability):
 
 
 class ArrangesFiles(DeclaredCapability):
-    """Capability of an engine: it runs files of other tools, whose inputs and outputs may be the model's in many ways.
+    """Capability of an engine: it runs files of other tools, which may rename and rearrange the model's tensors.
 
-    Its sessions answer the question ``ways`` of `AnswersQuestions` on a feed: ``ways``, a list of ``options`` that say
-    one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``; and
-    ``weights``, the number format that the file keeps its weights in, empty for that of the model. They answer the
-    question ``weights`` on a feed: how many that are integers are ``readable``, and how many ``unreadable``; which of
-    the former are met by integers (``narrow``), None where all results may be integers; and of each, by ``N/numbers``
-    and ``N/step``, what the integers stand for and how far apart they lie.
+    Its sessions answer two questions of `AnswersQuestions` on a feed:
+
+    - ``ways``: possible mappings of the file's tensors to the model's (``ways``), the most usual first, each with
+      ``options`` that select it, ``words`` for its differences, and ``evident`` if nothing else fits; and ``weights``,
+      the number format of the file's weights, empty for the model's.
+    - ``weights``: the number of integer weights that are ``readable`` and ``unreadable``; which of the readable ones
+      are multiplied with integers (``narrow``), None where all results may be integers; and for weight N the arrays
+      ``N/numbers``, its real numbers, and ``N/step``, the distance between neighbouring ones.
     """
 
     @abstractmethod
@@ -258,14 +260,14 @@ class KeepsEngines(DeclaredCapability):
 
 
 class AsksParser(DeclaredCapability):
-    """Capability of an engine: its parser says which nodes of a model it supports, without a build."""
+    """Capability of an engine: its parser lists the nodes of a model that it supports, without a build."""
 
     @abstractmethod
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the parser's answer.
 
-        ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
-        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
+        ``supported``: whether the whole model is. ``groups``: dicts of ``nodes`` (positions in the file) and
+        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (position), ``code``, ``reason``.
         """
 
 
@@ -274,7 +276,7 @@ class BuildsWhenFed(DeclaredCapability):
 
     @abstractmethod
     def builds_made(self) -> Sequence[float]:
-        """Return the wall seconds of every build so far but one that opening the session waited for."""
+        """Return the wall seconds of every build so far, without one that opening the session waited for."""
 
 
 class RepeatsBuild(DeclaredCapability):
@@ -291,11 +293,11 @@ class ShowsValues(DeclaredCapability):
     @property
     @abstractmethod
     def observation(self) -> str:
-        """One word for how values are seen; empty when they are not."""
+        """One word for the way in which values are seen; empty when none are."""
 
     @abstractmethod
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
+        """Run once and yield ``(value name, array)`` for the visible ones of the wanted values."""
 
 
 class AnswersQuestions(DeclaredCapability):
@@ -309,11 +311,11 @@ class AnswersQuestions(DeclaredCapability):
 
 
 class KnowsSomeValues(DeclaredCapability):
-    """Capability of a session: it may not know every value that the model was marked with, as a network behind it."""
+    """Capability of a session: it may lack marked values of the model, as the PyTorch network behind it does."""
 
     @abstractmethod
     def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Run once, as `Session.run`, and return those of the outputs that are known; the network's own always are."""
+        """Run once, as `Session.run`, and return the known outputs; the network's own are."""
 
 
 class OffersLadder(DeclaredCapability):

@@ -73,8 +73,8 @@ class ResolvedEngine:
     """The meaning of an engine spec in this process, resolved once.
 
     Attributes:
-        spec: As named.
-        engine: Made of it, without bounds on builds and runs; for questions about options.
+        spec: The spec as the user wrote it.
+        engine: The engine, without bounds on builds and runs; for questions about options.
     """
 
     spec: EngineSpec
@@ -82,7 +82,7 @@ class ResolvedEngine:
 
     @functools.cached_property
     def precision(self) -> Precision:
-        """The number format it computes in with these options; fp32 when the engine does not say."""
+        """The number format that the engine computes in with these options; fp32 when it reports none."""
         if isinstance(self.engine, ReportsPrecision):
             return Precision.parse(self.engine.precision(self.spec.options))
         return Precision.parse(self.spec.options.get("precision", "fp32"))
@@ -106,15 +106,15 @@ class ResolvedEngine:
 
     @property
     def file(self) -> Path:
-        """The file that it is made of, absolute, of a spec that names one."""
+        """The file in the spec, as an absolute path."""
         return Path(self.spec.options["file"]).expanduser().absolute()
 
     @property
     def identity(self) -> str:
         """Identity of the engine for caching: its spec, its version, the packages of its worker, its file as it is.
 
-        What its file loads besides shows only when it runs: see `tensortriage.runs.identity.engine_code`. A worker that
-        cannot be asked has no packages: where it is needed, its absence is told then.
+        Further code that the file loads shows only when it runs: see `tensortriage.runs.identity.engine_code`. A worker
+        that does not start has no packages here; its absence is an error where it is needed.
         """
         from tensortriage.engines.process.interpreters import packages_digest
 

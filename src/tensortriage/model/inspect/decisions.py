@@ -1,7 +1,7 @@
 """Decisions of a model: ops that turn scores into indices.
 
 ArgMax, TopK and NonMaxSuppression pass no error on in proportion: two scores closer than their rounding may change
-places, and whatever is picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
+places, and everything picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class Decision:
 def decisions_behind(graph: Graph, values: Collection[str]) -> tuple[Decision, ...]:
     """Return the decisions that values depend on, in topological order.
 
-    The indices that an ArgMax or a TopK makes, but nobody uses, decide nothing. Bodies of If, Loop and Scan are not
+    Unused indices of an ArgMax or a TopK decide nothing. Bodies of If, Loop and Scan are not
     searched.
     """
     wanted = set(values)

@@ -1,4 +1,4 @@
-"""A quantized file in the form of pairs, whatever it is written with: what each integer operator computes, spelled out.
+"""A quantized file rewritten with pairs: the computation of each integer operator, spelled out.
 
 ONNX Runtime writes one network as pairs of QuantizeLinear and DequantizeLinear, as operators on integers (QOperator),
 or with activations quantized by their own range as they come (dynamic quantization). Spelled out as pairs all three are

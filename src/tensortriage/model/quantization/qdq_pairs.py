@@ -1,8 +1,8 @@
 """Pairs of QuantizeLinear and DequantizeLinear, seen as a gate between a value and its readers.
 
-`switch_quantizers` makes one model for every choice of quantized nodes: each such operand gets a Where between what the
-pair hands on and what went into it, and one bool input, an element per node, chooses. A search for the nodes that do
-not stand 8 bits then needs one session. So does `switch_pairs` for the pairs themselves.
+`switch_quantizers` makes one model for every choice of quantized nodes: each such operand gets a Where between the
+output and the input of its pair, and one bool input, an element per node, chooses. A search for the nodes that must
+stay float then needs one session. So does `switch_pairs` for the pairs themselves.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 ONNX shape inference tells the types of the main graph, but not those inside bodies, and needs a copy of the model in
 one protobuf. A cut, a rounding Cast or a typed conversion needs the type only, and types follow from the schemas:
-whatever shares a type variable shares the type.
+operands that share a type variable share the type.
 """
 
 import functools

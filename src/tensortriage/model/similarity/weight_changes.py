@@ -67,7 +67,7 @@ def _is_float(array: np.ndarray) -> bool:
 def rounding_unit(array: np.ndarray) -> float:
     """Return the relative RMS difference up to which an array is equal to another but for rounding.
 
-    What counts is which type would hold the numbers, whatever type does.
+    The narrowest type that would hold the numbers counts, not the stored one.
     """
     for precision in NARROW:
         with np.errstate(over="ignore"):
