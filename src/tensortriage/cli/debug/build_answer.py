@@ -46,7 +46,7 @@ class BuildTeller(Teller):
     def searched(self, progress: Progress[str]) -> None:
         """Print a line for a build with given tactics."""
         step, words = progress.step, {"same": "bad", "pass": "good"}
-        what = words.get(step.outcome.value, "cannot be told")
+        what = words.get(step.outcome.value, "unresolved")
         known = "known already" if step.cached else duration(step.seconds)
         self._left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} to go"
         self.tell(f"  with {count(step.items, 'choice')} of the bad build: {what}, {known}")

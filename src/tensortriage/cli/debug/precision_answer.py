@@ -53,7 +53,7 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
     if not plan.confirmed:
         yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not run with this choice yet"
     if plan.interrupted:
-        yield "interrupted: the same command goes on from here"
+        yield "interrupted: run the same command to resume"
     judge = "build" if plan.asked == "engine" else "check"
     known = f" ({plan.known} more known from the case)" if plan.known else ""
     yield f"{count(plan.builds, judge)}{known}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"

@@ -101,7 +101,7 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield f"failure: {reduction.signature or 'as you said'}"
     yield "minimal: " + _minimal(reduction)
     if reduction.failed_runs < reduction.runs:
-        yield f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs"
+        yield f"the fault is intermittent: failed in {reduction.failed_runs} of {reduction.runs} runs"
     for opened in reduction.opened:
         yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
     for shrunk in reduction.shrunk:
@@ -115,9 +115,9 @@ def summary(reduction: Reduction) -> Iterator[str]:
         again = "the result failed again in a fresh process"
         yield again if reduction.verified else f"the result did NOT fail again in a fresh process{why}"
     if reduction.stop == "interrupted":
-        yield "interrupted: the same command goes on from here"
+        yield "interrupted: run the same command to resume"
     elif reduction.stop != "finished":
-        yield "out of budget: the same command with more of it goes on from here"
+        yield "out of budget: run the same command with a larger budget to resume"
     confirmed = f" and {reduction.repeats} that confirm them" if reduction.repeats else ""
     yield (
         f"{count(reduction.checks, 'check')}{confirmed} of {count(reduction.candidates, 'piece')}, "
@@ -137,7 +137,7 @@ def _minimal(reduction: Reduction) -> str:
         return words
     if reduction.confidence < CONFIDENCE - 0.005:
         return f"not shown with {percent(CONFIDENCE)} confidence, only with {percent(reduction.confidence)}: {words}"
-    again = "" if reduction.failed_runs < reduction.runs else ", even if the fault comes and goes"
+    again = "" if reduction.failed_runs < reduction.runs else ", even if the fault is intermittent"
     return f"{words}; with {percent(reduction.confidence)} confidence{again}"
 
 
