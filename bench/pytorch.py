@@ -25,7 +25,7 @@ from tensortriage.workflows.requests import DiagnoseRequest
 from tensortriage_torch.export import EXPORTERS
 
 NETWORKS = Path(__file__).resolve().parent / "networks" / "known.py"
-QUESTION = "does the exported model compute what the network does?"
+QUESTION = "does the exported model compute the same results as the network?"
 
 
 def measured(name: str, exporter: str) -> str:

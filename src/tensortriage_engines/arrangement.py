@@ -1,4 +1,4 @@
-"""Which tensor of a given file is which of the model's, and in what order its axes lie there.
+"""Matches the tensors of a given file with the model's, and finds the order of their axes there.
 
 Files that other tools converted keep names, order and layout only as their converter chose. Tensors are told by name,
 then by type and shape, then by place; axes by the habits of converters, and by every order where none of these fits.
@@ -30,7 +30,7 @@ _MOST_UNNAMED = 6
 _MOST_AXES = 5
 _LETTERS = {3: "ncw", 4: "nchw", 5: "ncdhw"}
 _ADDED = re.compile(r"^(?:serving_default_|wa(?=/))|:\d+$")
-"""What converters put around a name: TensorFlow's signatures and places of results, onnx2tf before a slash."""
+"""Additions of converters to a name: TensorFlow's signatures and places of results, onnx2tf before a slash."""
 
 Axes = tuple[int, ...]
 Shape = Sequence[int | str | None] | None
@@ -84,7 +84,7 @@ class Arrangement:
 
     Attributes:
         inputs: Those that the file takes.
-        outputs: Those of the model.
+        outputs: Outputs of the model.
         options: What says so: of tensors that lie otherwise in the file, and of those that might lie in another way.
     """
 
@@ -110,7 +110,7 @@ class Arrangement:
 
     @property
     def words(self) -> str:
-        """What is not as the model has it; empty where nothing is."""
+        """Differences from the model; empty for none."""
         told = []
         for each in (*self.inputs, *self.outputs):
             called = f" as '{each.held.name}'" if _plain(each.spec.name) != _plain(each.held.name) else ""
@@ -156,12 +156,12 @@ def arrangements(
 
     Args:
         declared: Inputs and outputs of the model.
-        held: Those of the file.
+        held: Tensors of the file.
         options: ``layout`` and ``names``, where the user says them.
 
     Raises:
         BuildFailed: When the file holds tensors that are none of the model's in any order (``file-mismatch``).
-        UsageError: When options name what is not there, or the ways are too many to be tried.
+        UsageError: When options name missing tensors, or the ways are too many to be tried.
     """
     told = _Told(options, [spec for side in declared for spec in side])
     sides = [
@@ -182,7 +182,7 @@ def arrangements(
 
 
 def only(ways: Sequence[Arrangement]) -> Arrangement:
-    """Return the one way that there is, or that which names and shapes make evident.
+    """Return the only way, or the one that names and shapes make evident.
 
     Raises:
         UsageError: When there are several (``layout-unknown``).
@@ -201,8 +201,8 @@ def ways(declared: Shape, held: Shape) -> tuple[Axes | None, ...]:
     """Return the orders in which the axes of a tensor may lie in a file; empty where it cannot be that tensor.
 
     Args:
-        declared: Its shape in the model.
-        held: Its shape in the file; words, None and what is below 0 fit any size.
+        declared: Shape in the model.
+        held: Shape in the file; words, None and negative sizes fit any size.
     """
     if declared is None or held is None:
         return (None,)
@@ -219,7 +219,7 @@ def ways(declared: Shape, held: Shape) -> tuple[Axes | None, ...]:
 
 
 class _Told:
-    """What the user says of a file."""
+    """The user's statements about a file."""
 
     def __init__(self, options: Mapping[str, str], specs: Sequence[ValueSpec]) -> None:
         self._orders: dict[str, str] = {}
@@ -241,7 +241,7 @@ class _Told:
             self._names[named] = entry[len(named) + 1 :]
 
     def held_as(self, name: str) -> str | None:
-        """Return what the file calls a tensor; None where that is not said."""
+        """Return the file's name of a tensor; None where it is unknown."""
         return self._names.get(name)
 
     def ways(self, spec: ValueSpec, held: ValueSpec) -> tuple[Axes | None, ...]:
@@ -286,7 +286,7 @@ def _ways_of_side(
 
 
 def _named(fitting: Mapping[tuple[str, str], Sequence[Axes | None]], told: _Told) -> dict[str, str]:
-    """Return what the file calls those tensors that the user names, or that have their name there."""
+    """Return the file's names of tensors that the user maps, or that keep their name there."""
     found: dict[str, str] = {}
     for (name, row), orders in fitting.items():
         wanted = told.held_as(name)
@@ -297,7 +297,7 @@ def _named(fitting: Mapping[tuple[str, str], Sequence[Axes | None]], told: _Told
 
 
 def _said(way: Arrangement, every: Sequence[Arrangement]) -> dict[str, str]:
-    """Return the options that tell a way from all others."""
+    """Return the options that distinguish a way from all others."""
     layout, names = [], []
     for number, each in enumerate((*way.inputs, *way.outputs)):
         others = [(*other.inputs, *other.outputs)[number] for other in every]
@@ -327,7 +327,7 @@ def _known(shape: Sequence[int | str | None]) -> bool:
 
 
 def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Say whether shapes are one, axis by axis, where they are known."""
+    """Return whether shapes are one, axis by axis, where they are known."""
     pairs = zip(moved, held, strict=len(moved) == len(held))
     return len(moved) == len(held) and all(
         one == other or not _known((one,)) or not _known((other,)) for one, other in pairs
@@ -335,7 +335,7 @@ def _whole(moved: Sequence[int | str | None], held: Sequence[int | str | None]) 
 
 
 def _but_for_ones(moved: Sequence[int | str | None], held: Sequence[int | str | None]) -> bool:
-    """Say whether known shapes are one, but for axes of one entry."""
+    """Return whether known shapes are one, but for axes of one entry."""
     return _known(moved) and _known(held) and [s for s in moved if s != 1] == [s for s in held if s != 1]
 
 

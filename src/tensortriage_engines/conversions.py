@@ -1,4 +1,4 @@
-"""Converted files kept in a folder by content: what a converter made of a model is made once per case.
+"""Converted files cached in a folder by content: each model is converted once per case.
 
 Converters take seconds, and one diagnosis asks for the same file several times: deployed, watched, at other settings
 of the runtime. What identifies a conversion is the model, the options that the converter reads, and the packages that
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 CONVERTED = "converted"
-"""Option of adapters that takes a kept conversion, and the question that hands one over."""
+"""Option of adapters that takes a cached conversion, and the question that returns one."""
 _logger = logging.getLogger(__name__)
 
 
 class Conversions:
-    """Builds in a worker whose adapter converts first, or takes what was converted before.
+    """Builds in a worker whose adapter converts first, or takes an earlier conversion.
 
     An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
     question ``converted`` with that file's bytes; they tell ``conversion_seconds``. For a given file it is what the
@@ -32,7 +32,7 @@ class Conversions:
     Args:
         isolated: The adapter.
         words: The options that the converter reads.
-        files: Words that name files of the user's, such as converted ones.
+        files: Options with files of the user's, such as converted ones.
     """
 
     def __init__(self, isolated: IsolatedEngine, words: Sequence[str], files: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class Conversions:
         self._folder: Path | None = None
 
     def keep_in(self, folder: Path) -> None:
-        """Keep what is converted from now on in a folder."""
+        """Cache later conversions in a folder."""
         self._folder = folder
 
     def compile(

@@ -1,4 +1,4 @@
-"""Engines that run a file of their own, which a converter makes of the ONNX model: what they have in common.
+"""Engines that run a file of their own, which a converter makes of the ONNX model: their common part.
 
 The converter is part of the build, in the worker, and its refusal is a refusal to build. Where it keeps the names of
 values, inner ones are seen in the very file that runs, and the operators of the file are told as ONNX nodes.
@@ -54,23 +54,23 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 SEEN = "converted file"
-"""How inner values are seen: in the file that runs, under the names that the converter kept."""
+"""The source of inner values: the file that runs, under the names that the converter kept."""
 
 
 class ConvertedEngine(
     ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, RunsFiles,
     ArrangesFiles, KeepsEngines,
 ):  # fmt: skip
-    """What an engine with a converter inherits.
+    """Base class of an engine with a converter.
 
     Attributes:
-        name: Its word in specs. Its adapter is the module ``worker.adapter`` beside the engine's own.
+        name: Word in specs. The adapter is the module ``worker.adapter`` next to the engine's own.
         title: What messages call it.
-        precisions: The formats it can be asked for; the first is the default.
-        converter_words: The options that the converter reads; empty where what it makes cannot be kept.
+        precisions: Formats that can be requested; the first is the default.
+        converter_words: Options that the converter reads; empty where its results cannot be cached.
         files: Words of the adapter that name files.
         fixed_shapes: Whether open dimensions must be closed before the model is converted.
-        plan_at_once: Whether sessions tell their plan without having run.
+        plan_at_once: Whether sessions report their plan without having run.
         set_aside: Options, or families of options, that settings safer than the given ones leave out.
     """
 
@@ -91,7 +91,7 @@ class ConvertedEngine(
         self._conversions = Conversions(self._isolated, (*self.converter_words, "declared"), self.files)
 
     def availability(self) -> Availability:
-        """Say that it needs an environment of its own."""
+        """Return that the engine needs an environment of its own."""
         reason = f"{self.title} runs in an environment of its own"
         return Availability(usable=False, reason=reason, cure=f"triage engines install {self.name}")
 
@@ -112,7 +112,7 @@ class ConvertedEngine(
         self._isolated.probe(self._all_words(read_options(options, self.options)))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say whether sessions tell their plan at once, out of the file."""
+        """Return whether sessions report their plan at once, from the file."""
         return self.plan_at_once
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
@@ -128,7 +128,7 @@ class ConvertedEngine(
         return [*rungs, ("as given", dict(options))]
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two builds are the same: converter and kernels choose nothing by timing."""
+        """Return False: two builds are the same, as converter and kernels choose nothing by timing."""
         return False
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -140,7 +140,7 @@ class ConvertedEngine(
         return without_file(options) if self.observing(options) is None else None
 
     def arranges(self, options: Mapping[str, str]) -> bool:
-        """Say whether a file is given; see `ArrangesFiles`."""
+        """Return whether a file is given; see `ArrangesFiles`."""
         return FILE in options
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
@@ -164,12 +164,12 @@ class ConvertedEngine(
         return NamedValuesSession(model, functools.partial(self.built, words), self)
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
-        """Return a file built in a worker; ``model`` is what the file holds."""
+        """Return a file built in a worker; ``model`` has the same contents."""
         told = {**words, **self.told_of(model, words)}
         return self._conversions.compile(path, model, told, arrange=_arranging(model, words))
 
     def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
-        """Return what the adapter is told of a model beside the words of the options."""
+        """Return the adapter's settings for a model in addition to the options."""
         del words
         return {"declared": _declared(model)}
 
@@ -206,7 +206,7 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Tell in which ``ways`` a given file may hold a model, and its ``weights``; see `ArrangesFiles`."""
+        """Answer with the ``ways`` in which a given file may hold a model, and its ``weights``; see `ArrangesFiles`."""
         assert feed is not None, "it is asked on a feed"
         built = self.built_for(checked_feed(feed, self.inputs))
         if question == "weights":
@@ -219,7 +219,7 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
         """Return a plan with the ONNX nodes that its regions execute; None when no name is the model's.
 
         Args:
-            plan: Its regions name what the file calls its values.
+            plan: Regions with the file's names of values.
             values: The model's values that something so called holds.
         """
         graph = self._model.graph
@@ -276,7 +276,7 @@ def _declared(model: "Model") -> str:
 
 
 def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange | None:
-    """Return what finds out how a given file holds a model; None where none is given."""
+    """Return a reader for the form of a given file; None where none is given."""
     if FILE not in words:
         return None
     declared = (model.inputs, _outputs(model))

@@ -1,4 +1,4 @@
-"""Which tensor of an engine's file holds which value of the model, told by numbers: for converters that keep no names.
+"""Matches tensors of an engine's file with values of the model by their numbers: for converters that drop names.
 
 On one feed a tensor holds a value if it has its numbers, in whatever order of axes. Where a file is wrong, nothing
 behind the fault has them. There the first value whose operands are all held is held by a tensor that is made of what
@@ -44,7 +44,7 @@ NEAR = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """What holds a value.
+    """Place of a value.
 
     Attributes:
         tensor: Its name in the file.

@@ -1,4 +1,4 @@
 """Many processes and machines: ``triage batch``, and clusters that ``--cluster`` names.
 
-It is written as a package of somebody else's would be, with `tensortriage.api` and `tensortriage.sdk`.
+It is written like a third-party package, with `tensortriage.api` and `tensortriage.sdk`.
 """

@@ -41,7 +41,7 @@ def tell(result: "CompareResult", names: Mapping[str, str]) -> None:
 
 
 def tell_rejudged(rejudged: "Rejudged") -> None:
-    """Log in its words what was judged again from numbers."""
+    """Log, in Polygraphy's words, the results of judging saved numbers again."""
     groups: dict[tuple[str, tuple[str, str]], list[RejudgedRow]] = {}
     for row in rejudged.rows:
         groups.setdefault((row.compare, row.runners), []).append(row)

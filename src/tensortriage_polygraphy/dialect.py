@@ -1,4 +1,4 @@
-"""What the commands of the core do otherwise where they answer as Polygraphy: its lines, names, order and exit codes.
+"""The commands of the core with Polygraphy's answers: its lines, names, order and exit codes.
 
 Its faults are not copied: nothing passes that was not compared.
 """
@@ -49,17 +49,17 @@ class PolygraphyDialect(Dialect):
         return level, f"{word} | Runtime: {seconds:.3f}s | Command: {self._line}" if self._line else ""
 
     def exit_code(self, words: Sequence[str], code: int, error: BaseException | None) -> int:
-        """Return 1 for what went wrong and for unknown options, 2 for missing or malformed ones, 0 where a tool ran."""
+        """Return 1 for failures and for unknown options, 2 for missing or malformed ones, 0 where a tool ran."""
         if isinstance(error, click.UsageError) and not isinstance(error, click.NoSuchOption):
             return _USAGE
         if isinstance(error, TriageError | click.NoSuchOption | OSError):
             return _FAILED
         if error is None and {"debug", "inspect"} & set(words[:3]) and code in (1, 4):
-            return 0  # what was found is in lines and files
+            return 0  # findings are in lines and files
         return code
 
     def asks_for_run(self, words: Sequence[str], *, named: bool) -> bool:
-        """Say that nothing is run where nothing is named.
+        """Log that nothing is run where nothing is named.
 
         Raises:
             UsageError: For options that it takes with another one only (``option-needs-another``).
@@ -119,7 +119,7 @@ class PolygraphyDialect(Dialect):
         return True
 
     def tell_rejudged(self, judged: "Rejudged") -> bool:
-        """Log what was judged again."""
+        """Log the results of judging saved numbers again."""
         from tensortriage_polygraphy.comparison_lines import tell_rejudged
 
         tell_rejudged(judged)

@@ -32,7 +32,7 @@ class LintEntry:
         source: Who says so.
         message: What.
         node: The node it is about; empty for the whole model.
-        op_type: Its operator.
+        op_type: Operator of the node.
     """
 
     level: str
@@ -42,7 +42,7 @@ class LintEntry:
     op_type: str = ""
 
     def document(self) -> dict[str, object]:
-        """Return it as it stands in the file."""
+        """Return the finding as in the file."""
         found: dict[str, object] = {"level": self.level, "source": self.source, "message": self.message}
         return found | ({"nodes": [self.node]} if self.node else {})
 
@@ -53,7 +53,7 @@ class LintEntry:
 
 
 def lint(request: LintRequest, output: Path | None) -> bool:
-    """Lint a model, report what was found, and return whether it passes."""
+    """Lint a model, report the findings, and return whether it passes."""
     try:
         found = lint_model(request)
     except ModelError as error:
@@ -71,12 +71,12 @@ def report_unreadable(error: ModelError, output: Path | None) -> None:
 
 
 def report(found: LintReport, model: Path, external_data_dir: Path | None, output: Path | None) -> bool:
-    """Tell and write what was found.
+    """Show and write the findings.
 
     Args:
         found: What our linter says.
         model: The file.
-        external_data_dir: Where external data are when not beside it.
+        external_data_dir: Folder of external data, when not that of the model.
         output: Where the report is written; None for nowhere.
 
     Returns:
@@ -135,7 +135,7 @@ def _entries(findings: Sequence[LintFinding], names: dict[str, str]) -> Iterator
 
 
 def _core(why: str) -> str:
-    """Return what ONNX Runtime says of a node, without the words around it."""
+    """Return ONNX Runtime's message about a node, without the words around it."""
     text = why.removeprefix("ONNX Runtime refused the model: ")
     text = text.removeprefix("This is an invalid model. ")
     inferred = text.partition("Node (")[2].partition(") Op (")[2]  # "Node (NAME) Op (TYPE) [KIND] what"

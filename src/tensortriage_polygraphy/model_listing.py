@@ -68,7 +68,7 @@ def polygraphy_listing(
     Args:
         proto: The model.
         show: ``layers``, ``attrs`` and ``weights``, as of ``--show``.
-        weight: Returns a weight that is stored outside the file; its `TriageError` is told in place of the numbers.
+        weight: Returns a weight that is stored outside the file; its `TriageError` replaces the numbers.
         inferred: Types and shapes of values that the file does not declare.
     """
     opsets = {each.domain: each.version for each in proto.opset_import}

@@ -1,4 +1,4 @@
-"""What Polygraphy offers and triage does not, each with one sentence that says what to do instead.
+"""Features of Polygraphy that triage does not offer, each with one sentence on the alternative.
 
 An option of this table is refused by name, never ignored, so that users of existing scripts know which line to change.
 """
@@ -134,7 +134,7 @@ def refused(command: str, word: str) -> UsageError | None:
 
     Args:
         command: The words of the command, with or without ``polygraphy``.
-        word: An option, or what names no command.
+        word: An option, or a word that names no command.
     """
     return refusal(command.removeprefix("polygraphy").strip(), word) if word.startswith("-") else refused_command(word)
 
@@ -143,7 +143,7 @@ def refusal(command: str, option: str) -> UsageError | None:
     """Return the error for an option that Polygraphy's command has; None for words that mean nothing to it either.
 
     Args:
-        command: Its words, e.g. ``debug reduce``.
+        command: Words of the command, e.g. ``debug reduce``.
         option: The option, without a value.
     """
     found = _BY_COMMAND.get((command, option)) or _EVERYWHERE.get(option)

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's int8 kernels make of a quantized model on this processor, and whether 7 bits do better."""
+"""Results of ONNX Runtime's int8 kernels for a quantized model on this processor, and whether 7 bits are better."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -34,7 +34,7 @@ MOST_SHOWN, MOST_NAMED = 5, 3
 
 @request
 class EightBitOptions:
-    """How a model is quantized."""
+    """Settings of quantization."""
 
     # fmt: off
     metric: "Metric | None" = part(factory=MetricOptions, limits=None, script=option(
@@ -111,7 +111,7 @@ class EightBitOptions:
             )
 
     def convert_and_show(self, wanted: "ConvertRequest", precision: "Precision", *, as_json: bool) -> None:
-        """Quantize a model and say what it costs.
+        """Quantize a model and report the loss.
 
         Raises:
             UsageError: When the conversion is to change something else too (``quantize-not-edited``).

@@ -1,6 +1,6 @@
-"""Quantize: an 8-bit model with Q/DQ pairs, its ranges chosen by what they do to samples that did not choose them.
+"""Quantize: an 8-bit model with Q/DQ pairs, its ranges chosen by their effect on held-out samples.
 
-Every calibration that is asked for is tried; the one with the smallest output error on the held-out samples is written,
+Every requested calibration is tried; the one with the smallest output error on the held-out samples is written,
 with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
 """
 
@@ -58,14 +58,14 @@ MOST_NAMED = 3
 
 
 class NothingQuantizedError(TriageError):
-    """What is asked of the outputs leaves no node in 8 bits: there is no such model."""
+    """The required accuracy leaves no node in 8 bits: there is no such model."""
 
     exit_code = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeRequest:
-    """What to quantize, on what.
+    """The model to quantize, its samples and the required accuracy.
 
     Attributes:
         source: The float model.
@@ -77,7 +77,7 @@ class QuantizeRequest:
         holdout: Samples to judge by; None to hold out a part of the others.
         metric: Task metric of outputs and feed, larger is better.
         sqnr_db: Least signal to noise ratio of every output in dB; nodes that prevent it stay float.
-        metric_min: Least mean of the task metric, likewise.
+        metric_min: Least mean of the task metric; None for no requirement.
         accept_lost: Whether a model that has lost an output is written all the same.
     """
 
@@ -96,7 +96,7 @@ class QuantizeRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizeResult:
-    """What became of a model.
+    """Result of quantizing a model.
 
     Attributes:
         model: The file that was read.
@@ -104,12 +104,12 @@ class QuantizeResult:
         precision: ``int8`` or ``fp8e4m3``.
         calibration: The calibration that was chosen.
         quantized: Nodes whose operands are quantized.
-        kept: Nodes that could be and stay float.
-        sensitive: Those of them that the search left float, most influential first.
+        kept: Nodes that could be quantized and stay float.
+        sensitive: Nodes that the search left float, most influential first.
         tried: Every calibration, best first.
         sqnr_db: Signal to noise ratio of every output in dB, on the worst held-out sample.
         metric_before: Task metric of the float model; None without one.
-        metric_after: That of the model written.
+        metric_after: Metric of the written model.
         samples: Names of the calibration samples.
         held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
         inputs: ``real`` or ``random``.
@@ -141,7 +141,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
 
     Args:
         request: What, and how.
-        progress: Told what takes a while.
+        progress: Receives lines about slow steps.
 
     Raises:
         ModelError: When nothing can be quantized, the quantizer refuses, or an output is lost (``quantize-lossy``).
@@ -155,7 +155,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         golden, before = outputs_of(model, held_out, request.metric, lab)
         try:
             require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
-        except DataError:  # of what goes in, if that is why
+        except DataError:  # from the user's data, if they are the reason
             require_finite(model, request.options.op_types, held_out, lab)
             raise
         known = [GoalSample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
@@ -163,7 +163,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, lab=lab,
         )  # fmt: skip
-        progress("looking for the nodes that do not stand 8 bits")
+        progress("searching for the nodes that lose most in 8 bits")
         chosen = _chosen(request, model, ways, kept, known, lab)
         grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)
         _check(request, chosen.tried, grown)
@@ -201,7 +201,7 @@ def _calibrated_on_all(
     known: Sequence[GoalSample],
     lab: Lab,
 ) -> Model:
-    """Return what was chosen with ranges from the samples that judged as well, where those were held out of the others.
+    """Return the chosen model with ranges from the judging samples as well, where those were held out.
 
     The figures stay those of ranges that had not seen them. What no longer does what is asked of the outputs, or does
     clearly worse (by 3 dB), is not taken.
@@ -225,7 +225,7 @@ def _calibrated_on_all(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What is to be written: the best way, with the nodes left float that what is asked of the outputs needs."""
+    """Return the model to write: the best way, with the nodes left float that the required accuracy needs."""
 
     tried: Tried
     quantizer: ModelQuantizer
@@ -254,7 +254,7 @@ def _chosen(
 
 
 def _goal(request: QuantizeRequest, outputs: Collection[str]) -> PrecisionGoal | None:
-    """Return what is asked of the outputs; None when nothing is."""
+    """Return the required accuracy; None without a requirement."""
     if request.metric is not None and request.metric_min is not None:
         return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
     if request.sqnr_db is None:

@@ -1,4 +1,4 @@
-"""How ``steps`` tells and shows what it finds."""
+"""Progress and results of ``triage steps``."""
 
 import contextlib
 import sys
@@ -17,7 +17,7 @@ MOST_PAIRS = 2
 
 
 def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
-    """Run the steps, tell what is found, and exit with the code of the finding."""
+    """Run the steps, show the findings, and exit with their code."""
     teller = StepTeller(err=as_json)
     against = f"target {request.target}, held against itself"
     if not request.self_check:
@@ -41,7 +41,7 @@ def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
 
 
 def _carried(feeds: StepFeeds) -> str:
-    """Say what leads from one step to the next."""
+    """Return a line about the states and inputs that lead from one step to the next."""
     roles = feeds.roles
     pairs = ", ".join(_pair(pair) for pair in roles.carry[:MOST_PAIRS])
     more = f" and {len(roles.carry) - MOST_PAIRS} more" if len(roles.carry) > MOST_PAIRS else ""

@@ -1,4 +1,4 @@
-"""What ``triage steps`` is asked for, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage steps``, each field with its option; light to import, for help is made of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @request
 class StepsRequest:
-    """What to run step by step.
+    """The model to run step by step, and its settings.
 
     Attributes:
         model: ONNX file.
@@ -43,8 +43,8 @@ class StepsRequest:
         "--carry", "OUTPUT=INPUT", "Output that is an input of the next step, with one * on both sides for several; "
         "repeatable; 'none' for nothing  [default: found by name].", default=())
     between: str = option(
-        "--between", "FILE.py[:FUNCTION]", "next_feed(outputs, feed, step) -> inputs of the next step, such as a "
-        "diffusion scheduler.", default="")
+        "--between", "FILE.py[:FUNCTION]", "Function next_feed(outputs, feed, step) that returns the inputs of the "
+        "next step, as a diffusion scheduler does.", default="")
     logits: str = option(
         "--logits", "OUTPUT", "Output of scores over the vocabulary  [default: the one called logits].", default="")
     free_running: bool = flag(

@@ -1,4 +1,4 @@
-"""What was found of a model's steps, as ``steps`` shows it and ``report`` shows it again from the case."""
+"""Findings about a model's steps, for ``steps`` and, from the case, for ``report``."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def print_report(report: StepsReport, case: Path, *, err: bool = False) -> None:
 
     Args:
         report: What was found.
-        case: Its case.
+        case: Case directory.
         err: On stderr.
     """
     show(_lines(report, width()), err=err)

@@ -1,4 +1,4 @@
-"""What a report of steps shows of its figures: a table and remarks, in a terminal and on a page."""
+"""A report of steps as figures: a table and remarks, in a terminal and on a page."""
 
 import importlib.resources
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ def render_steps(report: StepsReport) -> str:
 
 
 def steps_table(rows: Sequence[StepRow]) -> Table:
-    """Return a row for each step: its first wrong output, else the one nearest to its limit, and what it scores."""
+    """Return a row for each step: its first wrong output, else the one nearest to its limit, and its scores."""
     columns: Sequence[Column[StepRow]] = (
         Column("step", lambda row: str(row.step), Looks.NUMBER),
         Column("length", lambda row: str(row.length or "-"), Looks.NUMBER),
@@ -65,7 +65,7 @@ def _drift(row: StepRow) -> float | None:
 
 
 def remarks_of(report: StepsReport) -> Iterator[str]:
-    """Yield what there is to say besides the table and the summary."""
+    """Yield remarks besides the table and the summary."""
     if report.free is not None:
         yield _alone(report.free)
     kept = [value for value in report.self_values[1:] if value.claimed and value.within]
@@ -78,7 +78,7 @@ def remarks_of(report: StepsReport) -> Iterator[str]:
 
 
 def _alone(free: FreeRun) -> str:
-    """Say what both generate alone."""
+    """Return a sentence on what both engines generate on their own."""
     if free.first is None:
         return f"alone, both generate the same {len(free.reference)} tokens"
     ours, theirs = (tokens[free.first][free.row] for tokens in (free.reference, free.target))
@@ -93,7 +93,7 @@ def _alone(free: FreeRun) -> str:
 
 
 def _self(value: SelfValue) -> str:
-    """Say whether the whole sequence at once gives what the steps give."""
+    """Return whether the whole sequence at once gives the same results as the steps."""
     if not value.claimed:
         return f"'{value.value}': the model itself gives something else for the whole sequence at once; not claimed"
     word = "the same" if value.within else "NOT the same"

@@ -1,4 +1,4 @@
-"""What was found step by step, as one sentence."""
+"""The finding of a run step by step, as one sentence."""
 
 from tensortriage.api import VerdictKind
 from tensortriage.sdk import count, error_size, magnitude
@@ -21,17 +21,17 @@ def summary_of(report: StepsReport) -> str:
         right = "every step is right on the reference's states; on its own"
         if value.part == HANDED_ON:
             return (
-                f"{right} the target does not keep its states, or not take them as they are: of '{value.value}' it "
-                f"hands on something else than it was given at step {row.step}, off by {error_size(value.error)}"
+                f"{right} the target does not carry its states over unchanged: it changes '{value.value}' "
+                f"at step {row.step} by {error_size(value.error)}"
             )
         return (
-            f"{right} the target leaves what healthy engines drift at step {row.step}: '{value.value}' is off by "
-            f"{error_size(value.error)}, {magnitude(value.ratio)} times what they are at most{_grown(report)}"
+            f"{right} the target drifts farther than healthy engines at step {row.step}: '{value.value}' is off by "
+            f"{error_size(value.error)}, {magnitude(value.ratio)} times their limit{_grown(report)}"
         )
     if report.verdict == "tokens" and report.free is not None and report.free.first is not None:
         return (
-            f"all {steps} are right, but alone the target chooses another token at step {report.free.first}, which "
-            "is no tie within what healthy engines drift"
+            f"all {steps} are right, but generating on its own the target chooses another token at step "
+            f"{report.free.first}, which is no tie within the drift of healthy engines"
         )
     if report.verdict == "drift":
         return (
@@ -43,11 +43,11 @@ def summary_of(report: StepsReport) -> str:
 def _with_itself(report: StepsReport) -> str:
     bad = [value for value in report.self_values if value.claimed and not value.within]
     if not bad:
-        return "the whole sequence at once gives what the steps give"
+        return "the whole sequence at once gives the same results as the steps"
     worst = max(bad, key=lambda value: value.difference / value.allowed)
     return (
         f"the whole sequence at once and the steps differ: '{worst.value}' by {error_size(worst.difference)} at step "
-        f"{worst.step}, where {error_size(worst.allowed)} is allowed; farther from what the model computes: "
+        f"{worst.step}, where {error_size(worst.allowed)} is allowed; farther from the exact result: "
         f"{worst.wrong}"
     )
 
@@ -69,7 +69,7 @@ def _fault(report: StepsReport) -> str:
     if not report.again:
         return (
             f"{text}. The same feed is right in a new session, so that it depends on what the session ran before: "
-            "buffers that are kept, or kernels chosen for other lengths"
+            "buffers that persist, or kernels chosen for other lengths"
         )
     if found is None:
         return text
@@ -82,7 +82,7 @@ def _fault(report: StepsReport) -> str:
 
 
 def _when(report: StepsReport, wrong: list[StepRow]) -> str:
-    """Say which other steps are wrong: one alone points at a length, all at the op itself."""
+    """Return a clause on other wrong steps: one alone points at a length, all at the op itself."""
     after = len(report.rows) - wrong[0].step
     if len(wrong) == 1 and after > 1:
         return ", and no other step is"
@@ -96,7 +96,7 @@ def _when(report: StepsReport, wrong: list[StepRow]) -> str:
 
 
 def _grown(report: StepsReport) -> str:
-    """Say how the error grew, by the output whose drift is nearest to its limit at the last step."""
+    """Return how the error grew, by the output whose drift is nearest to its limit at the last step."""
     last = [value for value in report.rows[-1].drifted if value.part != HANDED_ON]
     if not last:
         return ""

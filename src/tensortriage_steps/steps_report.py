@@ -1,13 +1,13 @@
-"""What is asked of a model that is run step by step, and what was found."""
+"""The question and the findings of a model that is run step by step."""
 
 import dataclasses
 
 STEPS_FORMAT = "tensortriage.steps/1"
 STEPS = 16
-"""Steps unless told otherwise, or more samples are given."""
+"""Default number of steps, unless more samples are given."""
 
 HANDED_ON = "rows handed on"
-"""Part of a state on the target's own: what it was given, against what it gives of that."""
+"""Part of a state on the target's own: the rows that it received, compared with those that it returns."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,13 +15,13 @@ class StepValue:
     """One output of one step.
 
     Attributes:
-        value: Its name.
+        value: Name of the value.
         error: Relative RMS error; a share of unequal elements for whole numbers; inf for NaN, or another shape.
         ratio: Error over its limit; above 1 is outside.
         within: Whether it is within its limit.
         allowed: The limit; None where it is no number.
         part: Which part of it: ``new rows`` or ``old rows`` of a cache, on the target's own states ``rows handed on``,
-            which are held against what it was given; empty for the whole.
+            which are compared with the received ones; empty for the whole.
     """
 
     value: str
@@ -37,14 +37,14 @@ class StepRow:
     """One step.
 
     Attributes:
-        step: Its number, from 0.
+        step: Number of the step, from 0.
         length: Positions so far, this step's included; 0 for models without tokens.
         values: Every output, or part of one, the target fed with the reference's states.
         drifted: The same, the target fed with its own states; empty where that was not asked, or nothing is
             carried.
         divergence: Kullback-Leibler divergence of the next token's probabilities, in nats; None without logits.
         top_agreement: Share of the reference's likeliest tokens that are among the target's.
-        margin: Lead of the reference's first token over what a healthy engine may move; up to 1 is a tie.
+        margin: Lead of the reference's first token, in units of healthy deviations; up to 1 is a tie.
         tokens: The reference's next token and the target's, per row of the batch.
         tie: Whether tokens that differ are a tie.
         failure: Why the target gave no answer; empty when it did.
@@ -69,7 +69,7 @@ class StepRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FreeRun:
-    """What both engines generate alone.
+    """Both engines generating on their own.
 
     Attributes:
         reference: The reference's tokens, step by step, per row of the batch.
@@ -98,7 +98,7 @@ class SelfValue:
     """One output of the whole sequence at once, against the same step by step on the same engine.
 
     Attributes:
-        value: Its name.
+        value: Name of the value.
         step: The step that is farthest off; the last for states.
         difference: Relative RMS difference of the two.
         allowed: What a healthy engine may show: both its limits together.
@@ -127,9 +127,9 @@ class StepDiagnosis:
         verdict: Word of a `tensortriage.diagnose.state.verdict.VerdictKind`.
         summary: One sentence.
         node: The first culprit; empty when none was named.
-        op_type: Its operator.
+        op_type: Operator of the node.
         value: The value in which the error is born.
-        module: Its module in the source network, as far as the file or the name tells.
+        module: Module in the source network, if the file or the name gives it.
         feed: File with the step's feed.
         case: Directory of the diagnosis.
         body: Branch of an If that the file has the culprit in, ``optimum::if/then_branch``; empty in the main graph.
@@ -148,7 +148,7 @@ class StepDiagnosis:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepsReport:
-    """What was found; the content of ``steps.json``.
+    """Findings; the content of ``steps.json``.
 
     Attributes:
         model: The file.
@@ -167,8 +167,8 @@ class StepsReport:
         value: The first output there that is.
         again: Whether that step is wrong in a new session too; true while none is.
         diagnosis: Of that step; None when there was none.
-        free: What both generate alone; None when that was not asked.
-        self_values: Prefill against decode; empty when that was not asked.
+        free: Both engines generating on their own; None when not requested.
+        self_values: Prefill against decode; empty when not requested.
         stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
         notes: What was not measured, and why.
         next: Commands to run next.

@@ -39,8 +39,8 @@ def walk(
 
     Args:
         request: What to do.
-        say: Hears what is being done.
-        told: Hears what was found to be carried, before the first step.
+        say: Receives progress lines.
+        told: Called with the carried pairs, before the first step.
         listener: Hears the diagnosis.
 
     Raises:
@@ -88,7 +88,7 @@ def _measured(
         rows = steps.by_chance(made)
         wrong = next((row.step for row in rows if row.outside), None)
         if request.free_running and stopped:
-            steps.notes.append("nothing was generated alone, since the reference stops")
+            steps.notes.append("neither engine generated on its own, because the reference stops")
         elif request.free_running and feeds.roles.generates:
             say("generating")
             with steps.another_target() as fresh:
@@ -103,13 +103,13 @@ def _measured(
 
 
 def _stopped(report: StepsReport) -> StepsReport:
-    """Return the report of a walk that the reference ended: what was asked beyond these steps is not known."""
+    """Return the report of a walk that the reference ended: questions beyond these steps are open."""
     unsure = report.stopped and report.verdict in ("match", "drift")
     return dataclasses.replace(report, verdict="inconclusive") if unsure else report
 
 
 def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepRow, ...], str]:
-    """Return the steps that there are, and why the reference gives no more: what was measured until then holds.
+    """Return the steps made, and why the reference stopped: their measurements stay valid.
 
     Raises:
         EngineError: When the reference fails at the first step.
@@ -186,7 +186,7 @@ def _settled(
     origin: Origin,
     listener: Listener | None,
 ) -> StepsReport:
-    """Return the report with what diagnoses say of steps beyond their limits, the first wrong one last.
+    """Return the report with the diagnoses of steps beyond their limits, the first wrong one last.
 
     A step that is beyond its limit by no more than chance, and of which the diagnosis finds nothing but rounding, is
     right. Of the steps that chance alone explains the farthest is looked into, for an op may be wrong in it.
@@ -217,7 +217,7 @@ def _nearest(row: StepRow) -> StepValue:
 
 
 def _with_row(report: StepsReport, row: StepRow, *values: StepValue, within: bool) -> StepsReport:
-    """Return the report with some values of a row judged so."""
+    """Return the report with given values of a row judged so."""
     told = tuple(dataclasses.replace(v, within=within) if v in values else v for v in row.values)
     other = dataclasses.replace(row, values=told)
     return dataclasses.replace(report, rows=tuple(other if each is row else each for each in report.rows))

@@ -1,6 +1,6 @@
 """Faulty and simulated engines, and models, for tests and benchmarks; each name loads its module on first use.
 
-It is written as a package of somebody else's would be, with the names of `tensortriage.engines.sdk`
+It is written like a third-party package, with the names of `tensortriage.engines.sdk`
 and `tensortriage.testing.sdk`.
 """
 

@@ -1,4 +1,4 @@
-"""An engine that contradicts itself: a planted fault that shows under a condition, of which no right answer tells.
+"""An engine that contradicts itself: a planted fault that shows under a condition, without a wrong reference.
 
 The conditions are those under which kernels of real engines were wrong: a size of the batch, another stream, the
 number of threads, where inputs lie in memory, what was run before. As a script engine::
@@ -102,11 +102,11 @@ class _Condition:
         self._number, self._threads = number, threads
 
     def shows(self, feed: Feed) -> bool:
-        """Say whether the fault shows in this run."""
+        """Return whether the fault shows in this run."""
         return False
 
     def after(self, feed: Feed) -> None:
-        """Do what is done to the inputs."""
+        """Apply the fault to the inputs."""
 
 
 class _OtherStream(_Condition):
@@ -150,7 +150,7 @@ class _BufferAgain(_Condition):
 
 
 class _InputsWritten(_Condition):
-    """Never, but what may be written to is."""
+    """Never, but for memory that may be written to."""
 
     def after(self, feed: Feed) -> None:
         if (array := _first(feed)).flags.writeable and array.dtype.kind == "f":

@@ -86,7 +86,7 @@ class _Decoder:
         return f"past_key_values.{layer}.{word}", f"present.{layer}.{word}"
 
     def _visible(self) -> str:
-        """Say which key a query sees, ``[batch, 1, sequence, past + sequence]``: not hidden, and not after it."""
+        """Return the keys that each query sees, ``[batch, 1, sequence, past + sequence]``: shown, and not after it."""
         g = self.graph
         size = g.op("Shape", "attention_mask", name="/model/mask/Shape")
         total = g.op("Gather", size, g.weight("one_axis", np.int64(1)), name="/model/mask/Gather", axis=0)

@@ -1,4 +1,4 @@
-"""One planted fault: what goes wrong, where, and what a model must hold for it to show."""
+"""One planted fault: its kind, its place, and the parts of a model that it needs to show."""
 
 import dataclasses
 import enum
@@ -15,7 +15,7 @@ LEVELS = ("none", "basic", "all")
 
 
 class FaultKind(enum.Enum):
-    """What goes wrong; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
+    """Kind of fault; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
 
     SCALE = "scale"
     OFFSET = "offset"
@@ -112,7 +112,7 @@ class Fault:
             )
 
     def shows_in(self, model: Model, specs: Mapping[str, ValueSpec]) -> bool:
-        """Say whether a model holds what the fault needs to show."""
+        """Return whether a model has the parts that the fault needs to show."""
         graph = model.graph
         if any(name not in graph for name in self.fused):
             return False
@@ -126,7 +126,7 @@ class Fault:
         return random.random() < self.run_chance
 
     def shows_among(self, right: np.ndarray, operands: Iterable[np.ndarray | None]) -> bool:
-        """Say whether the fault shows in a run in which the node has this result and these operands."""
+        """Return whether the fault shows in a run in which the node has this result and these operands."""
         if self.length is None or self.length in right.shape:
             return True
         whole = [operand for operand in operands if operand is not None and operand.dtype.kind in "iu"]
@@ -138,7 +138,7 @@ class Fault:
         return (self.node, *(name for name in self.fused_with.split("+") if name))
 
     def _unbroken(self, model: Model) -> bool:
-        """Say whether the nodes of the fusion are wired into one piece by values of which none is a model output."""
+        """Return whether the nodes of the fusion are wired into one piece by values of which none is a model output."""
         nodes = [model.graph.node(name) for name in self.fused]
         outputs = {spec.name for spec in model.outputs}
         joined, rest = nodes[:1], nodes[1:]
@@ -149,7 +149,7 @@ class Fault:
         return not rest and not inner & outputs
 
     def shows_as(self, dtype: DType) -> bool:
-        """Say whether the fault shows in a value of this element type."""
+        """Return whether the fault shows in a value of this element type."""
         return not self.dtype or dtype is DType.parse(self.dtype)
 
     def value_of(self, node: Node) -> str:

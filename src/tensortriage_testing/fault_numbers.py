@@ -1,4 +1,4 @@
-"""What a planted fault does to one tensor, in numpy.
+"""The effect of a planted fault on one tensor, in numpy.
 
 Each kind is a function of the right value and, for faults of an algorithm, of the operator's operands. Amounts are
 relative to the tensor (its root mean square, its largest magnitude, its length), so that one default works for every
@@ -157,7 +157,7 @@ def zero_tail(site: Site) -> np.ndarray:
 
 
 def tile_tail(site: Site) -> np.ndarray:
-    """Fill what is left of the last axis behind its last full tile, of the amount (3) wide, from the tile before.
+    """Fill the rest of the last axis behind its last full tile, of the amount (3) wide, from the tile before.
 
     Raises:
         UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
@@ -219,7 +219,7 @@ def wrong_axis(site: Site) -> np.ndarray:
 
 
 def row(site: Site) -> np.ndarray:
-    """Give the row (second to last axis) of index amount (the last) what the row before it holds.
+    """Give the row (second to last axis) of index amount (the last) the values of the row before it.
 
     Raises:
         UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
@@ -283,12 +283,12 @@ def shape(site: Site) -> np.ndarray:
 
 
 def warm_up(site: Site) -> np.ndarray:
-    """Return zeros in the first run of a session, as a buffer that nobody has written; later runs are right."""
+    """Return zeros in the first run of a session, as from an uninitialized buffer; later runs are right."""
     return np.zeros_like(site.right) if site.previous is None else site.right
 
 
 def stale(site: Site) -> np.ndarray:
-    """Return what the previous run computed; the first run is right."""
+    """Return the previous run's result; the first run is right."""
     fits = site.previous is not None and site.previous.shape == site.right.shape
     return site.previous if fits and site.previous is not None else site.right
 

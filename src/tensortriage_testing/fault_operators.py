@@ -69,7 +69,7 @@ def stale_row(site: Site) -> np.ndarray:
 
 
 def row_before(site: Site) -> np.ndarray:
-    """Let a Gather take the row before the one it is told to: a position that is one off; row 0 stays.
+    """Let a Gather take the row before the requested one: a position that is one off; row 0 stays.
 
     Raises:
         UsageError: For a node that is no Gather.
@@ -79,7 +79,7 @@ def row_before(site: Site) -> np.ndarray:
 
 
 def _gathered(site: Site, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return what a Gather takes from, what it is told to take, and along which axis."""
+    """Return a Gather's data, indices and axis."""
     if site.op_type != "Gather" or any(operand is None for operand in site.operands):
         raise unsupported(kind, f"{site.op_type} is not a Gather")
     table, index = (np.asarray(operand) for operand in site.operands)
@@ -87,7 +87,7 @@ def _gathered(site: Site, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def in_order(site: Site) -> np.ndarray:
-    """Let a Gather take rows from the first on, in their order, whatever it is told: beams that are not reordered.
+    """Let a Gather take rows from the first on, in their order, for any indices: beams that are not reordered.
 
     Raises:
         UsageError: For a node that is no Gather.
@@ -98,7 +98,7 @@ def in_order(site: Site) -> np.ndarray:
 
 
 def slot_after(site: Site) -> np.ndarray:
-    """Let a ScatterElements write into the slot behind the one it is told to, behind the last one into the first.
+    """Let a ScatterElements write into the slot behind the requested one, behind the last one into the first.
 
     Raises:
         UsageError: For a node that is no ScatterElements.

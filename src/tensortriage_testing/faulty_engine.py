@@ -1,4 +1,4 @@
-"""An engine that is right except where it was told to be wrong: ONNX Runtime with a fault planted in one operator.
+"""An engine that is right except for a planted fault: ONNX Runtime with one wrong operator.
 
 A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known.
 The fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it
@@ -112,7 +112,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
         self._base = OnnxRuntimeEngine(limits=self.limits)
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime is usable."""
+        """Return whether ONNX Runtime is usable."""
         return self._base.availability()
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -157,7 +157,7 @@ class FaultyEngine(ReportsPrecision, OffersLadder):
         return given.precision("precision", self.formats, Precision.FP32)
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return the levels of optimization up to the one asked for, from safe to aggressive."""
+        """Return the levels of optimization up to the requested one, from safe to aggressive."""
         asked = LEVELS.index(_level(read_options(options, self.options)))
         return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: asked + 1]]
 
@@ -216,7 +216,7 @@ class FaultySession:
         return round_results(self._original, self._precision, specs=specs)
 
     def _watched(self) -> list[str]:
-        """Return what has to be read to make the value wrong: itself and the operands that other nodes compute."""
+        """Return the values to read to make the value wrong: itself and the operands that other nodes compute."""
         if self._node is None:
             return []
         graph = self._original.graph
@@ -248,7 +248,7 @@ class FaultySession:
         return {spec.name: found[spec.name] for spec in self.outputs}
 
     def _rerun(self, feed: Mapping[str, np.ndarray], wrong: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Run with the wrong value in place of what the node computes."""
+        """Run with the wrong value in place of the node's result."""
         if self._injecting is not None and self._injected_shape != wrong.shape:
             self._injecting.close()
             self._injecting = None
@@ -268,7 +268,7 @@ class FaultySession:
         return wrong
 
     def _operands(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray | None]:
-        """Return what the inputs of the faulty node hold; None for omitted ones."""
+        """Return the inputs of the faulty node; None for omitted ones."""
         graph, node = self._original.graph, self._node
         names = node.inputs if node else ()
         return [graph.weight(name) if name in graph.constants else arrays.get(name) for name in names]
@@ -319,7 +319,7 @@ def wrong_value(
     right: np.ndarray,
     previous: np.ndarray | None,
 ) -> np.ndarray:
-    """Return what a fault of numbers makes of a node's right value.
+    """Return a fault of numbers applied to a node's right value.
 
     Args:
         fault: The fault; of a kind that leaves an answer.

@@ -31,7 +31,7 @@ _SHARPNESS = 2.0
 """Gain of queries and keys: scores of standard deviation 4 let a token pick others instead of averaging them all."""
 
 _BRANCH_GAIN = 0.5
-"""Gain of what a branch adds to the stream: with it tokens still differ after 12 layers, without it they all agree."""
+"""Gain of a branch's contribution to the stream: with it tokens still differ after 12 layers, else they all agree."""
 
 _TOKEN_INPUTS = ("input_ids", "attention_mask")
 
@@ -290,7 +290,7 @@ def _choose(
 def _grow(
     graph: GraphWriter, known: Mapping[str, np.ndarray], op_type: str, inputs: list[str], index: int
 ) -> tuple[str, np.ndarray]:
-    """Add one node, another one than asked for where the result would be too small, too large or constant."""
+    """Add one node, another than requested where the result would be too small, too large or constant."""
     arrays = [known[name] for name in inputs]
     if op_type in _UNARY or op_type in _BINARY:
         value = _UNARY[op_type](*arrays) if op_type in _UNARY else _BINARY[op_type](*arrays)
@@ -352,7 +352,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def save_model(model: onnx.ModelProto, path: Path, *, external_data: bool = False) -> Path:
-    """Write ``model`` and return ``path``; with ``external_data`` its weights go to ``NAME.onnx.data`` beside it."""
+    """Write ``model`` and return ``path``; with ``external_data`` its weights go to ``NAME.onnx.data`` next to it."""
     location = f"{path.name}.data" if external_data else None
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

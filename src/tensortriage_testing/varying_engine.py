@@ -61,7 +61,7 @@ class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
         self._faulty = FaultyEngine(limits=limits)
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime is usable."""
+        """Return whether ONNX Runtime is usable."""
         return self._faulty.availability()
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -73,7 +73,7 @@ class VaryingEngine(ReportsPrecision, VariesBuilds, PinsTactics, SavesEngines):
         return read_options(options, self.options).integer("tactics", 3, minimum=1) > 1
 
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the options as they are: tactics are always told."""
+        """Return the options unchanged: tactics are always reported."""
         return options
 
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
@@ -125,7 +125,7 @@ class VaryingSession(TellsTactics):
         return Plan(tuple(Region(n, (n,), implementation=f"tactic_{t}") for n, t in self._drawn.items()))
 
     def tactics(self) -> Sequence[Choice]:
-        """Return what was drawn."""
+        """Return the drawn tactics."""
         keys = dict.fromkeys(self._drawn, "") if not self._keyed else {name: f"key of {name}" for name in self._drawn}
         return [Choice(n, f"{t:#x}", f"tactic_{t}", nodes=(n,), key=keys[n]) for n, t in self._drawn.items()]
 

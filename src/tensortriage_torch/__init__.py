@@ -1,1 +1,1 @@
-"""PyTorch: the network behind an ONNX model, as an engine, as what an export is held against, as a part of repros."""
+"""PyTorch: the network behind an ONNX model, as an engine, as the standard of an export, as a part of repros."""

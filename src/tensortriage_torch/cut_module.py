@@ -1,4 +1,4 @@
-"""A part of a PyTorch network as a module that stands by itself: code, weights, and the values that reach it."""
+"""A part of a PyTorch network as a self-contained module: code, weights, and its inputs."""
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ class CutModule:
         outputs: What it makes of them in PyTorch, by name, in the order in which it returns them.
         operators: What it calls, in order.
         dtypes: PyTorch's word for the type of each, ``weight/NAME``, ``input/NAME`` or ``output/NAME``.
-        versions: Versions of PyTorch and of what its exporter works with.
+        versions: Versions of PyTorch and of its exporter's packages.
     """
 
     code: str
@@ -33,10 +33,10 @@ class CutModule:
 
 
 def read_cut(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> CutModule:
-    """Return what the worker cut out.
+    """Return the part that the worker cut out.
 
     Args:
-        told: What it says of the module: code, names, dtypes, versions.
+        told: The worker's description of the module: code, names, dtypes, versions.
         arrays: Weights, inputs and outputs by name, ``weight/``, ``input/`` or ``output/`` in front of it.
     """
 

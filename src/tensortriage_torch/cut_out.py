@@ -26,7 +26,7 @@ def cut_out(
     """Return the module that some nodes were exported from, or why there is none.
 
     Args:
-        inv: Where engines are asked; it has a network.
+        inv: Investigation of a model with a network.
         evidence: What the exporter made wrong, if it did.
         nodes: Names of the nodes.
         local: How they fail by themselves.

@@ -48,10 +48,10 @@ ADAPTER = "tensortriage_torch.worker.adapter"
 """The half of it that runs where PyTorch is."""
 DOUBLE = "fp64"
 LEVELS = ("eager", "aot_eager", "inductor-unfused", "inductor")
-"""What ``torch.compile`` may do, from nothing to everything."""
+"""Levels of ``torch.compile``, from none to full."""
 
 _PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16)
-_CHANGED = "before::"  # the name of what a replaced value was before
+_CHANGED = "before::"  # prefix of the original value of a replaced one
 
 
 class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions, OffersLadder, Observes):
@@ -72,7 +72,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         self._isolated = IsolatedEngine(ADAPTER, title="PyTorch", limits=self.limits)
 
     def availability(self) -> Availability:
-        """Say whether this interpreter has PyTorch; nothing is imported or started."""
+        """Return whether this interpreter has PyTorch; nothing is imported or started."""
         return installed("torch", "PyTorch", "pip install torch, or name a Python that has it: worker=/path/to/python")
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -90,13 +90,13 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         self._isolated.probe(settings, affinity=_affinity(settings))
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return the levels of compilation up to the one asked for, eager first."""
+        """Return the levels of compilation up to the requested one, eager first."""
         asked = options.get("compile", LEVELS[0]).strip().lower()
         lower = LEVELS[: LEVELS.index(asked)] if asked in LEVELS else ()
         return [*((f"compile={level}", {**options, "compile": level}) for level in lower), ("as given", dict(options))]
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return the options where the network runs as it is; what is compiled has no inner values to show."""
+        """Return the options for eager mode, which shows inner values; None for compiled networks, which show none."""
         return dict(options) if options.get("compile", LEVELS[0]).strip().lower() == LEVELS[0] else None
 
     def as_written(self, options: Mapping[str, str]) -> Mapping[str, str]:
@@ -171,7 +171,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
             files=("file",),
             declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
         )
-        if settings["compile"] != LEVELS[0]:  # what is compiled is compiled anew for another shape, in a run
+        if settings["compile"] != LEVELS[0]:  # a compiled network is compiled anew for another shape, in a run
             return TorchSession(session, loaded, network, least_seconds=self.limits.build_seconds)
         return TorchSession(session, loaded, network)
 
@@ -186,7 +186,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     """
 
     observation = "hooks"
-    """How inner values are seen."""
+    """Source of inner values."""
 
     def __init__(
         self, session: IsolatedSession, model: Model, network: Sequence[str], *, least_seconds: float = 0.0
@@ -204,7 +204,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
         """Run once; the model's marked inner values are looked up by the exporter's metadata.
 
         Raises:
-            RunFailed: When a marked value cannot be told apart in the network (``torch-value-unknown``).
+            RunFailed: When a marked value cannot be identified in the network (``torch-value-unknown``).
             EngineError: As for `IsolatedSession.run`.
         """
         found = self.run_known(feed)
@@ -242,15 +242,15 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Answer what `tensortriage_torch.network.TorchNetwork` asks; errors as for `IsolatedSession.run`."""
+        """Answer questions of `tensortriage_torch.network.TorchNetwork`; errors as for `IsolatedSession.run`."""
         return self._session.answer(question, feed, **arguments)
 
     def plan(self) -> Plan | None:
-        """Return None: PyTorch does not tell what it runs."""
+        """Return None: PyTorch reports no plan."""
         return None
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang; as long as a build, if it compiles."""
+        """Limit later runs to the given seconds, but never below the time of a build, if the network is compiled."""
         self._session.allow(max(run_seconds, self._least_seconds))
 
     def close(self) -> None:
@@ -259,7 +259,7 @@ class TorchSession(BoundsRuns, ShowsValues, KnowsSomeValues, AnswersQuestions):
 
 
 def _affinity(settings: Mapping[str, str]) -> str:
-    """Return what a worker may be reused for: what a function sets up for its compiler must reach no other network."""
+    """Return the affinity of a worker: a function's settings for its compiler must reach no other network."""
     return " ".join(settings.get(key, "") for key in ("file", "attribute", "compile"))
 
 

@@ -41,7 +41,7 @@ def saved_inputs(model: Path, examples: Sequence[np.ndarray]) -> Path:
 
 
 def small_network(folder: Path) -> tuple[Mapping[str, str], Mapping[str, np.ndarray], np.ndarray]:
-    """Write a network of one Conv; return the options that name it, a feed, and what it makes of that.
+    """Write a network of one Conv; return the options that name it, a feed, and its result.
 
     All numbers are whole and small, so that every format holds them.
     """

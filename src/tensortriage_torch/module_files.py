@@ -20,7 +20,7 @@ _MOST_NAMED = 12
 
 
 def module_beside(cut: CutModule, label: str, exporter: str) -> ModuleBeside:
-    """Return what a repro has of a module, not yet exported anew.
+    """Return the files of a module in a repro, not yet exported anew.
 
     Args:
         cut: The module; one of its tensors may be of a type that files do not have, so that writing it raises

@@ -1,6 +1,6 @@
-"""What a PyTorch network says of itself on one feed: its inner values by ONNX name, a part of it, itself in float64.
+"""A PyTorch network's answers on one feed: its inner values by ONNX name, a part of it, itself in float64.
 
-Who is asked is either the session that has the network, or a lab, which remembers what was said.
+Questions go either to the session that has the network, or to a lab, which remembers the answers.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ Ask = Callable[..., tuple[Mapping[str, Any], Mapping[str, np.ndarray]]]
 
 
 class TorchNetwork:
-    """A network that is asked about one feed; every question may raise what `IsolatedSession.answer` does.
+    """A network with one feed; every question may raise the errors of `IsolatedSession.answer`.
 
     Args:
         model: The ONNX model that was exported from it.
         ask: Asks it about the feed.
 
     Attributes:
-        reason: Why values of single operations are not known; empty when they are, or were not asked for.
+        reason: Why values of single operations are not known; empty when they are, or were not requested.
     """
 
     def __init__(self, model: Model, ask: Ask) -> None:
@@ -35,7 +35,7 @@ class TorchNetwork:
         self._traces: dict[tuple[Operation, ...], Trace] = {}
 
     def about(self, ask: Ask) -> "TorchNetwork":
-        """Return the same network, asked about another feed; what was traced is known."""
+        """Return the same network with another feed; its trace is reused."""
         other = TorchNetwork(self._model, ask)
         other._traces = self._traces
         return other
@@ -76,12 +76,12 @@ class TorchNetwork:
         return self._traces[made]
 
     def returned(self, modules: Collection[str]) -> Mapping[str, np.ndarray]:
-        """Return what modules return, by path; nothing of those that are called several times, or never."""
+        """Return the results of modules, by path; none of those that are called several times, or never."""
         wanted = {path: {"fx_node": "", "module": path, "place": 0} for path in modules}
         return self._ask("values", wanted=wanted)[1] if wanted else {}
 
     def returned_each(self, modules: Collection[str]) -> Mapping[str, tuple[np.ndarray, ...]]:
-        """Return the first tensors that modules return, by path; likewise."""
+        """Return the first tensors among the results of modules, by path, in the same way."""
         places = {f"{place}:{path}": (path, place) for path in modules for place in range(MOST_RETURNED)}
         wanted = {name: {"fx_node": "", "module": path, "place": place} for name, (path, place) in places.items()}
         found = self._ask("values", wanted=wanted)[1] if wanted else {}
@@ -91,12 +91,12 @@ class TorchNetwork:
         }
 
     def folded(self) -> Mapping[str, tuple[str, ...]]:
-        """Return modules of the file with what was folded into their nodes; see `folded_modules`."""
+        """Return modules of the file with the operations folded into their nodes; see `folded_modules`."""
         told, _ = self._ask("calls")
         return folded_modules(self._model.graph, [(str(path), str(source)) for path, source in told["calls"]])
 
     def premises(self) -> NetworkPremises:
-        """Return what would make any comparison with the network void: made again, called again, its weights."""
+        """Return facts that make any comparison with the network void: made again, called again, its weights."""
         return read_premises(*self._ask("premises"))
 
     def cut(self, part: Mapping[str, Any]) -> CutModule | str:
@@ -109,7 +109,7 @@ class TorchNetwork:
         return read_cut(told, arrays) if "code" in told else str(told["reason"])
 
     def in_float64(self) -> Mapping[str, np.ndarray]:
-        """Return what the network makes of the feed in float64; nothing if it cannot, as with constants of one type."""
+        """Return the network's results on the feed in float64; nothing if it cannot, as with constants of one type."""
         return self._ask("float64")[1]
 
     def modules(self) -> tuple[Mapping[str, str], bool]:

@@ -21,7 +21,7 @@ class Operation:
     """One node of an exported program.
 
     Attributes:
-        origin: Its name (``fx_node``), operator, module and line.
+        origin: Name (``fx_node``), operator, module and line.
         arguments: Names of the nodes whose values it takes, each once, in order.
         constants: How it is called, as PyTorch prints it, with ``%`` for each of these.
     """
@@ -46,7 +46,7 @@ _ALIKE: Sequence[Callable[["Operation"], Hashable]] = (
 
 
 def read_operation(metadata: Mapping[str, str]) -> Operation:
-    """Return the operation that a node's metadata tell of; one without a name when they tell of none."""
+    """Return the operation in a node's metadata; one without a name when they hold none."""
     origin = read_origin("", metadata)
     _, _, call = metadata.get(FX_NODE, "").partition("](args = ")
     return Operation(origin, tuple(dict.fromkeys(_ARGUMENT.findall(call))), _ARGUMENT.sub("%", call))
@@ -64,7 +64,7 @@ def operations(model: Model) -> tuple[Operation, ...]:
 
 
 def counterparts(file: Sequence[Operation], network: Sequence[Operation]) -> Mapping[str, Operation]:
-    """Return, by name in the file, the operations of the network that its values stand for.
+    """Return, by name in the file, the operations of the network that its values come from.
 
     What the file folded into constants is among them, by the name that the operations using it have for it.
     """

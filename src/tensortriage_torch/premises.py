@@ -1,4 +1,4 @@
-"""What a PyTorch network is apart from its values: the same at every making and call or not, and of which weights.
+"""Properties of a PyTorch network apart from its values: whether every instance and call is the same, and its weights.
 
 Weights are told by a few of their numbers; see `tensortriage_torch.worker.premises`.
 """
@@ -17,9 +17,9 @@ class NetworkPremises:
     Attributes:
         made_again: Relative differences of the weights that another call of the user's function gives, by name.
         state: Relative difference of two results on the same inputs and random numbers.
-        random: The same with other random numbers.
+        random: Deviation with other random numbers.
         buffers: Buffers that calls change.
-        module: The first innermost module whose result is another; empty for what lies between modules.
+        module: The first innermost module with another result; empty for operations between modules.
         paths: All modules.
         shapes: Shapes of the weights of two dimensions or more, by name.
         samples: Elements of them; see the worker's `sample`.
@@ -42,7 +42,7 @@ class NetworkPremises:
 
 
 def read_premises(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NetworkPremises:
-    """Return what the worker told, with the arrays that came along."""
+    """Return the worker's answer, with its arrays."""
 
     def under(prefix: str) -> dict[str, np.ndarray]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

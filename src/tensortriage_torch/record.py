@@ -1,4 +1,4 @@
-"""Recording what a running PyTorch application feeds a network, for a diagnosis later.
+"""Recording the inputs of a network in a running PyTorch application, for a diagnosis later.
 
     from tensortriage_torch.record import record
 
@@ -25,7 +25,7 @@ import numpy as np
 from tensortriage.sdk import Iteration, Kind, TriageError, save
 
 MOST_CALLS = 8
-"""Calls of a network that are recorded unless told otherwise."""
+"""Default number of recorded calls of a network."""
 MOST_LEVELS = 32
 """Containers in containers that are looked into."""
 _LONGEST_NAME = 200
@@ -41,7 +41,7 @@ class Recording:
 
     Attributes:
         inputs: Per call, arrays by name: of the parameter, with a number behind it where that holds several tensors.
-        outputs: Per call, arrays by place in what the network returned.
+        outputs: Per call, arrays by their position in the network's results.
         left_out: Why calls were not recorded; empty when all were.
     """
 
@@ -143,7 +143,7 @@ def record(module: Any, folder: Path | str, *, most: int = MOST_CALLS) -> Record
 
 
 def _named(module: Any, arguments: Sequence[Any]) -> dict[str, Any]:
-    """Return positional arguments by the names of the parameters; ``args_0`` and so on where these tell none."""
+    """Return positional arguments by the names of the parameters; ``args_0`` and so on where there are none."""
     try:
         names = [*itertools.islice(_names(inspect.signature(module.forward)), len(arguments))]
     except Exception:  # native functions have no signature, and a user's object may have any

@@ -1,4 +1,4 @@
-"""Which value of a PyTorch network each value of its ONNX model stands for, according to the exporter's metadata.
+"""Maps the values of an ONNX model to those of its PyTorch network, according to the exporter's metadata.
 
 A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
 module becomes the ONNX nodes inside it; the one value that leaves those is what it returns, the one that enters them is
@@ -22,12 +22,12 @@ JOINED = (
 
 
 MOST_RETURNED = 4
-"""Tensors that a module may return for its values to be told apart by their numbers."""
+"""Tensors that a module may return for its values to be matched by their numbers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TracedValue:
-    """Where a value is in the network.
+    """Place of a value in the network.
 
     Attributes:
         fx_node: Name of the node of ``torch.export``'s graph; empty when unknown.
@@ -42,7 +42,7 @@ class TracedValue:
 
 
 def traced_values(model: Model) -> Mapping[str, TracedValue]:
-    """Return what the file tells of the values of a model, by ONNX name, in the names of its exporter.
+    """Return the file's information about the values of a model, by ONNX name, in the names of its exporter.
 
     Inner values that are marked as outputs leave nothing that they did not leave before.
     """
@@ -90,7 +90,7 @@ class Trace:
     inputs: frozenset[str] = frozenset()
 
     def made_of(self, name: str) -> tuple[Operation, ...]:
-        """Return what an operation of the file stands for: its own, then those before it that the file does not have.
+        """Return the operations behind one of the file: its own, then those before it that the file lacks.
 
         An exporter that multiplies the scale of a normalization into a convolution leaves one node for both.
         """
@@ -105,7 +105,7 @@ class Trace:
         return tuple(found.values())
 
     def left_out(self, name: str) -> tuple[Operation, ...]:
-        """Return those of `made_of` that compute something of what the file has, and that the file does not do.
+        """Return the computing ones of `made_of` that the file lacks.
 
         What exporters join with its neighbours (`JOINED`), and what depends on constants alone, is not among them.
         """
@@ -180,7 +180,7 @@ def around(module: str) -> Iterable[str]:
 
 
 def entering(graph: Graph, nodes: Collection[str], constant: Collection[str]) -> list[str]:
-    """Return the values that nodes take of others, without those that are ``constant`` and what is fed."""
+    """Return the values that nodes take from others, without ``constant`` and fed ones."""
     inside = set(nodes)
     taken = dict.fromkeys(value for name in nodes for value in graph.node(name).uses if value not in constant)
     makers = ((value, graph.producer(value)) for value in taken)

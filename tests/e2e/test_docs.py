@@ -29,7 +29,7 @@ import pytest
 
 from affected import changed_files
 from machine import CRASH, openvino_crashes
-from tensortriage.cli import COMMANDS, cli, main
+from tensortriage.cli import cli, main
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.judgement.judgement import Judgement
@@ -39,6 +39,7 @@ from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, Ve
 from tensortriage.engines.base import Region, Session
 from tensortriage.engines.registry import create, known
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.overview import COMMANDS
 from tensortriage.report.document import Report
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.case import CaseFacts, FeedFacts, ModelFacts

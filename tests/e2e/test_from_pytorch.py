@@ -205,7 +205,7 @@ def test_a_fault_of_the_engine_has_the_name_of_its_module(tmp_path, exported):
     assert "aten.linear.default" in (tmp_path / "case/repro/module.py").read_text()
     assert repro_exits(tmp_path / "case/repro") == 1
     assert verdict.culprits[0].origin.module == "layers.1.attention.o_proj"
-    asked = step(verdict, "does the exported model compute what the network does?")
+    asked = step(verdict, "does the exported model compute the same results as the network?")
     assert asked.answer.startswith("yes: ")
     assert asked.evidence["modules_compared"] >= 0.9 * asked.evidence["modules"]
     # float32 has 24 bits: a healthy network of four layers is within some units of its last place.

@@ -14,7 +14,7 @@ def test_float32_is_built_as_asked(tmp_path):
     done = triage("inspect", "plan", CNN, "--target", "onnxruntime", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Conv, Relu to /Relu (2)" in done.stdout
-    assert done.stdout.endswith("as asked for: all are\n")
+    assert done.stdout.endswith("as requested: all are\n")
 
 
 def test_silent_float32_is_a_finding(tmp_path):

@@ -88,7 +88,7 @@ def run(model, options):
 def test_garbage_is_a_crash_that_quotes_it(said, when, model, tmp_path):
     workers.close_idle()  # a fresh process: its first question, the compiling, has number 1, and the run number 2
     said = said.replace("ID", "1" if when == "at_compile" else "2")
-    with pytest.raises(EngineCrashed, match="answered something else than asked") as caught:
+    with pytest.raises(EngineCrashed, match="gave an unexpected answer") as caught:
         run(model, engine(tmp_path, **{when: said}))
     assert caught.value.slug == "engine-crashed"
     assert np.array_equal(run(model, engine(tmp_path))["y"], np.ones(3, np.float32))  # the next one is well

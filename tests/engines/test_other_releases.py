@@ -55,6 +55,6 @@ def test_what_a_build_comes_upon_blames_no_model(other, tmp_path):
 
 
 def test_a_release_older_than_all_that_is_known_is_refused_first(other):
-    with pytest.raises(EngineMissing, match=r"MNN 2\.9\.0 is older than what is known of it here, 3\.0") as caught:
+    with pytest.raises(EngineMissing, match=r"MNN 2\.9\.0 is older than the oldest supported release, 3\.0") as caught:
         usable(other("def version(): return '2.9.0'", "2.9.0"))
     assert (caught.value.slug, caught.value.cure) == ("engine-too-old", "triage engines install mnn")

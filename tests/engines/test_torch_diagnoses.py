@@ -137,7 +137,7 @@ MISTAKES = {
     "exchanged-inputs": ("words", "words_exchanged", "fed with 'kinds' as 'ids', 'ids' as 'kinds'", "the order of"),
     "prepared-in-forward": ("pictures", "prepared", "forward prepares 'x' before 'conv1'", "leave it out of forward"),
     "prepared-in-the-file": ("prepared", "pictures", "the file prepares 'x' (Sub", "export the network without it"),
-    "ends-in-forward": ("pictures", "shares", "is what 'head' returns", "export the network with what follows"),
+    "ends-in-forward": ("pictures", "shares", "is the result of 'head' in PyTorch", "the steps that follow"),
     "ends-in-the-file": ("shares", "pictures", "Softmax 'node_softmax' follows", "export the network without it"),
     "state": ("remembers", "remembers_more", "keeps state between calls: calls change 'seen'", "reset it there"),
     "noise-in-the-file": ("noisy", "noisy", "the model draws random numbers: RandomNormalLike", "an input of forward"),
@@ -200,4 +200,4 @@ def test_a_network_in_bfloat16_is_compared_as_what_it_is(tmp_path, exported):
     model, inputs = exported("in_bfloat16", "dynamo")
     verdict = judged(tmp_path, model, inputs, network=f"{NETWORKS}:in_bfloat16")
     answers = {step.question: step.answer for step in verdict.steps}
-    assert answers["does the exported model compute what the network does?"].startswith("yes: ")
+    assert answers["does the exported model compute the same results as the network?"].startswith("yes: ")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tensortriage_engines
-from tensortriage import cli
+from tensortriage import overview
 from tensortriage.cli import engines, groups
 from tensortriage.engines import registry
 
@@ -115,8 +115,12 @@ def test_each_says_what_it_is_and_has_tests_of_its_own(package):
 def test_nothing_is_in_a_table_and_an_entry_point():
     """And no table of the core names a package beside it."""
     assert set(registry.BUILT_IN).isdisjoint(POINTS[registry.GROUP])
-    tables = {cli.GROUP: cli.COMMANDS, f"{cli.GROUP}.check": groups.CHECK, f"{cli.GROUP}.engines": engines.COMMANDS}
-    assert tables.keys() == {group for group in POINTS if group.startswith(cli.GROUP)}
+    tables = {
+        overview.GROUP: overview.COMMANDS,
+        f"{overview.GROUP}.check": groups.CHECK,
+        f"{overview.GROUP}.engines": engines.COMMANDS,
+    }
+    assert tables.keys() == {group for group in POINTS if group.startswith(overview.GROUP)}
     assert all(set(table).isdisjoint(POINTS[group]) for group, table in tables.items())
     rows = (row for table in tables.values() for row in table.values())
     places = [*registry.BUILT_IN.values(), *(place for place, _ in rows)]

@@ -1,11 +1,11 @@
-"""The border inside the worker: what an engine adapter is, and how it says what went wrong.
+"""The border inside the worker: the interface of engine adapters, and their errors.
 
 An adapter is a module of this package with two functions:
 
-    probe(options) -> dict              what it finds here: version, device, precision; cheap
+    probe(options) -> dict              the engine here: version, device, precision; cheap
     compile(model, options) -> session  a session with run, plan, close and the attributes inputs, outputs
 
-They speak plain types only, so that everything can be told to a host running another Python.
+They use plain types only, so that every answer can travel to a host running another Python.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ renames inputs also has ``names``: every name of its tensor."""
 
 
 class AdapterFailure(enum.Enum):
-    """Kinds of failure that an adapter tells apart; the host turns each into its own error."""
+    """Kinds of failure of adapters; the host turns each into its own error."""
 
     USAGE = "usage"
     MISSING = "missing"
@@ -55,7 +55,7 @@ class AdapterError(Exception):
 
 
 def place_of(error: BaseException) -> str:
-    """Return `` (FILE:LINE)`` of the innermost frame outside what came from the host and what is installed."""
+    """Return `` (FILE:LINE)`` of the innermost frame outside the host's code and installed packages."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not f.filename.startswith((here, "<")) and "site-packages" not in f.filename]
@@ -64,29 +64,29 @@ def place_of(error: BaseException) -> str:
 
 
 _MISTAKES = (AttributeError, TypeError, NameError, LookupError, AssertionError, ImportError)
-"""What Python raises of code that is wrong about what it calls; engines refuse in other words."""
+"""Exceptions that Python raises for wrong calls; engines raise others when they refuse."""
 
 
 def own_fault(error: BaseException) -> bool:
-    """Say whether an adapter made a mistake: it called what a release of an engine does not have, or has otherwise.
+    """Return whether an adapter made a mistake: it called a function that a release of an engine lacks or has changed.
 
     Such an exception comes from a line of the host's packages; one that an engine raises comes from its own lines, or
     is of another kind, and one that a ``raise`` statement made is meant.
     """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
-    asked = os.path.join(here, "tensortriage_worker", "serve.py")  # by the host, whatever there is
+    asked = os.path.join(here, "tensortriage_worker", "serve.py")  # sent by the host, if it exists
     ours = bool(frames) and frames[-1].filename.startswith(here) and frames[-1].filename != asked
     return ours and isinstance(error, _MISTAKES) and not raised_by_hand(error)
 
 
 @contextlib.contextmanager
 def refusals(kind: AdapterFailure, words: str = "{}") -> Iterator[None]:
-    """Take whatever a library in Python comes upon for its reason to refuse, but for mistakes of our own.
+    """Turn any exception of a Python library into its reason to refuse, but for mistakes of our own.
 
     Args:
         kind: What it refuses to do.
-        words: What is said of it; ``{}`` stands for the reason.
+        words: Text of the error; ``{}`` is replaced by the reason.
     """
     try:
         yield
@@ -97,7 +97,7 @@ def refusals(kind: AdapterFailure, words: str = "{}") -> Iterator[None]:
 
 
 def raised_by_hand(error: BaseException) -> bool:
-    """Whether a ``raise`` statement of Python code made an error; other lines call what raises without one."""
+    """Whether a ``raise`` statement of Python code made an error, instead of native code."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and (frames[-1].line or "").lstrip().startswith("raise")
 
@@ -129,10 +129,10 @@ class AdapterSession(Protocol):
 
 
 class Adapter(Protocol):
-    """An engine's module."""
+    """The module of an engine, as the worker calls it."""
 
     def probe(self, options: Mapping[str, str]) -> Dict[str, Any]:
-        """Say what is here."""
+        """Return the engine's properties here."""
         ...
 
     def compile(self, model: Path, options: Mapping[str, str]) -> AdapterSession:

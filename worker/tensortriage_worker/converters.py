@@ -1,4 +1,4 @@
-"""What adapters need of the environment they run in: packages to import, and programs that convert models."""
+"""Tools of adapters in their environment: packages to import, and programs that convert models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tup
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
 CONVERTED_BY = "command"
-"""Where what is told of a build has the converter's command line."""
+"""Key of the converter's command line in a build's report."""
 _commands = []  # type: List[str]
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -33,7 +33,7 @@ class Library(NamedTuple):
         title: What messages call the package.
         slug: Slug of the error for one that cannot be imported.
         modules: Their whole names.
-        distribution: The package that tells the version; empty where every one will do.
+        distribution: The package that gives the version; empty where any version will do.
         oldest: The oldest version that the adapter knows.
         cure: What to do when it cannot be imported, where that is not making an environment.
     """
@@ -66,10 +66,10 @@ def _check_age(library: Library) -> None:
 
     try:
         version = metadata.version(library.distribution) if library.distribution else ""
-    except metadata.PackageNotFoundError:  # built by hand: it is what its user says
+    except metadata.PackageNotFoundError:  # built by hand: the user vouches for its version
         return
     if version and _in_order(version) < _in_order(library.oldest):
-        message = "{} {} is older than what is known of it here, {}".format(library.title, version, library.oldest)
+        message = "{} {} is older than the oldest supported release, {}".format(library.title, version, library.oldest)
         raise missing(library.engine, message, slug="engine-too-old", cure=library.cure)
 
 
@@ -85,7 +85,7 @@ def missing(engine: str, message: str, *, slug: str, cure: str = "") -> AdapterE
 def content_of(
     options: Mapping[str, str], convert_it: Callable[[], bytes], given: Iterable[str] = ("converted",)
 ) -> Tuple[bytes, Dict[str, Any]]:
-    """Return what is to run, and what is told of it: a file that an option names, or what is converted now.
+    """Return the file to run, and the report about it: a file that an option names, or a new conversion.
 
     Args:
         options: Of the build.
@@ -104,17 +104,17 @@ def content_of(
 def convert(
     title: str, command: List[str], folder: Path, made: Iterable[Path], said: Callable[[List[str]], List[str]]
 ) -> None:
-    """Run a program that converts a model, as in its activated environment: onnx2tf leaves out what it does not find.
+    """Run a program that converts a model, as in its activated environment: onnx2tf leaves out tools that it misses.
 
     Args:
         title: What messages call it.
         command: Program and arguments.
         folder: Where it runs.
         made: Files that are there afterwards, or it has failed.
-        said: Of the lines that it printed, stripped and without empty ones, those that tell why it failed.
+        said: Picks, of its printed lines, stripped and without empty ones, those with the reason of a failure.
 
     Raises:
-        AdapterError: When it fails, with what it said and the signal that ended it.
+        AdapterError: When it fails, with its message and the signal that ended it.
     """
     told = [os.path.basename(word) if os.path.isabs(word) else word for word in command]
     told[0] = "python" if command[0] == sys.executable else told[0]

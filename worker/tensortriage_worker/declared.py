@@ -1,4 +1,4 @@
-"""Sessions of engines that do not keep what a model declares: the host tells it, and results are given that form."""
+"""Sessions of engines that lose a model's declarations: the host passes them, and results get their form."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class DeclaredSession:
 
     Args:
         declared: ``inputs`` and ``outputs`` of the model, each with name, dtype and shape.
-        info: What is told about the build.
-        packed: What the converter made, for the host to keep; empty where it cannot be kept.
+        info: Report about the build.
+        packed: The conversion, for the host's cache; empty where it cannot be cached.
     """
 
     def __init__(self, declared: Mapping[str, Any], info: Dict[str, Any], packed: bytes = b"") -> None:
@@ -29,7 +29,7 @@ class DeclaredSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Hand over what was ``converted``, or a file's ``weights``, or what a run shows of the ``wanted`` values."""
+        """Answer with the conversion (``converted``), a file's ``weights``, or those of ``wanted`` values that show."""
         if question == "converted":
             return {}, [Item("converted", np.frombuffer(self._packed, np.uint8))]
         if question == "weights":
@@ -44,7 +44,7 @@ class DeclaredSession:
         return {}, []
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Run once and return those of some inner values that can be seen: none."""
+        """Run once and return the visible ones of some inner values: none."""
         return ()
 
     def weights(self) -> Tuple[List[Optional[Tuple[np.ndarray, np.ndarray]]], Optional[List[int]]]:
@@ -56,11 +56,11 @@ class DeclaredSession:
         return [], None
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Say that it is not known."""
+        """Return None: it is not known."""
         return None
 
     def close(self) -> None:
-        """Release what the session holds."""
+        """Release the session's resources."""
 
 
 class SessionByPlace(DeclaredSession):

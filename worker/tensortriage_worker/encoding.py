@@ -1,6 +1,6 @@
-"""How tensors of every ONNX element type become bytes that a safetensors file can hold, and back.
+"""Encoding of tensors of every ONNX element type as bytes that a safetensors file can hold, and back.
 
-What that format cannot say is stored as bytes it can hold, beside a label that says what they mean:
+Values that the format cannot express are stored as bytes of a type that it has, with a label for their meaning:
 
 * sub-byte types are packed as ONNX packs them (first element in the lowest bits, flat, zero padded);
 * complex128 is stored as float64 with one more axis (real, imaginary); float8 *fnuz types as uint8;
@@ -29,11 +29,11 @@ _ML_DTYPES = _optional_ml_dtypes()
 
 
 class ShardError(ValueError):
-    """A shard file is not what it should be, or a tensor cannot be stored."""
+    """A malformed shard file, or a tensor that cannot be stored."""
 
 
 class StoredFormat(NamedTuple):
-    """How one element type is stored: safetensors tag, numpy type of the stored bytes, bits per element if packed."""
+    """Stored form of one element type: safetensors tag, numpy type of the stored bytes, bits per element if packed."""
 
     tag: str
     raw: str
@@ -148,7 +148,7 @@ def _text(item: Any) -> str:
 
 
 def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the array that stored bytes stand for: a view of them, or decoded when packed or text.
+    """Return the array of stored bytes: a view of them, or decoded when packed or text.
 
     Args:
         data: Flat uint8.

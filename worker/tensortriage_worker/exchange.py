@@ -79,7 +79,7 @@ class Spill:
             self._flush()
 
     def close(self) -> List[str]:
-        """Write what waits and return the paths of all shards."""
+        """Write pending tensors and return the paths of all shards."""
         self._flush()
         return self._paths
 

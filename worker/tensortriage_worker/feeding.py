@@ -1,6 +1,6 @@
 """Feeding a session as programs do: from memory that lies otherwise, from buffers used again, two streams at once.
 
-What is fed is the same, so what comes back must be, too. Used on both sides of the process border.
+The inputs are equal, so the outputs must be, too. Used on both sides of the process border.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ which is filled anew for other numbers only."""
 
 ALIGNMENT = 64
 KEPT_RESULTS = 4
-"""Most different results of a stream that are told."""
+"""Most different results of a stream that are reported."""
 MOST_ROUNDS = 20
 """Times as many runs as are wanted, where threads of a busy machine seldom meet."""
 SWITCH_SECONDS = 1e-5
@@ -30,7 +30,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class InputBuffers:
-    """Where the inputs of one session lie."""
+    """Memory layout of the inputs of one session."""
 
     def __init__(self) -> None:
         self._kept: Dict[str, np.ndarray] = {}
@@ -72,12 +72,12 @@ def misaligned(array: np.ndarray) -> np.ndarray:
 def side_by_side(
     streams: Sequence[Callable[[], Arrays]], runs: int, over: Optional[Callable[[], bool]] = None
 ) -> List[List[Arrays]]:
-    """Let streams run at the same time, each again and again.
+    """Run streams in parallel, each again and again.
 
     Args:
         streams: Each runs once and returns arrays, which are copied.
         runs: How often all run at once; where one was over before the other began, that is not counted.
-        over: Says when to stop earlier.
+        over: Returns whether to stop earlier.
 
     Returns:
         For every stream its results that differ from each other, bit for bit, in the order in which they came.

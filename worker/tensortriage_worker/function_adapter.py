@@ -1,4 +1,4 @@
-"""A user's Python function: a data loader, a metric, what is done to outputs or how they are compared.
+"""A user's Python function: a data loader, a metric, a postprocessing step or a comparison.
 
 The file is executed as that of a `script:` engine is. A session answers two kinds of questions: ``call`` hands over
 arrays and words and returns a number, a truth or arrays; ``begin`` and ``next`` go through what a loader yields, one
@@ -24,20 +24,20 @@ from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.script_adapter import load_script
 
 RUNS_USERS_CODE = True
-"""What goes wrong here may be the mistake of who wrote it."""
+"""Errors here may be mistakes of the script's author."""
 PRINTED_CHARACTERS = 1 << 16
-"""Most of what one call prints that comes back."""
+"""Most characters of one call's prints that are returned."""
 
 
 class InputMetadata(NamedTuple):
-    """What a loader that asks for it is told about one input: numpy dtype (None when unknown) and shape."""
+    """The metadata of one input for loaders that ask for it: numpy dtype (None when unknown) and shape."""
 
     dtype: Optional["np.dtype[Any]"]
     shape: Optional[Tuple[Any, ...]]
 
 
 class Script(NamedTuple):
-    """What the user calls the script, and where it is."""
+    """The user's name for the script, and its path."""
 
     shown: str
     file: str
@@ -83,7 +83,7 @@ class FunctionSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Answer ``call``, ``begin`` or ``next``; arrays are named by their place in the lists of names beside them."""
+        """Answer ``call``, ``begin`` or ``next``; arrays are named by their positions in the lists of names."""
         told = _Printed()
         with told:
             if question == "begin":
@@ -96,7 +96,7 @@ class FunctionSession:
         return dict(info, printed=told.text()), items
 
     def close(self) -> None:
-        """Forget the function and what it yields."""
+        """Drop the function and its iterator."""
         self._samples, self._function = iter(()), _gone
 
     def _begin(self, inputs: List[Dict[str, Any]]) -> Dict[str, Any]:
@@ -147,7 +147,7 @@ class FunctionSession:
 
     def _number(self, result: Any) -> float:
         if not isinstance(result, (str, bytes)):
-            with contextlib.suppress(Exception):  # whatever a foreign type's conversion raises, it is no number
+            with contextlib.suppress(Exception):  # any exception of a foreign type's conversion: it is no number
                 return float(result)
         raise AdapterError(
             AdapterFailure.DATA,
@@ -158,7 +158,7 @@ class FunctionSession:
 
 
 class _Printed:
-    """Collects what is printed through Python, and passes it on to where it would have gone."""
+    """Collects prints of Python code, and passes them on to their original stream."""
 
     def __init__(self) -> None:
         self._text = io.StringIO()
@@ -173,7 +173,7 @@ class _Printed:
         sys.stdout, sys.stderr = self._restored
 
     def text(self) -> str:
-        """Return what was printed, cut to `PRINTED_CHARACTERS`."""
+        """Return the prints, cut to `PRINTED_CHARACTERS`."""
         text = self._text.getvalue()
         return text if len(text) <= PRINTED_CHARACTERS else text[:PRINTED_CHARACTERS] + "\n...\n"
 

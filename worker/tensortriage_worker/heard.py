@@ -1,6 +1,6 @@
-"""What an engine prints where it returns a number or nothing: libraries say on the terminal why they refuse.
+"""The prints of an engine that returns a number or nothing: libraries give their reasons on the terminal.
 
-A worker's terminal is a file, its log, so what was printed meanwhile is the end of it, and stays there for the obituary
+A worker's terminal is a file, its log, so recent prints are the end of it, and stay there for the obituary
 of an engine that dies.
 """
 

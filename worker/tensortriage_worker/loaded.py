@@ -1,4 +1,4 @@
-"""Which files of code an engine's process has loaded: Python files that it executes, and libraries that it maps.
+"""Files of code that an engine's process has loaded: Python files that it executes, and libraries that it maps.
 
 Each is written to a file of the worker's folder before it does anything, so that a crash does not hide what crashed.
 The standard library and installed packages are left out, whose versions are known otherwise, and so is what this
@@ -39,7 +39,7 @@ class LoadedCode:
         try:
             with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
                 rows = [line.rstrip("\n").split(None, 5) for line in maps]
-        except OSError:  # no Linux; what Python loads is known all the same
+        except OSError:  # not Linux; modules loaded by Python are known all the same
             return
         for row in rows:
             if len(row) > 5 and "x" in row[1]:
@@ -55,7 +55,7 @@ class LoadedCode:
             self._saw(arguments[0])
 
     def _saw(self, name: Any, *, replaced: bool = False) -> None:
-        """Write a file's path unless that is done; whatever goes wrong, the engine must not notice."""
+        """Write a file's path unless that is done; errors must not reach the engine."""
         if not isinstance(name, str) or name in self._seen:
             return
         self._seen.add(name)

@@ -1,4 +1,4 @@
-"""OpenVINO: what it is asked, what it really does (precision, fusion map), and tensors in the types the ONNX declares.
+"""OpenVINO: options, the plan it really runs (precision, fusion map), and tensors in the types the ONNX declares.
 
 Three habits of OpenVINO (seen with 2026.4.1) shape this module. Its binding looks numpy dtypes up by identity and
 refuses some int64 arrays ("Unsupported data type: int64"), so tensors are built from bytes with the element type that

@@ -24,7 +24,7 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item
 
 RUNS_USERS_CODE = True
-"""What goes wrong here may be the mistake of who wrote it."""
+"""Errors here may be mistakes of the script's author."""
 MODULE_NAME = "tensortriage_script"
 _REGION_FIELDS = ("name", "kind", "precision", "implementation")
 _CHOICE_WORDS = ("layer", "tactic", "implementation", "key")
@@ -68,14 +68,14 @@ def _own(options: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _limit_cpus(count: int) -> None:
-    """Let this process use so many CPUs, and the thread pools that it has yet to start as many threads."""
+    """Limit this process to the given number of CPUs, and the thread pools that it has yet to start as well."""
     os.environ.update({name: str(count) for name in _POOLS})
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 class ScriptSession:
-    """Wraps what the script's ``compile`` returned; see `AdapterSession`."""
+    """Wraps the object that the script's ``compile`` returned; see `AdapterSession`."""
 
     def __init__(self, session: Any, script: str, options: Sequence[str] = ()) -> None:
         self._session = session
@@ -85,7 +85,7 @@ class ScriptSession:
         self.info = {"tactics": self._tactics(), "own_options": list(options), "strided": True}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
-        """Run once with a plain dict of arrays; what comes back is checked one by one.
+        """Run once with a plain dict of arrays; results are checked one by one.
 
         Raises:
             AdapterError: When something else than a dict of arrays comes back.
@@ -129,7 +129,7 @@ class ScriptSession:
         ]
 
     def close(self) -> None:
-        """Let the session close itself if it can."""
+        """Close the script's session if it can be closed."""
         close = getattr(self._session, "close", None)
         if callable(close):
             close()

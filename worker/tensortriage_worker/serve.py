@@ -1,4 +1,4 @@
-"""The engine's process: one request after the other, each answered, whatever the engine or a user's script does.
+"""The engine's process: one request after the other, each answered, even if the engine or a user's script fails.
 
 Requests and answers are lines of JSON on private copies of stdin and stdout. The standard ones are then replaced, so
 that a script that prints, or reads, cannot disturb the conversation: everything printed, by Python or by native code,
@@ -51,7 +51,7 @@ def main() -> None:
         request = json.loads(line)
         answer = dict(server.handle(request), id=request.get("id"))
         if os.getpid() != own_pid:
-            os._exit(0)  # a copy that the engine forked and let come back: nobody has asked it
+            os._exit(0)  # a fork of the engine's that returned here: it serves no requests
         _answer(answers, answer)
 
 
@@ -62,12 +62,12 @@ class _Server:
         self._session = None  # type: Any
         self._built = {}  # type: Dict[str, Any]  # the request that the session came of
         self._buffers = None  # type: Any
-        self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
+        self._settled = False  # whether long-lived objects, modules above all, are out of the collector's sight
         self._loaded: Optional[LoadedCode] = None
         self._ran = False  # whether the open session has
 
     def hello(self) -> Dict[str, Any]:
-        """Say who is here; numpy is imported now so that its absence is the first thing told."""
+        """Return this process's versions; numpy is imported now so that its absence is reported first."""
         here = {"python": platform.python_version(), "executable": sys.executable, "pid": os.getpid()}
         try:
             import numpy
@@ -76,7 +76,7 @@ class _Server:
         return dict(here, numpy=numpy.__version__, ml_dtypes=importlib.util.find_spec("ml_dtypes") is not None)
 
     def handle(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Do what a request asks and return the answer; a failure is an answer."""
+        """Carry out a request and return the answer; a failure is an answer."""
         started = time.perf_counter()
         try:
             if self._loaded is None and getattr(_adapter(request), "RUNS_USERS_CODE", False):
@@ -114,7 +114,7 @@ class _Server:
     def _streams(self, request: Dict[str, Any]) -> Dict[str, Any]:
         """Run two feeds at the same time, in the open session and in another one of the same model.
 
-        Sessions that take long to build offer ``another`` of what was built, as their users would open it.
+        Sessions that take long to build offer ``another`` of the same build, as their users would open it.
 
         Names of inputs and results begin with the number of the stream, those of results then with that of the run: the
         first of the other session is one alone.
@@ -222,7 +222,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
 
 
 def _runs_users_code(adapter: str) -> bool:
-    """Say whether what an adapter raises may be the mistake of a user: it says so by ``RUNS_USERS_CODE``."""
+    """Return whether an adapter's exceptions may be mistakes of a user: it declares so by ``RUNS_USERS_CODE``."""
     return bool(getattr(sys.modules.get(ADAPTERS.get(adapter, adapter)), "RUNS_USERS_CODE", False))
 
 

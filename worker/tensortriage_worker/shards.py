@@ -121,7 +121,7 @@ class ShardFile:
         self._file.seek(self._start)
 
     def fits(self, name: str, shape: Tuple[int, ...]) -> bool:
-        """Say whether the header has room for one more tensor."""
+        """Return whether the header has room for one more tensor."""
         return header_room(name, shape) <= self._room - 128
 
     def add(self, name: str, array: np.ndarray, *, label: str = "") -> np.ndarray:
@@ -213,7 +213,7 @@ class ShardReader:
 
         Raises:
             KeyError: When there is none of this name.
-            ShardError: When its bytes are not what its type promises.
+            ShardError: When its bytes do not fit its type.
         """
         entry = self._entries[name]
         try:

@@ -1,4 +1,4 @@
-"""Engines keep to themselves: what reports home is switched off before it can be imported.
+"""Engines keep to themselves: their telemetry is switched off before it can be imported.
 
 The models are their owners' secrets. ONNX Runtime (from 1.29) sends events and keeps a device id and a database in
 the cache folder unless an environment variable forbids it before its library is loaded; OpenVINO's Python package
@@ -19,7 +19,7 @@ SWITCHES = {
 APART = "TENSORTRIAGE_ENGINES_APART"
 """Set where engines that work in the program's own process are to work in workers, because it crashed with them."""
 REPORTERS = ("openvino_telemetry",)
-"""Packages whose only purpose is to report; whoever imports them is told that they are not installed."""
+"""Packages whose only purpose is telemetry; importing them fails as if they were not installed."""
 
 
 def silence() -> None:

@@ -1,4 +1,4 @@
-"""Keeps an engine's process on a lead: starts it, relays to it, watches its memory, tells how it died, leaves no trace.
+"""Supervises an engine's process: starts it, relays to it, watches its memory, reports its death, leaves no trace.
 
 An engine that crashes, hangs or eats memory takes its own process down, so somebody else on the same machine must
 remain to say what happened. That is this module. It is sent as source text to the chosen interpreter (on this host or
@@ -157,7 +157,7 @@ class Supervisor:
             self._tell({"stored": True})
 
     def _fetch(self, path: str) -> None:
-        """Send a file, which is then gone; only those of the exchange folders, whatever the engine's process says."""
+        """Send a file, which is then gone; only files of the exchange folders, even if the process names others."""
         try:
             if os.path.dirname(path) not in self.folders:
                 raise OSError("outside of the exchange folders")
@@ -215,7 +215,7 @@ class Supervisor:
         self._inbox.put((generation, b""))
 
     def _look_after(self) -> None:
-        """Check what no message tells: a death behind a pipe that a grandchild holds open, memory, an endless log."""
+        """Check conditions that no message reports: a death behind an open pipe of a grandchild, memory, a huge log."""
         process = self._process
         if process is None:
             return
@@ -314,7 +314,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def count_oom_kills() -> int:
-    """Return how many processes the kernel's out-of-memory killer has ended since boot; 0 where that is not told."""
+    """Return the number of processes that the kernel's out-of-memory killer ended since boot; 0 where unknown."""
     with contextlib.suppress(OSError, ValueError), open("/proc/vmstat") as file:
         for line in file:
             if line.startswith("oom_kill "):
@@ -323,7 +323,7 @@ def count_oom_kills() -> int:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that a daemon cannot slip away."""
+    """Become the parent of orphaned descendants, so that a daemon cannot slip away."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -347,7 +347,7 @@ def kill_descendants(leader: int) -> None:
 
 
 def has_room(folder: str, minimum_bytes: int) -> bool:
-    """Say whether a folder is writable and has at least so much free space."""
+    """Return whether a folder is writable and has at least so much free space."""
     try:
         return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= minimum_bytes
     except OSError:
@@ -355,7 +355,7 @@ def has_room(folder: str, minimum_bytes: int) -> bool:
 
 
 def sweep_stale_folders(parent: str) -> None:
-    """Remove folders whose supervisor ended without removing them: nobody holds their lock."""
+    """Remove folders of supervisors that ended without removing them: their lock is free."""
     import fcntl
 
     for folder in glob.glob(os.path.join(parent, PREFIX + "*")):

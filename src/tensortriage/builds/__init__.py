@@ -1,1 +1,1 @@
-"""Builds: one model built again and again, what tells good builds from bad ones, and which choice did it."""
+"""Builds: one model built again and again, the differences of good and bad builds, and the choice that causes them."""

@@ -41,7 +41,7 @@ CACHE_OPTION = "timing_cache"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge says of a build: its judgement, how it failed, a line for people, its largest relative error."""
+    """A judge's report on a build: judgement, kind of failure, a line for people, its largest relative error."""
 
     judgement: BuildJudgement
     signature: str = ""
@@ -55,13 +55,13 @@ Outputs = Mapping[str, Mapping[str, np.ndarray]]
 
 @dataclasses.dataclass
 class NumbersJudge:
-    """Judges what builds compute.
+    """Judges the outputs of builds.
 
     Attributes:
         inv: Holds the golden outputs.
-        decides: Says which outputs fail.
+        decides: Names the outputs that fail.
         feeds: What builds are run on.
-        identity: Digest of what its judgements depend on besides the build.
+        identity: Digest of everything besides the build that its judgements depend on.
     """
 
     inv: GoldenSource
@@ -106,7 +106,7 @@ class CommandJudge:
 
     @property
     def identity(self) -> str:
-        """Digest of what its judgements depend on besides the build; settled by the first of them."""
+        """Digest of everything besides the build that judgements depend on; the first judgement settles it."""
         return self.reads.digest
 
     def judge(self, outputs: Outputs, name: str) -> Judged:
@@ -120,11 +120,11 @@ class CommandJudge:
 
 
 BuildJudge = NumbersJudge | CommandJudge
-"""Says whether a build is good, of which its files are where they were asked for."""
+"""Judges a build by its files."""
 
 
 def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None:
-    """Refuse what would be passed over.
+    """Refuse options that would have no effect.
 
     Args:
         spec: Engine to build.
@@ -147,11 +147,11 @@ class EngineBench:
     Args:
         inv: The model, and the lab that builds it.
         spec: Engine and options.
-        judge: Says whether a build is good.
+        judge: Decides whether a build is good.
         base: Choices that every build is given.
         engine_file: Where the judge finds the engine of a build; None when it does not look.
         tactics_file: Where it finds the tactics.
-        record: Whether builds tell their tactics, where the engine can.
+        record: Whether builds report their tactics, where the engine can.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class EngineBench:
         return max(found, key=lambda difference: (difference.relative, difference.max_abs), default=None)
 
     def _remember(self, trial: BuildTrial) -> None:
-        """Take up what a build tells about caches."""
+        """Record a build's report about caches."""
         self._keyed = self._keyed or any(choice.key for choice in trial.choices)
         if "timing.cache" in trial.files and (trial.good or self._cache is None):
             self._cache = self._lab.case.folder / trial.files["timing.cache"]

@@ -8,10 +8,10 @@ from tensortriage.values.options import flag, option, request
 
 @request
 class BuildGoal:
-    """What to build for.
+    """Condition for the end of a study.
 
     Attributes:
-        width: When both kinds were seen and nothing tells them apart: width of the rate's interval at which to stop.
+        width: Width of the rate's interval at which to stop, when both kinds were seen and no tactic separates them.
         pin: Whether to look for the guilty choice, and to make a good build again, by giving tactics.
     """
 

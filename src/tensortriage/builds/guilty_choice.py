@@ -23,12 +23,12 @@ from tensortriage.search.search_result import Progress, SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are pinned, and a build is dear
-"""Given tactics, builds are meant to be alike, and every one is dear: two tell whether that holds."""
+"""Builds with equal tactics, meant to be alike, that are made to check this; each is expensive."""
 
 CONFIRMATIONS = 3
 """New builds of each kind, the good one made bad and the bad one made good."""
 _BY_CHANCE = (
-    "with equal choices builds are bad at one time and good at another: the cause is not among the tactics told"
+    "builds with equal choices are sometimes bad and sometimes good: the cause is not among the reported tactics"
 )
 
 _OUTCOMES = {
@@ -53,19 +53,19 @@ def blame(
         bench: Makes builds with given choices.
         trials: Free builds, at least one good and one bad.
         suspicion: How much speaks against a layer.
-        cache: Where answers are kept.
+        cache: Store of answers.
         budget: What it may cost.
         observe: Told of every build.
 
     Raises:
-        KeyboardInterrupt: When the search was interrupted; what was answered is in the cache.
+        KeyboardInterrupt: When the search was interrupted; the cache has the answers so far.
     """
     good, bad = closest(trials)
     right, wrong = _by_layer(good), _by_layer(bad)
     differing = tuple(layer for layer in wrong if layer in right and _differ(right[layer], wrong[layer]))
     if not differing:
         return TacticBlame(
-            reason="a good and a bad build made the same choices: the cause is not among the tactics told"
+            reason="a good and a bad build made the same choices: the cause is not among the reported tactics"
         )
 
     def mixed(candidate: Sequence[str]) -> tuple[Choice, ...]:
@@ -117,12 +117,12 @@ def _unsteady(
     differing: tuple[str, ...],
     good: tuple[Choice, ...],
 ) -> str:
-    """Say why choices do not decide: those of the bad build are not always bad, or those of the good one not good."""
+    """Return why choices do not decide: the bad build's are not always bad, or the good one's not always good."""
     outcomes = {oracle(differing, attempt).outcome for attempt in range(REPEATS.premise)}
     if CandidateOutcome.UNRESOLVED in outcomes:
         return "the engine does not build with the choices of a bad build"
     if outcomes == {CandidateOutcome.PASS}:
-        return "a build with every choice of a bad one is good: the cause is not among the tactics told"
+        return "a build with every choice of a bad one is good: the cause is not among the reported tactics"
     steady = outcomes == {CandidateOutcome.SAME} and bench.build("control", good).good
     return "" if steady else _BY_CHANCE
 

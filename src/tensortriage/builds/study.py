@@ -1,4 +1,4 @@
-"""Builds a model repeatedly until enough is known, then reports what is known.
+"""Builds a model repeatedly until enough is known, then reports the result.
 
 Three things can be known. If all builds come out alike: that the other kind is rare, which takes a number of builds
 that follows from the rate and the confidence wanted. If both kinds were seen and tactics can be given: nothing more is
@@ -23,7 +23,7 @@ from tensortriage.search.statistics.association import Trial, rank
 from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, runs_needed, wilson
 
 _LEAST_BUILDS = 2
-"""Builds before it is asked whether their kinds are known well enough: one cannot differ."""
+"""Builds before the first check whether enough is known: a single build cannot differ."""
 
 MOST_SUSPECTS = 50
 
@@ -64,7 +64,7 @@ class Studying:
     searched: Callable[[Progress[str]], None] | None = None
 
     def study(self) -> BuildStudy:
-        """Build until enough is known, and look for the cause; Ctrl-C ends it with what there is."""
+        """Build until enough is known, and look for the cause; Ctrl-C ends it with the results so far."""
         started, trials = time.monotonic(), list[BuildTrial]()
         found: TacticBlame | None = None
         pinned: Pinned | None = None

@@ -1,4 +1,4 @@
-"""What a study of builds found (``tensortriage.builds/1``), and what recorded tactics tell (``.tactic-diff/1``)."""
+"""Result of a study of builds (``tensortriage.builds/1``), and of recorded tactics (``.tactic-diff/1``)."""
 
 import dataclasses
 
@@ -56,7 +56,7 @@ class GuiltyChoice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TacticBlame:
-    """What giving tactics to builds has shown.
+    """Result of builds with given tactics.
 
     Attributes:
         guilty: The fewest choices of a bad build that make a good one bad; empty when that was not found.
@@ -90,12 +90,12 @@ class Pinned:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deployed:
-    """A build as the user makes it, tactics not recorded, beside those that were: recording may change what is built.
+    """A build as the user makes it, without recording tactics, which may change the build.
 
     Attributes:
         trial: The build.
         seen: Whether one of the recorded builds has the same outputs, bit by bit; None when builds were not run.
-        moved: Its difference to the first recorded build; None likewise.
+        moved: Difference of its outputs to the first recorded build; None without one.
     """
 
     trial: BuildTrial
@@ -105,23 +105,23 @@ class Deployed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStudy:
-    """What a study of builds found.
+    """The result of a study of builds.
 
     Attributes:
         engine: Spec of the engine.
         trials: The builds that chose freely, in order.
         good: How many of them are good.
         bad: How many are bad.
-        unresolved: How many told nothing.
-        rate: Share of bad builds; None when no build told.
-        low: Lower end of its interval (Wilson).
+        unresolved: Number of builds without a judgement.
+        rate: Share of bad builds; None when no build was judged.
+        low: Lower end of the rate's interval (Wilson).
         high: Upper end.
         confidence: Nominal coverage of the interval.
         distinct_outputs: Different outputs, bit by bit; 0 when builds were not run.
-        distinct_plans: Different sets of choices (or plans); 0 when the engine tells neither.
+        distinct_plans: Different sets of choices (or plans); 0 when the engine reports neither.
         spread: Largest difference of outputs between two builds; None with fewer than two that ran.
         suspects: Choices that speak for failure, the most telling first.
-        blame: What giving tactics showed; None when not tried.
+        blame: Result of the search with given tactics; None when not tried.
         pinned: The reproducible good build; None when there is none.
         deployed: A build without recording; None when recording changes nothing for the engine, or was not wanted.
         stop: Why building stopped.
@@ -152,13 +152,13 @@ class BuildStudy:
 
     @property
     def exit_code(self) -> int:
-        """0 when what was asked for was reached, 4 when not, 130 when interrupted."""
+        """0 when the goal was reached, 4 when not, 130 when interrupted."""
         return {"reached": 0, "interrupted": 130}.get(self.stop, 4)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TacticDiff:
-    """What tells the tactics of bad builds from those of good ones.
+    """The tactics that separate bad builds from good ones.
 
     Attributes:
         good: Files of good builds.

@@ -1,4 +1,4 @@
-"""One judged build, and the interface of what makes builds."""
+"""One judged build, and the interface of the makers of builds."""
 
 import dataclasses
 import enum
@@ -8,12 +8,12 @@ from tensortriage.engines.base import Choice
 
 
 class BuildJudgement(enum.Enum):
-    """What a build is; the value is the word in files and the name of the folder that it is sorted into."""
+    """Judgement of a build; the value is the word in files and the name of the folder that it is sorted into."""
 
     GOOD = "good"
     BAD = "bad"
     OTHER = "other"
-    """It told nothing: the build failed, or the check ran out of time."""
+    """No judgement: the build failed, or the check ran out of time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +21,15 @@ class BuildTrial:
     """One build.
 
     Attributes:
-        name: Its number from 0; for builds with given tactics a word.
+        name: Number of the build from 0; for builds with given tactics a word.
         judgement: What it is.
         signature: How it failed, in a word or two; empty for a good one.
         reason: One line for a person.
         error: Largest relative RMS error at an output; None when outputs were not compared.
         outputs: Digest of all outputs; empty when it was not run.
         values: Folder of the case with the outputs; empty likewise.
-        choices: The tactics that it chose, where the engine tells.
-        features: What it is like: pairs of a layer and what runs it.
+        choices: Tactics that the build chose, where the engine reports them.
+        features: Properties of the build: pairs of a layer and its implementation.
         seconds: Wall time of the build and its check.
         files: What was written, by kind (``tactics``, ``engine``).
     """
@@ -59,11 +59,11 @@ class BuildTrial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two builds' outputs are apart at most.
+    """Greatest difference between two builds' outputs.
 
     Attributes:
-        output: The output where that is.
-        feed: The feed.
+        output: Output with that difference.
+        feed: Feed with that difference.
         max_abs: Largest absolute difference there.
         relative: RMS of the difference over RMS of the output; infinite for NaN or Inf in one alone.
         builds: Names of the two builds.

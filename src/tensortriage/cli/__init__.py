@@ -21,48 +21,7 @@ from tensortriage.cli import dialect, documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs import finish, to_file
 from tensortriage.errors import TriageError, did_you_mean
-
-INTERRUPTED = 130
-
-EPILOG = """\b
-Examples:
-  triage demo
-  triage diagnose model.onnx --target openvino:precision=bf16 --inputs real.npz
-  triage run model.onnx --target onnxruntime --onnx-outputs mark all
-  triage report triage-case --format markdown
-
-\b
-Exit codes: 0 fine, 1 a problem was found, 2 usage or bad input, 3 an engine cannot be
-used here, 4 inconclusive, 130 interrupted (state is kept).
-"""
-
-GROUP = "tensortriage.commands"
-"""Entry-point group under which other packages register commands; those of a group of ours in ``GROUP.group``."""
-COMMANDS = {
-    "diagnose": (
-        "tensortriage.cli.diagnose.command:diagnose",
-        "Find out why a model is wrong on an engine: one verdict.",
-    ),
-    "run": (
-        "tensortriage.cli.run.command:run",
-        "Run on one or more engines, compare outputs or every layer, validate.",
-    ),
-    "debug": (
-        "tensortriage.cli.groups:debug",
-        "Reduce a failing model, study its builds and precision, repeat a check.",
-    ),
-    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert."),
-    "convert": (
-        "tensortriage.cli.convert.command:convert",
-        "Write a model in fp16, bf16 or int8, or of a later opset.",
-    ),
-    "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
-    "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
-    "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
-    "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
-    "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
-    "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
-}
+from tensortriage.overview import COMMANDS, EPILOG, GROUP, INTERRUPTED, WIDEST, overview
 
 
 def show_version(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -79,22 +38,22 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
     cls=LazyGroup,
     commands_table=COMMANDS,
     entry_points=GROUP,
+    page=overview,
     epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
-@click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=show_version,
-              help="Show the version and exit.")  # fmt: skip
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=show_version)
+@click.option("--debug", is_flag=True)
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Find out why an ONNX model gives wrong numbers on an inference engine: culprit op, repro and fix."""
+    """Read the options in front of the command word."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
         context.color = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommandProblem:
-    """Why a command ended early, as it is told.
+    """The reason why a command ended early, as users see it.
 
     Attributes:
         slug: Stable word for the problem.
@@ -125,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = exit_code_of(words)
         sys.stdout.flush()
         _last_words.begun = True
-    except BrokenPipeError:  # whoever read the output has seen enough of it
+    except BrokenPipeError:  # the reader of the output has closed it
         _last_words.begun = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = INTERRUPTED
@@ -140,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = dialect.last_spoken().exit_code(words, code, cause)
     finish(code)
     guard.settle(code)
-    if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
+    if arguments is None:  # the output is complete: cleanup code of libraries needs no interruption
         for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, signal.SIG_IGN)
@@ -148,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def answer_for_child(words: Sequence[str]) -> None:
-    """Return in a child process, which does the work; in this one wait for it, tell how it ended, and exit."""
+    """Return in a child process, which does the work; in this process wait for it, report its end, and exit."""
     limit = memory_limit_of(words)
     ending = guard.start(limit)
     if ending is not None and ending.code is None and ending.crashed and not ending.answered:
@@ -178,7 +137,7 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
 
 
 def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> CommandProblem:
-    """Return what it means that a signal ended the child."""
+    """Return the problem that a signal which ended the child stands for."""
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
@@ -200,7 +159,7 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
     if ending.crashed:
         when = "twice, the second time with every engine in a worker"
         message = f"native code crashed {'behind the answer' if ending.answered else when} ({name})"
-        cure = "triage inspect model and triage check lint may say what is odd about it"
+        cure = "triage inspect model and triage check lint may show what is unusual about the model"
         return CommandProblem(slug="crashed", message=message, cure=cure)
     cure = "free memory if the system had none left; rerun in the same --case to resume"
     return CommandProblem(slug="killed", message=f"the command was killed by {name}", cure=cure)
@@ -235,7 +194,7 @@ _last_words = types.SimpleNamespace(begun=False)
 
 def _interrupt(number: int, _: object) -> None:
     if _last_words.begun or documents.begun():  # the last words: they are few, and half of them would be none
-        if not guard.is_child():  # where nobody waits with patience for them, the next request ends it
+        if not guard.is_child():  # without a parent that waits for the output, the next signal ends the process
             signal.signal(number, signal.SIG_DFL)
         return
     if _interrupted.is_set() and time.monotonic() - _told[-1] < PATIENCE_SECONDS:
@@ -267,13 +226,11 @@ def prepare_process() -> None:
 
 
 def problem_of(error: BaseException) -> CommandProblem:
-    """Return what an exception means to the user."""
+    """Return the problem that an exception stands for."""
     if isinstance(error, TriageError):
         return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return CommandProblem(
-            slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED
-        )
+        return CommandProblem(slug="interrupted", message="the results so far are kept", cure="", exit_code=INTERRUPTED)
     if isinstance(error, click.UsageError):
         return _problem_of_usage(error)
     if isinstance(error, MemoryError):
@@ -287,7 +244,7 @@ def problem_of(error: BaseException) -> CommandProblem:
 
 
 def _problem_of_usage(error: click.UsageError) -> CommandProblem:
-    """Return what is wrong with a command line: the nearest option first, an example where the model is missing."""
+    """Return the problem of a command line: the nearest option first, an example where the model is missing."""
     place, message = error.ctx.command_path if error.ctx else "triage", error.format_message().rstrip(".")
     cure = f"see {place} --help"
     if isinstance(error, click.NoSuchOption):
@@ -317,6 +274,6 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
     if as_json and not documents.begun():
         from tensortriage.values.serial import to_json
 
-        with contextlib.suppress(OSError):  # where errors cannot be told, the exit code is left
+        with contextlib.suppress(OSError):  # where stdout is closed, the exit code is all that is left
             documents.print_document(to_json(problem))
     return problem.exit_code

@@ -23,7 +23,7 @@ RESULT = "Result"
 
 
 def output_field() -> Any:
-    """Declare what is written."""
+    """Declare the file to write."""
     return option("--output -o", "OUT", "File (replaced) or directory (new or empty) to write.",
                   writes=Place.EITHER, group=RESULT)  # fmt: skip
 
@@ -35,7 +35,7 @@ def format_field() -> str | None:
 
 
 def runner_field() -> str | None:
-    """Declare whose outputs are taken."""
+    """Declare the runner whose outputs are used."""
     return option("--runner", "NAME", "Which runner's outputs to take from files that hold several.",
                   default=None, group="Input")  # fmt: skip
 
@@ -111,7 +111,7 @@ def convert(
     from tensortriage.inputs.files.open_data import open_data
 
     if cast and model is None:
-        raise click.UsageError("--cast needs --model, whose element types are cast to")
+        raise click.UsageError("--cast needs --model: arrays are cast to the element types of its inputs")
     file = open_data(path)
     kind = Kind(kind_name) if kind_name else file.kind
     if model is not None:

@@ -25,7 +25,7 @@ READY = {
 }
 """A useful spec of each engine, for the list of ready commands."""
 WHERE_MADE = "data_loader_script"
-"""The option of made-up data that Polygraphy's choice of a library for them, which is accepted, stands beside."""
+"""The option of synthetic data that is listed next to Polygraphy's choice of a library, which is accepted."""
 
 
 def command(
@@ -39,10 +39,10 @@ def command(
     """Make a command of a function, whose docstring is its help; ``as_json`` is whether --json was given.
 
     Args:
-        name: Its word, if it is not the function's name.
+        name: Command word, if it is not the function's name.
         epilog: Text below the options: examples, exit codes.
         accepted: Options of Polygraphy that change nothing.
-        before: What is done before a request is made, which imports what it is made of; it is told what click parsed.
+        before: Called with the parsed values before the request is made, to import the modules that the request needs.
         **settings: For click.
     """
 
@@ -63,7 +63,7 @@ def command(
 
 
 def parameters(source: Callable[..., Any]) -> list[click.Parameter]:
-    """Return what click parses for a function or a request, each option once, with the heading of the one before."""
+    """Return click's parameters for a function or a request, each option once, under the latest heading."""
     found: dict[tuple[str, ...], click.Parameter] = {}
     heading = ""
     for option, kind, default in _options(OptionPart(source)):
@@ -122,10 +122,10 @@ def taken(part: OptionPart, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(options: Sequence[Option], values: Mapping[str, Any], kind: Any, default: Any) -> Any:
-    """Return the value that the words of a field's options stand for.
+    """Return the value of a field from the words of its options.
 
     Raises:
-        UsageError: When two options exclude each other (``usage``, or what they declare), or no engine is named
+        UsageError: When two options exclude each other (``usage``, or the declared slug), or no engine is named
             (``target-missing``).
     """
     option, word = options[0], values[options[0].key]
@@ -161,7 +161,7 @@ def target_missing(model: Path | None) -> UsageError:
 
 
 def kind_of(annotation: Any) -> type:
-    """Return the type of one word: that of the items of a list, str for what is read from words."""
+    """Return the type of one word: the item type of a list, str for values that are parsed from words."""
     if isinstance(annotation, types.UnionType):
         (annotation,) = [one for one in typing.get_args(annotation) if one is not types.NoneType][:1]
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
@@ -200,7 +200,7 @@ def _parameter(option: Option, kind: Any, default: Any, heading: str) -> click.P
 
 
 def _shown(default: Any) -> Any:
-    """Return a default as the word that stands for it; None where none does."""
+    """Return a default as a word of the command line; None where no word gives it."""
     if isinstance(default, enum.Enum):
         return default.value
     return default if isinstance(default, str | int | float | Path) and not isinstance(default, bool) else None

@@ -1,4 +1,4 @@
-"""In whose words commands answer: in ours, unless a group of another package has them speak another `Dialect`.
+"""The wording of answers: ours, unless a group of another package has commands use another `Dialect`.
 
 Such a group (``triage polygraphy``) runs our commands; all that they do otherwise below it are the methods here.
 """
@@ -23,14 +23,14 @@ _KEY = "tensortriage.dialect"
 
 
 class Dialect:
-    """Our own words. What a method returns, where it says nothing else, is whether it has told all that was to tell.
+    """Our own wording. Methods return, unless they say otherwise, whether they have printed the whole answer.
 
     Attributes:
         strict: Whether a name that means nothing in a model is an error.
         lines_on_stdout: Whether log lines are the answer: on stdout, every step of them.
         mark: What the first line of an error begins with.
-        needs_until: Whether ``debug repeat`` has to be told when to stop.
-        inserted: Name of what an inserted node makes of a value that it takes too; empty for ours.
+        needs_until: Whether ``debug repeat`` needs a stop condition.
+        inserted: Name of the result of an inserted node that also takes the value; empty for our naming.
     """
 
     strict: bool = True
@@ -55,7 +55,7 @@ class Dialect:
         return logging.INFO, f"ended with exit code {code} after {seconds:.1f} s"
 
     def exit_code(self, words: Sequence[str], code: int, error: BaseException | None) -> int:
-        """Return the exit code for what a command ended with.
+        """Return the exit code of a command.
 
         Args:
             words: The command line.
@@ -65,7 +65,7 @@ class Dialect:
         return code
 
     def asks_for_run(self, words: Sequence[str], *, named: bool) -> bool:
-        """Say whether ``run`` has something to do, or refuse its words.
+        """Return whether ``run`` has something to do, or refuse its words.
 
         Args:
             words: The command line.
@@ -80,7 +80,7 @@ class Dialect:
         return None
 
     def tolerances(self) -> "list[Tolerance]":
-        """Return what judges where no option says it; nothing: the noise floor."""
+        """Return the tolerances that apply without options; none means the noise floor."""
         return []
 
     def runner_names(self, participants: Sequence[str]) -> Mapping[str, str]:
@@ -88,11 +88,11 @@ class Dialect:
         return {}
 
     def tell_comparison(self, result: "CompareResult", names: Mapping[str, str], *, validated: bool) -> bool:
-        """Tell a comparison."""
+        """Show a comparison."""
         return False
 
     def tell_rejudged(self, judged: "Rejudged") -> bool:
-        """Tell what was judged again from saved numbers."""
+        """Show the results of judging saved numbers again."""
         return False
 
     def ask_about(self, model: Path, nodes: int) -> "Reply":
@@ -105,13 +105,13 @@ class Dialect:
         return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", words)
 
     def tell_iterations(self, made: int, *, passed: int, told: int) -> None:
-        """Tell how many builds or runs passed, of those that told something."""
+        """Show how many builds or runs passed, of those with a clear outcome."""
 
     def check_output(self, output: Path) -> None:
-        """Refuse a name of a converted file from which its kind cannot be told."""
+        """Refuse a name of a converted file that does not determine its kind."""
 
     def shapes_inferred(self) -> None:
-        """Tell that shapes of a model were inferred."""
+        """Report that shapes of a model were inferred."""
 
     def list_model(
         self,
@@ -123,11 +123,11 @@ class Dialect:
         infer_shapes: bool,
         unseen: bool,
     ) -> bool:
-        """Tell what is in a model; the arguments are the options of ``inspect model``."""
+        """Show the contents of a model; the arguments are the options of ``inspect model``."""
         return False
 
     def lint(self, request: "LintRequest", output: Path | None) -> bool | None:
-        """Lint a model, tell and write it, and return whether it passes; None where it is told as ours."""
+        """Lint a model, show and write the findings, and return whether it passes; None to use our own wording."""
         return None
 
 

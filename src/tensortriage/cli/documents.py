@@ -1,6 +1,6 @@
-"""Documents on standard output: UTF-8 whatever the locale says, because a file format has one encoding.
+"""Documents on standard output: UTF-8 in any locale, because a file format has one encoding.
 
-Standard output takes one document, and all of it: once it is begun nobody interrupts it, and no error adds another.
+Standard output takes one whole document: once begun it cannot be interrupted, and no error adds another.
 """
 
 import sys
@@ -34,7 +34,7 @@ def print_document(text: str, *, err: bool = False) -> None:
 
 
 def answer(found: object, lines: "Iterable[Line]", *, as_json: bool) -> None:
-    """Show what was found: as one document, else in lines for people."""
+    """Show a result: as one document, or as lines for people."""
     if as_json:
         from tensortriage.values.serial import to_json
 

@@ -1,8 +1,8 @@
-"""A command runs in a child of the process that the user started, which reports the end of the child, whatever it is.
+"""A command runs in a child of the process that the user started; the parent reports how the child ended.
 
 Native code can die of a signal, sit in a loop that no Ctrl-C interrupts, or take more memory than was allowed; a
-process cannot tell that about itself. So the parent does nothing but wait. It passes signals on, ends a child that does
-not listen, watches its memory, and removes the folder that all temporary files of the command are in. A child that
+process cannot report that about itself. So the parent does nothing but wait. It passes signals on, ends a child that
+does not listen, watches its memory, and removes the folder that all temporary files of the command are in. A child that
 crashes is started once more with the engines that live in this process moved to workers, where a crash is an outcome.
 """
 
@@ -22,16 +22,16 @@ from pathlib import Path
 from tensortriage_worker.silence import APART
 
 GRACE_SECONDS = 1.5
-"""How long a child may take to end by itself once it is told to."""
+"""Seconds that a child may take to end by itself after a request to end."""
 CLUSTER_GRACE_SECONDS = 10.0
-"""The same with a cluster: Ray, on its way out, waits a second for each of seven kinds of processes."""
+"""Seconds to end with a cluster: Ray, when it exits, waits a second for each of seven kinds of processes."""
 WRITING_GRACE_SECONDS = 30.0
-"""The same where what was found so far is yet to be written, after a call of native code that must end first."""
+"""Seconds to end where results must still be written, after a call of native code that has to return first."""
 LOOK_SECONDS = 0.1
 STALE_SECONDS = 60.0
-"""A folder without a lock is somebody's who is just making it, for so long."""
+"""Seconds after which a folder without a lock is stale; before, its owner may be about to lock it."""
 SCRATCH = "triage-run-"
-_shared: list[mmap.mmap] = []  # in the child: what its parent sees of how far it is
+_shared: list[mmap.mmap] = []  # in the child: memory shared with its parent, for its progress
 _TELLING, _ANSWERING, _CODE, _CLUSTER, _WRITES = range(5)
 """Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used, an
 interruption leaves a file."""
@@ -45,10 +45,10 @@ class Ending:
     """How a child ended.
 
     Attributes:
-        code: Its exit code; None when a signal ended it.
+        code: Exit code; None when a signal ended the child.
         signal: The signal, else 0.
         cause: Why it was killed: ``interrupted``, ``memory`` (beyond the limit given) or `NO_MEMORY`; else empty.
-        told: Whether it had begun to tell how it ended.
+        told: Whether the child had begun to report how it ended.
         answered: Whether it had begun a document on standard output, which takes no other.
     """
 
@@ -64,7 +64,7 @@ class Ending:
         return not self.cause and self.signal in _CRASHES
 
     def with_shared(self, shared: mmap.mmap) -> "Ending":
-        """Return it with what the child said: an exit code that was settled stands, whatever a library did then."""
+        """Return the ending with the child's own account: a settled exit code counts, whatever a library did later."""
         code = shared[_CODE] - 1 if shared[_CODE] else self.code
         return dataclasses.replace(self, code=code, told=bool(shared[_TELLING]), answered=bool(shared[_ANSWERING]))
 
@@ -117,27 +117,27 @@ def is_child() -> bool:
 
 
 def about_to_tell() -> None:
-    """Let the parent of this process know that how the command ended is being told here."""
+    """Notify the parent that this process reports how the command ended."""
     _share(_TELLING, 1)
 
 
 def about_to_answer() -> None:
-    """Let the parent know that standard output is about to have a document."""
+    """Notify the parent that standard output is about to have a document."""
     _share(_ANSWERING, 1)
 
 
 def about_to_use_cluster() -> None:
-    """Let the parent know that there is a cluster to be left in order, which takes its time."""
+    """Notify the parent that there is a cluster to shut down, which takes time."""
     _share(_CLUSTER, 1)
 
 
 def about_to_leave_work() -> None:
-    """Let the parent know that an interruption makes this process write what it has found."""
+    """Notify the parent that this process writes its results when it is interrupted."""
     _share(_WRITES, 1)
 
 
 def settle(code: int) -> None:
-    """Let the parent know the exit code: all is said and done but the end of the process."""
+    """Notify the parent of the exit code: only the end of the process is left."""
     _share(_CODE, code + 1)
 
 
@@ -235,5 +235,5 @@ def _is_held(folder: str) -> bool:
 
 
 def move_engines_apart() -> None:
-    """Let engines that work in this process work in workers from now on, also in processes that this one starts."""
+    """Move engines of this process to workers from now on, also in processes that this one starts."""
     os.environ[APART] = "1"

@@ -5,7 +5,7 @@ Other packages add commands by entry points, to the group of the whole command l
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -37,14 +37,32 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """A group with a table ``name -> ("module:attribute", one-line help)``, and perhaps an entry-point group."""
+    """A group with a table ``name -> ("module:attribute", one-line help)``.
+
+    Args:
+        *args: Arguments of `click.Group`.
+        commands_table: The table.
+        entry_points: Entry-point group of commands of other packages; empty for none.
+        page: Returns the help of the group; None for click's.
+        **kwargs: Keyword arguments of `click.Group`.
+    """
 
     def __init__(
-        self, *args: Any, commands_table: Mapping[str, tuple[str, str]], entry_points: str = "", **kwargs: Any
+        self,
+        *args: Any,
+        commands_table: Mapping[str, tuple[str, str]],
+        entry_points: str = "",
+        page: Callable[[], str] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._table = commands_table
         self._group = entry_points
+        self._page = page
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help page."""
+        return super().get_help(ctx) if self._page is None else self._page().rstrip("\n")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table, then those of other packages."""

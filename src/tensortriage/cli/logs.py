@@ -1,7 +1,7 @@
 """The log of a command: ``-v``, ``-q``, ``--log LEVEL``, ``--log-file FILE``, in front of a command word or behind it.
 
-Every module of the package logs under its own name on the loggers of Python's `logging`; what is told of them goes to
-stderr. Results are no log lines: they stay on stdout whatever the level is.
+Every module of the package logs under its own name on the loggers of Python's `logging`; log lines go to
+stderr. Results are no log lines: they stay on stdout at every level.
 """
 
 import logging
@@ -35,13 +35,13 @@ class LogValues(TypedDict):
 
 
 def given_to(context: click.Context) -> LogValues:
-    """Return the logging options that stand before and behind the command word."""
+    """Return the logging options in front of the command word and behind it."""
     kept: LogValues = context.meta.setdefault(_META, LogValues(more=0, less=0, level=None, file=None))
     return kept
 
 
 def remembered(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return a callback that keeps what an option says until the command begins; counts add up."""
+    """Return a callback that stores the value of an option until the command begins; counts add up."""
 
     def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
         kept = cast("dict[str, Any]", given_to(context))  # the option that is read says which key
@@ -144,11 +144,11 @@ _log: Log | None = None
 
 
 def begin(context: click.Context, words: Sequence[str]) -> None:
-    """Open the log of a command, if it is to tell anything.
+    """Open the log of a command, if there is anything to log.
 
     Args:
         context: The command's.
-        words: Its own words, for the first line.
+        words: Words of the command line, for the first line.
     """
     global _log
     end()
@@ -181,11 +181,11 @@ def end() -> None:
 
 
 def to_file(lines: Sequence[str]) -> None:
-    """Write lines that were told already to the log file."""
+    """Copy lines that were already printed to the log file."""
     if _log is not None:
         _log.copy(lines)
 
 
 def shows_progress() -> bool:
-    """Whether a terminal may be shown what is under way: not beside log lines, nor when quiet was asked for."""
+    """Whether progress may be shown on a terminal: not among log lines, nor with --quiet."""
     return _log is None or _log.level == _USUAL

@@ -1,4 +1,4 @@
-"""Polygraphy's flags for ONNX Runtime, and the engine that they stand for."""
+"""Polygraphy's flags for ONNX Runtime, and the equivalent engine specs."""
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError

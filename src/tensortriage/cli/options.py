@@ -22,7 +22,7 @@ RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "t
 """Polygraphy-style shorthands, in the order of the command line."""
 
 OTHER = "Other"
-"""Heading of what every command has; it comes last."""
+"""Heading of the options that every command has; it comes last."""
 
 EMPTY_LISTS = ("--tactic-sources", "--preview-features", "--quantization-flags")
 """Lists of TensorRT's that may be empty, which is written ``none``."""
@@ -45,7 +45,7 @@ class GuideCommand(click.Command):
 
         Raises:
             UsageError: As `check_written`, and for an option that another program or an engine has and we do not.
-            click.UsageError: For what click does not understand.
+            click.UsageError: For words that click cannot parse.
         """
         ctx.meta["words"] = list(args)
         if self._value_lists & {*CHECK_FLAGS}:
@@ -174,7 +174,7 @@ class Written(click.Path):
     Args:
         place: What is written there.
         read_too: Whether an input may be written again.
-        always: Whether the default is written whatever the other options are.
+        always: Whether the default is written with any other options.
     """
 
     def __init__(self, place: Place = Place.FILE, *, read_too: bool = False, always: bool = False) -> None:
@@ -251,7 +251,7 @@ COMMON = (
     GroupedOption(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_all,
                   help="Show the rare options too and exit."),
 )  # fmt: skip
-"""What every command has."""
+"""Options of every command."""
 
 
 MODEL_TYPES = ("frozen", "keras", "ckpt", "onnx", "engine", "uff", "trt-network-script", "caffe")
@@ -261,7 +261,7 @@ def only_onnx(_: click.Context, parameter: click.Parameter, value: str | None) -
     """Refuse another kind of model than ONNX.
 
     Raises:
-        UsageError: With what to do instead (``model-type``).
+        UsageError: With an alternative (``model-type``).
     """
     cures = {
         "engine": "give the ONNX file, whose names tell what is what, and --target tensorrt:load_engine=FILE",
@@ -283,7 +283,7 @@ def model_type_option(heading: str) -> GroupedOption:
 
 
 def own_inference(heading: str) -> GroupedOption:
-    """Return the choice of another shape inference; whether it was given is kept in the context."""
+    """Return the option for another shape inference; the context records whether it was given."""
     return accepted_option("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.",
                            is_flag=True, callback=_keep)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How a command reports progress: lines that stay, and on a terminal one line that shows what is in progress.
+"""Progress of a command: lines that stay, and on a terminal one line for the work in progress.
 
 What is under way goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor is spared it.
 """
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Teller:
-    """Prints lines, and on a terminal what is under way.
+    """Prints lines, and on a terminal the work in progress.
 
     Args:
         err: Write the lines to stderr too (stdout then holds one JSON document).
@@ -38,11 +38,11 @@ class Teller:
         self._left = ""
 
     def step(self, step: "Step") -> None:
-        """Take a step of a diagnosis; only a diagnosis tells its steps."""
+        """Receive a step of a diagnosis; other commands have none."""
         _logger.info("%s %s (%.1f s)", step.question, step.answer, step.seconds)
 
     def progress(self, text: str) -> None:
-        """Show what is under way, on a terminal only, and log it."""
+        """Show the work in progress, on a terminal only, and log it."""
         _logger.debug(text)
         if not self._live:
             return
@@ -61,11 +61,11 @@ class Teller:
             click.echo(click.style(shown, bold=True) if bold else shown, err=self._err)
 
     def close(self) -> None:
-        """Leave the terminal as it was; what is told afterwards are results."""
+        """Clear the progress line; results are printed afterwards."""
         self.clear()
 
     def clear(self) -> None:
-        """Remove what is under way from the terminal."""
+        """Clear the progress line."""
         if self._width:
             click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
             self._width = 0

@@ -8,7 +8,7 @@ import click
 
 
 class Reply(enum.Enum):
-    """What a person may say about a candidate; the value is the letter to type."""
+    """Answers of a person about a candidate; the value is the letter to type."""
 
     PASS = "p"
     FAIL = "f"

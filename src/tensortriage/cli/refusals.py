@@ -14,7 +14,7 @@ GROUP = "tensortriage.refusals"
 
 
 def refused(command: str, word: str) -> UsageError | None:
-    """Return the error for an option or a command that another program has; None where nobody knows it.
+    """Return the error for an option or command of another program; None for unknown ones.
 
     Args:
         command: The words of the command, e.g. ``debug reduce``.

@@ -38,7 +38,7 @@ class ShownCase(Protocol):
         """
 
     def show(self, *, err: bool) -> None:
-        """Show it in the terminal; on stderr if told so."""
+        """Show the report in the terminal; on stderr on request."""
 
 
 @command(epilog=EPILOG)

@@ -1,4 +1,4 @@
-"""Polygraphy's TensorRT flags, and the options of the engine ``tensorrt`` that they stand for.
+"""Polygraphy's TensorRT flags, and the equivalent options of the engine ``tensorrt``.
 
 They apply to the ``--trt`` runner of ``run`` and to ``convert --convert-to trt``; an engine spec says the same in one
 word: ``--trt --fp16 --builder-optimization-level 2`` is ``--target tensorrt:precision=fp16,opt_level=2``.
@@ -16,7 +16,7 @@ from tensortriage.values.text import parse_bytes
 
 HEADING = "TensorRT"
 LOW = ("int8", "fp8", "bf16", "fp16")
-"""Weak formats, the lowest first: it names the precision, the others are what layers may fall back to."""
+"""Weak formats, the lowest first: it names the precision, layers may fall back to the others."""
 _WORDS = {
     "builder_optimization_level": "opt_level", "save_engine": "save_engine", "save_timing_cache": "timing_cache",
     "load_timing_cache": "load_timing_cache", "max_aux_streams": "max_aux_streams",
@@ -124,7 +124,7 @@ class TensorrtOptions:
     trt_safety_restricted: bool = flag(
         "--trt-safety-restricted", "Use only what TensorRT's safety scope allows.", rare=True)
     use_dla: bool = flag("--use-dla", "Run on a deep learning accelerator.", rare=True)
-    allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run on the GPU what the accelerator lacks.", rare=True)
+    allow_gpu_fallback: bool = flag("--allow-gpu-fallback", "Run unsupported layers on the GPU.", rare=True)
     weight_streaming: bool = flag("--weight-streaming", "Allow weights to be streamed from the host.", rare=True)
     # fmt: on
 
@@ -139,9 +139,9 @@ class TensorrtOptions:
         return [name for name in LOW if getattr(self, name)]
 
     def words(self) -> dict[str, str]:
-        """Return the options of the engine ``tensorrt`` that Polygraphy's flags stand for.
+        """Return the options of the engine ``tensorrt`` for Polygraphy's flags.
 
-        Without a format TensorRT computes in fp32, and TF32 only when asked, as with Polygraphy.
+        Without a format TensorRT computes in fp32, and TF32 only on request, as with Polygraphy.
 
         Raises:
             UsageError: For a value that has no counterpart.

@@ -45,7 +45,7 @@ class Limits:
 
     Attributes:
         build_seconds: Longest build; the engine is killed and `EngineHung` raised beyond it.
-        run_seconds: Longest single run, likewise; None for 60 s, or 20 times what the reference took if that is more.
+        run_seconds: Longest single run, in the same way; None for 60 s, or 20 times the reference's time if longer.
         memory_bytes: Largest resident set of the engine's process, else `EngineOutOfMemory`; None for no limit.
     """
 
@@ -54,7 +54,7 @@ class Limits:
     memory_bytes: int | None = None
 
     def longest_run(self, reference_seconds: float = 0.0) -> float:
-        """Return the seconds that a run may take, given what the reference needed for a run (0 when unknown)."""
+        """Return the seconds that a run may take, from the time of the reference's run (0 when unknown)."""
         if self.run_seconds is not None:
             return self.run_seconds
         return max(RUN_SECONDS, RUN_FACTOR * reference_seconds)
@@ -74,12 +74,12 @@ class Region:
 
     Attributes:
         name: The engine's own name of the region.
-        nodes: Names of the ONNX nodes (or, where the engine kept only those, of their output values) it executes.
+        nodes: Names of its ONNX nodes (or, where the engine knows only those, of their output values).
         kind: The engine's layer type, e.g. ``FullyConnected``.
         precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not say.
         implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
         inputs: Names of the values it takes, as the engine calls them; empty when the engine does not say.
-        outputs: Names of the values it makes, likewise.
+        outputs: Names of the output values of the region, in the same way.
         device: Device or execution provider it runs on; empty when the engine does not say.
     """
 
@@ -95,17 +95,17 @@ class Region:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """What an engine chose for one layer while it built: a tactic, out of several that compute the same in theory.
+    """An engine's choice for one layer while it built: a tactic, out of several that compute the same in theory.
 
     Attributes:
         layer: The engine's own name of the layer.
-        tactic: What the engine takes back to make the same choice again; opaque.
+        tactic: Opaque text with which the engine makes the same choice again.
         implementation: The kernel or algorithm, for people.
         inputs: Type and memory format of every input, in the engine's words.
-        outputs: The same of every output.
+        outputs: Type and memory format of every output.
         nodes: Names of the ONNX nodes it executes, where known.
-        milliseconds: How long the engine found it to take; None when not told.
-        key: What the engine calls the layer in its timing cache; empty where it has none.
+        milliseconds: Time that the engine measured; None when unknown.
+        key: Name of the layer in the engine's timing cache; empty where it has none.
     """
 
     layer: str
@@ -127,11 +127,11 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What an engine really runs for a model.
+    """The regions that an engine really runs for a model.
 
     Attributes:
         regions: In execution order.
-        device: Where everything was asked to run, in the words of `Region.device`; empty when that was left open.
+        device: Device requested for everything, in the words of `Region.device`; empty when the engine may choose.
     """
 
     regions: tuple[Region, ...]
@@ -158,7 +158,7 @@ class Session(Protocol):
         """
 
     def plan(self) -> Plan | None:
-        """Return what the engine really runs, or None when it cannot tell."""
+        """Return the plan that the engine really runs, or None when it reports none."""
 
     def close(self) -> None:
         """Release everything the session holds; calling it twice is harmless."""
@@ -172,7 +172,7 @@ class Engine(Protocol):
     """The option words this engine understands, each with one line of help."""
 
     def availability(self) -> Availability:
-        """Say whether the engine can be used here; cheap, never raises."""
+        """Return whether the engine can be used here; cheap, never raises."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build an ONNX file (external data beside it).

@@ -1,4 +1,4 @@
-"""What an engine or a session may offer beyond the two Protocols of `tensortriage.engines.base`.
+"""Capabilities of an engine or a session beyond the two Protocols of `tensortriage.engines.base`.
 
 A capability is declared: a class has it by inheriting from it. A method that happens to bear its name is not called.
 """
@@ -58,20 +58,20 @@ class ReportsPrecision(DeclaredCapability):
 
 
 class BoundsRuns(DeclaredCapability):
-    """Capability of a session: the time that a run may take can be set once it is known what the reference needs."""
+    """Capability of a session: the time limit of a run can be set once the reference's time is known."""
 
     @abstractmethod
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds."""
+        """Limit later runs to the given seconds."""
 
 
 class FedOtherwise(DeclaredCapability):
-    """Capability of a session of another process: inputs lie there as asked for, and two feeds run there at once."""
+    """Capability of a session of another process: inputs lie there in a given layout, and two feeds run at once."""
 
     @property
     @abstractmethod
     def layouts(self) -> Sequence[str]:
-        """Those of `tensortriage_worker.feeding.LAYOUTS` that reach the engine."""
+        """Names of `tensortriage_worker.feeding.LAYOUTS` that reach the engine."""
 
     @property
     @abstractmethod
@@ -102,11 +102,11 @@ class StreamsResults(DeclaredCapability):
 
 
 class TellsTactics(DeclaredCapability):
-    """Capability of a session: it knows what the engine chose while building."""
+    """Capability of a session: it reports the choices of the engine while building."""
 
     @abstractmethod
     def tactics(self) -> Sequence[Choice]:
-        """Return the choices in the order they were made; empty when the engine did not tell."""
+        """Return the choices in the order they were made; empty when the engine reported none."""
 
 
 class VariesBuilds(DeclaredCapability):
@@ -114,19 +114,19 @@ class VariesBuilds(DeclaredCapability):
 
     @abstractmethod
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether they may, with these options."""
+        """Return whether two builds with these options may differ."""
 
     def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether two runs of one build may differ; True unless everything is computed by rule, in our own code."""
+        """Return whether two runs of one build may differ; True unless our own code computes everything by rule."""
         return True
 
 
 class TellsPlan(DeclaredCapability):
-    """Capability of an engine: it says whether sessions tell their plan at once, without a further build."""
+    """Capability of an engine: sessions may report their plan at once, without a further build."""
 
     @abstractmethod
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say whether they do, with these options."""
+        """Return whether sessions with these options report their plan at once."""
 
 
 class Calibrates(DeclaredCapability):
@@ -134,31 +134,31 @@ class Calibrates(DeclaredCapability):
 
     @abstractmethod
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether they are, with these options."""
+        """Return whether a build with these options calibrates."""
 
 
 class QuantizesActivations(DeclaredCapability):
-    """Capability of an engine: it may meet weights of few bits with activations that it rounds to few bits itself."""
+    """Capability of an engine: it may round activations to few bits by itself where weights have few bits."""
 
     @abstractmethod
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
-        """Say whether it may do so, unasked by the model, with these options."""
+        """Return whether a build with these options may round activations that the model leaves in floating point."""
 
 
 class PinsTactics(DeclaredCapability):
-    """Capability of an engine: what it chose can be recorded, and forced upon another build."""
+    """Capability of an engine: its choices can be recorded, and forced upon another build."""
 
     @abstractmethod
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return options with which sessions tell their tactics."""
+        """Return options with which sessions report their tactics."""
 
     @abstractmethod
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
-        """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
+        """Return options with which a build makes, and reports, the choices of a ``tensortriage.tactics/1`` file."""
 
 
 class SavesEngines(DeclaredCapability):
-    """Capability of an engine: what it built can be written to a file."""
+    """Capability of an engine: its builds can be written to a file."""
 
     @abstractmethod
     def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
@@ -170,16 +170,16 @@ class ChecksOptions(DeclaredCapability):
 
     @abstractmethod
     def check(self, options: Mapping[str, str]) -> None:
-        """Return when they do.
+        """Return without an error when the options work.
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When the engine, its device or the precision is not to be had here.
+            EngineMissing: When the engine, its device or the precision is not available here.
         """
 
 
 class CompilesInPlace(DeclaredCapability):
-    """Capability of an engine: it builds a model that is in no file, its weights mapped from where they are."""
+    """Capability of an engine: it builds a model from memory, with weights mapped from their own files."""
 
     @abstractmethod
     def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> Session:
@@ -201,71 +201,73 @@ class CompilesModels(DeclaredCapability):
 class Observes(DeclaredCapability):
     """Capability of an engine: its sessions can show inner values while they run, without marking them as outputs.
 
-    Marking a value stops the fusion across it; what an engine shows on its own is nearer to what is deployed.
+    Marking a value stops the fusion across it; a value that the engine shows by itself is closer to the deployed run.
     """
 
     @abstractmethod
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
+        """Return options with which sessions satisfy `ShowsValues`; None when these options exclude that."""
 
 
 class RunsFiles(DeclaredCapability):
-    """Capability of an engine: it runs a file that was made of the model before."""
+    """Capability of an engine: it runs a file converted earlier from the model."""
 
     @abstractmethod
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which it builds the model itself; None without a file, and for one that shows values."""
+        """Return options for building the model itself; None without a file, and for a file that shows its values."""
 
 
 class UnroundsFiles(DeclaredCapability):
-    """Capability of an engine: of a given file that holds integers it can run the network that they stand for."""
+    """Capability of an engine: of a given file with integers it can run the network before quantization."""
 
     @abstractmethod
     def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which the file runs before its integers; None without such a file."""
+        """Return options with which the file runs before quantization; None without such a file."""
 
 
 class ArrangesFiles(DeclaredCapability):
-    """Capability of an engine: it runs files of other tools, whose inputs and outputs may be the model's in many ways.
+    """Capability of an engine: it runs files of other tools, which may rename and rearrange the model's tensors.
 
-    Its sessions answer the question ``ways`` of `AnswersQuestions` on a feed: ``ways``, a list of ``options`` that say
-    one, the most usual first, with ``words`` for what is not as the model has it, and whether it is ``evident``; and
-    ``weights``, the number format that the file keeps its weights in, empty for that of the model. They answer the
-    question ``weights`` on a feed: how many that are integers are ``readable``, and how many ``unreadable``; which of
-    the former are met by integers (``narrow``), None where all results may be integers; and of each, by ``N/numbers``
-    and ``N/step``, what the integers stand for and how far apart they lie.
+    Its sessions answer two questions of `AnswersQuestions` on a feed:
+
+    - ``ways``: possible mappings of the file's tensors to the model's (``ways``), the most usual first, each with
+      ``options`` that select it, ``words`` for its differences, and ``evident`` if nothing else fits; and ``weights``,
+      the number format of the file's weights, empty for the model's.
+    - ``weights``: the number of integer weights that are ``readable`` and ``unreadable``; which of the readable ones
+      are multiplied with integers (``narrow``), None where all results may be integers; and for weight N the arrays
+      ``N/numbers``, its real numbers, and ``N/step``, the distance between neighbouring ones.
     """
 
     @abstractmethod
     def arranges(self, options: Mapping[str, str]) -> bool:
-        """Say whether these options name such a file."""
+        """Return whether these options name such a file."""
 
 
 class RunsGivenEngines(DeclaredCapability):
-    """Capability of an engine: it runs what was built elsewhere, from a file, whatever model it is handed with it."""
+    """Capability of an engine: it runs a prebuilt file, regardless of the model that it gets with it."""
 
     @abstractmethod
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options without such a file, which stands for one model as a whole; None where they name none."""
+        """Return options without the file, which represents one whole model; None where they name none."""
 
 
 class KeepsEngines(DeclaredCapability):
-    """Capability of an engine: what it builds can be kept, so that the same build is not made twice."""
+    """Capability of an engine: its builds can be cached, so that the same build is not made twice."""
 
     @abstractmethod
     def keep_in(self, folder: Path, *, engines: bool) -> None:
-        """Keep what makes later builds quicker in a folder, and with ``engines`` every build itself, by content."""
+        """Cache the by-products that speed up later builds in a folder, and with ``engines`` the builds, by content."""
 
 
 class AsksParser(DeclaredCapability):
-    """Capability of an engine: its parser says which nodes of a model it supports, without a build."""
+    """Capability of an engine: its parser lists the nodes of a model that it supports, without a build."""
 
     @abstractmethod
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the parser's answer.
 
-        ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
-        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
+        ``supported``: whether the whole model is. ``groups``: dicts of ``nodes`` (positions in the file) and
+        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (position), ``code``, ``reason``.
         """
 
 
@@ -274,7 +276,7 @@ class BuildsWhenFed(DeclaredCapability):
 
     @abstractmethod
     def builds_made(self) -> Sequence[float]:
-        """Return the wall seconds of every build so far but one that opening the session waited for."""
+        """Return the wall seconds of every build so far, without one that opening the session waited for."""
 
 
 class RepeatsBuild(DeclaredCapability):
@@ -291,11 +293,11 @@ class ShowsValues(DeclaredCapability):
     @property
     @abstractmethod
     def observation(self) -> str:
-        """One word for how values are seen; empty when they are not."""
+        """One word for the way in which values are seen; empty when none are."""
 
     @abstractmethod
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
+        """Run once and yield ``(value name, array)`` for the visible ones of the wanted values."""
 
 
 class AnswersQuestions(DeclaredCapability):
@@ -305,30 +307,30 @@ class AnswersQuestions(DeclaredCapability):
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Return what it tells, in types of JSON, and arrays by name; errors as with `Session.run`."""
+        """Return the answer, in types of JSON, and arrays by name; errors as with `Session.run`."""
 
 
 class KnowsSomeValues(DeclaredCapability):
-    """Capability of a session: it may not know every value that the model was marked with, as a network behind it."""
+    """Capability of a session: it may lack marked values of the model, as the PyTorch network behind it does."""
 
     @abstractmethod
     def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Run once, as `Session.run`, and return those of the outputs that are known; the network's own always are."""
+        """Run once, as `Session.run`, and return the known outputs; the network's own are."""
 
 
 class OffersLadder(DeclaredCapability):
-    """Capability of an engine: its options go from safe to aggressive, and the first rung that is wrong tells much."""
+    """Capability of an engine: its options go from safe to aggressive, and the first wrong level locates the cause."""
 
     @abstractmethod
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return rungs of configuration: what each sets, in words, and all of its options.
+        """Return levels of configuration: the settings of each, in words, and all of its options.
 
-        The first is the safest, the last is ``options`` themselves; what they set otherwise (threads, device) stays.
+        The first is the safest, the last is ``options`` themselves; their other settings (threads, device) stay.
         """
 
 
 class NamesPasses(DeclaredCapability):
-    """Capability of an engine: it tells which optimizer passes changed a model, and can leave passes out."""
+    """Capability of an engine: it reports the optimizer passes that changed a model, and can leave passes out."""
 
     @abstractmethod
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
@@ -336,4 +338,4 @@ class NamesPasses(DeclaredCapability):
 
     @abstractmethod
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
-        """Return the options with some passes left out, besides those that they leave out already."""
+        """Return the options with more passes left out than they leave out already."""

@@ -1,4 +1,4 @@
-"""Which multiply instructions this processor has: CPU engines choose their int8 kernels by them."""
+"""Multiply instructions of this processor: CPU engines choose their int8 kernels by them."""
 
 import functools
 import platform
@@ -12,10 +12,10 @@ _EXACT = frozenset({"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"})
 def sums_in_int16(flags: frozenset[str] | None = None) -> bool:
     """Return whether int8 kernels here must add pairs of products in saturating int16 (VPMADDUBSW), as far as is known.
 
-    So do ONNX Runtime and OpenVINO on x86 without VNNI. Elsewhere, and where the system does not tell, it is no.
+    ONNX Runtime and OpenVINO do so on x86 without VNNI. False elsewhere, and where the system lists no flags.
 
     Args:
-        flags: Those of a processor; None for the one here, as Linux tells them.
+        flags: Flags of a processor; None for this machine's, as Linux lists them.
     """
     if flags is None:
         flags = _flags()

@@ -1,4 +1,4 @@
-"""What a number format alone costs: every floating-point result rounded to the format, everything else exact.
+"""The cost of a number format alone: every floating-point result rounded to the format, everything else exact.
 
 Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: what a MatMul, Gemm or Conv multiplies, weights
 and activations alike, is rounded in blocks along the axis that it sums over, sums are exact and results float32. That
@@ -42,7 +42,7 @@ class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
         self.limits = limits or Limits()
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime, which does the arithmetic, can be imported."""
+        """Return whether ONNX Runtime, which does the arithmetic, can be imported."""
         return OnnxRuntimeEngine(limits=self.limits).availability()
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -54,11 +54,11 @@ class EmulateEngine(ReportsPrecision, RunsOnHardware, VariesBuilds):
         return "cpu"
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two builds are the same: everything is computed by rule."""
+        """Return False: everything is computed by rule, so two builds are the same."""
         return False
 
     def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two runs are the same, too."""
+        """Return False: two runs are the same, too."""
         return False
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:

@@ -1,4 +1,4 @@
-"""What the in-process engines share around a run: checking a feed, naming failures."""
+"""Common steps of in-process engines around a run: checking a feed, naming failures."""
 
 from collections.abc import Mapping, Sequence
 
@@ -74,7 +74,7 @@ def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
 
 
 def fits(shape: Sequence[int], declared: Sequence[int | str | None] | None) -> bool:
-    """Say whether a shape is a declared one; words, None and what is below 0 fit any size, and None any shape."""
+    """Return whether a shape fits a declared one; words, None and negative sizes fit any size, and None any shape."""
     return declared is None or (
         len(shape) == len(declared)
         and all(not isinstance(d, int) or d < 0 or d == size for size, d in zip(shape, declared, strict=True))

@@ -60,7 +60,7 @@ class OpenVinoEngine(
         self._isolated = IsolatedEngine("openvino", title="OpenVINO", limits=self.limits)
 
     def availability(self) -> Availability:
-        """Say whether OpenVINO is installed for this interpreter; nothing is imported or started."""
+        """Return whether OpenVINO is installed for this interpreter; nothing is imported or started."""
         return installed("openvino", "OpenVINO", "pip install openvino")
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -70,7 +70,7 @@ class OpenVinoEngine(
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When OpenVINO has to be asked and cannot be used here.
+            EngineMissing: When OpenVINO must be queried and cannot be used here.
         """
         settings = _settings(read_options(options, self.options))
         word = settings.get("precision", AUTO)
@@ -84,15 +84,15 @@ class OpenVinoEngine(
         return device if device in HARDWARE else "any"
 
     def check(self, options: Mapping[str, str]) -> None:
-        """Ask OpenVINO whether the device has what the options ask for; see `ChecksOptions`."""
+        """Ask OpenVINO whether the device has the requested features; see `ChecksOptions`."""
         self._isolated.probe(_settings(read_options(options, self.options)))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say that sessions tell their plan at once: it is part of what was compiled."""
+        """Return True: the plan is part of the compiled model."""
         return True
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether two builds may differ: the CPU's kernels are chosen by rule, other devices may time theirs."""
+        """Return whether two builds may differ: the CPU's kernels are chosen by rule, other devices may time theirs."""
         return read_options(options, self.options).text("device", "CPU") != "CPU"
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -107,7 +107,7 @@ class OpenVinoEngine(
         return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
 
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
-        """Say whether products by compressed weights may round activations to int8: the CPU's default, in groups of 32.
+        """Return whether products by compressed weights may round activations to int8 (the CPU default, groups of 32).
 
         The accuracy hint switches it off as well (measured on 2026.4 with int4 weights).
         """

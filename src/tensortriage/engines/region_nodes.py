@@ -1,4 +1,4 @@
-"""Which ONNX nodes a region of an optimizing engine executes, when the engine names only some of them.
+"""The ONNX nodes of a region of an optimizing engine, when the engine names only some of them.
 
 Engines name the last operation of what they fused, and some others; a region executes besides these every node on the
 way back to nodes of other regions. Every node is in one region at most, the first that claims it; nodes that only

@@ -40,7 +40,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 
 
 def is_foreign(name: str) -> bool:
-    """Say whether an engine was written by somebody else: a script, or one that another distribution registers."""
+    """Return whether an engine is of another author: a script, or one that another distribution registers."""
     if name in BUILT_IN:
         return name == "script"
     point = registered(GROUP).get(name)
@@ -70,11 +70,11 @@ def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
 
 @dataclasses.dataclass(frozen=True)
 class ResolvedEngine:
-    """What an engine spec stands for in this process, asked once.
+    """The meaning of an engine spec in this process, resolved once.
 
     Attributes:
-        spec: As named.
-        engine: Made of it, without bounds on builds and runs; for questions about options.
+        spec: The spec as the user wrote it.
+        engine: The engine, without bounds on builds and runs; for questions about options.
     """
 
     spec: EngineSpec
@@ -82,14 +82,14 @@ class ResolvedEngine:
 
     @functools.cached_property
     def precision(self) -> Precision:
-        """The number format it computes in with these options; fp32 when the engine does not say."""
+        """The number format that the engine computes in with these options; fp32 when it reports none."""
         if isinstance(self.engine, ReportsPrecision):
             return Precision.parse(self.engine.precision(self.spec.options))
         return Precision.parse(self.spec.options.get("precision", "fp32"))
 
     @functools.cached_property
     def hardware(self) -> Hardware:
-        """The class of hardware: what the spec says, else what the engine does; `Hardware.ANY` where neither does."""
+        """The class of hardware: from the spec, else from the engine; `Hardware.ANY` where neither knows."""
         if self.spec.hardware or not isinstance(self.engine, RunsOnHardware):
             return Hardware(self.spec.hardware or Hardware.ANY)
         return Hardware(self.engine.hardware(self.spec.options))
@@ -106,15 +106,15 @@ class ResolvedEngine:
 
     @property
     def file(self) -> Path:
-        """The file that it is made of, absolute, of a spec that names one."""
+        """The file in the spec, as an absolute path."""
         return Path(self.spec.options["file"]).expanduser().absolute()
 
     @property
     def identity(self) -> str:
-        """What identifies the engine for caching: its spec, its version, the packages of its worker, its file as it is.
+        """Identity of the engine for caching: its spec, its version, the packages of its worker, its file as it is.
 
-        What its file loads besides shows only when it runs: see `tensortriage.runs.identity.engine_code`. A worker that
-        cannot be asked has no packages: where it is needed, its absence is told then.
+        Further code that the file loads shows only when it runs: see `tensortriage.runs.identity.engine_code`. A worker
+        that does not start has no packages here; its absence is an error where it is needed.
         """
         from tensortriage.engines.process.interpreters import packages_digest
 
@@ -132,7 +132,7 @@ _resolved: dict[str, ResolvedEngine] = {}
 
 
 def resolve(spec: EngineSpec) -> ResolvedEngine:
-    """Return what a spec stands for.
+    """Return the resolved engine of a spec.
 
     Raises:
         TriageError: As `create`.

@@ -1,4 +1,4 @@
-"""A user's Python file as an engine, in a worker process: whatever it does there, it cannot do here.
+"""A user's Python file as an engine, in a worker process, which keeps its side effects away from this process.
 
 ``script:FILE.py[:ATTRIBUTE][,key=value]``. The file needs one thing with ``compile(model_path, options)`` that returns
 an object with ``run(feed) -> dict of arrays``; see `tensortriage_worker.script_adapter` for what else it may offer.
@@ -35,15 +35,15 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         self.limits = limits or Limits()
 
     def availability(self) -> Availability:
-        """Say that this interpreter can run scripts; whether a certain script works shows when it compiles."""
+        """Return that this interpreter can run scripts; whether a certain script works shows when it compiles."""
         return Availability(usable=True, version=f"Python {platform.python_version()}", device="CPU")
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether the script computes in int8; see `Calibrates`."""
+        """Return whether the script computes in int8; see `Calibrates`."""
         return self.precision(options) == Precision.INT8.value
 
     def precision(self, options: Mapping[str, str]) -> str:
-        """Return what option ``precision`` says; fp32 without it.
+        """Return the format of option ``precision``; fp32 without it.
 
         Raises:
             UsageError: For an unknown precision word.
@@ -51,7 +51,7 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         return Precision.parse(options.get("precision", Precision.FP32.value)).value
 
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the options as they are: a session with ``tactics()`` tells them anyway."""
+        """Return the options unchanged: a session with ``tactics()`` reports them anyway."""
         return options
 
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
@@ -59,9 +59,9 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         return {**options, "load_tactics": str(record.absolute())}
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return what the script's own ``ladder(options)`` does, run in a worker; only the options themselves without.
+        """Return the levels of the script's ``ladder(options)``, run in a worker; only the options themselves without.
 
-        A script on another machine is not asked.
+        A script on another machine is not queried.
         """
         file, whole = Path(options.get("file", "")).expanduser().absolute(), [("as given", dict(options))]
         if "worker" in options:
@@ -75,7 +75,7 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         return [(words, {**place, **given}) for words, given in rungs] or whole
 
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
-        """Let the script build a model in a worker.
+        """Build a model with the script, in a worker.
 
         Raises:
             UsageError: When the file or the attribute does not exist or has no ``compile``.

@@ -1,4 +1,4 @@
-"""What an engine is written with, inside this package or outside of it: names that stay.
+"""Stable names for writing an engine, inside this package or outside of it.
 
 `IsolatedEngine` is for engines that work in a worker; `ConvertedEngine` of `tensortriage_engines.converted`, for those
 with a converter, is written with these names. What is about the model loads onnx, and is loaded on first use; import it

@@ -8,7 +8,7 @@ from tensortriage.errors import UsageError
 
 
 class Hardware(enum.Enum):
-    """Classes of hardware by what they are free to choose; the value is the word ``hardware`` of an engine's spec.
+    """Classes of hardware by their numerical freedoms; the value is the word ``hardware`` of an engine's spec.
 
     ``LIGHT`` are CPUs under engines that write kernels of their own, made for phones above all: nothing of what such a
     kernel may do is usual, and nothing that only GPUs or NPUs do is among it. Of ``ANY`` nothing is known.
@@ -22,12 +22,12 @@ class Hardware(enum.Enum):
 
     @property
     def has_habits(self) -> bool:
-        """Whether it is known what all engines of the class are taken to do."""
+        """Whether the freedoms of all engines of the class are known."""
         return self not in (Hardware.LIGHT, Hardware.ANY)
 
     @property
     def hides_fusions(self) -> bool:
-        """Whether its compilers fuse on behind the plans that they tell, so that functions are looked into."""
+        """Whether its compilers fuse beyond the plans that they report, so that functions are examined inside."""
         return self is Hardware.NPU
 
 

@@ -1,4 +1,4 @@
-"""Putting data files together: side by side (merge) or one after the other (concat), without reading what is combined.
+"""Putting data files together: side by side (merge) or one after the other (concat), without reading their arrays.
 
 Merging is how tensors saved by a run become inputs of the next one: iteration by iteration the union of all names.
 (Polygraphy 0.53.6's ``data merge`` makes every iteration a copy of the last; ours does not.)
@@ -18,7 +18,7 @@ from tensortriage.inputs.files.stored_arrays import LazyTensors
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Combined:
-    """What to write.
+    """The file to write.
 
     Attributes:
         kind: Inputs or outputs.

@@ -1,9 +1,9 @@
-"""A feed either is what the model asks for, or becomes it without losing anything, or is refused.
+"""A feed either fits the model, or is converted without loss, or is refused.
 
 The rule for element types: an array may come in another number type when every one of its values is exactly
 representable in the model's type (int32 ids for an int64 input, float64 numbers that happen to be float32 ones, a mask
 of 0.0 and 1.0 for a bool input); NaN stays NaN. Anything else would silently test other data than the user saved, so
-it is an error that names the conversion. `Casting.ROUND` is that conversion, asked for explicitly.
+it is an error that names the conversion. `Casting.ROUND` is that conversion, on explicit request.
 
 The rule for shapes: known dimensions must be equal. There is no transposing and no reshaping.
 """
@@ -23,12 +23,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Casting(enum.Enum):
-    """How far the numbers of a feed may change to fit the model's element types."""
+    """Permitted changes to the numbers of a feed, to fit the model's element types."""
 
     EXACT = "exact"
     """Only where every value stays the same."""
     ROUND = "round"
-    """What ``array.astype`` does (floats are rounded, fractions cut off); values out of range are still refused."""
+    """As ``array.astype`` does (floats are rounded, fractions cut off); values out of range are still refused."""
 
 
 def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Casting.EXACT) -> Feed:
@@ -58,7 +58,7 @@ def near(word: str, known: Collection[str]) -> str:
 
 
 def fits(shape: Sequence[int], spec: ValueSpec) -> bool:
-    """Say whether a concrete shape agrees with every known dimension of a spec."""
+    """Return whether a concrete shape agrees with every known dimension of a spec."""
     if spec.shape is None:
         return True
     return len(shape) == len(spec.shape) and all(
@@ -139,7 +139,7 @@ def _convert(array: np.ndarray, name: str, wanted: DType, where: str, casting: C
     if DType.STRING in (given, wanted) or (_is_complex(given) and not _is_complex(wanted)):
         raise _mismatch(name, given, wanted, where, "the two have no values in common")
     with np.errstate(all="ignore"):
-        # ml_dtypes has no casts between some of its own types.
+        # ml_dtypes has no casts between several of its own types.
         converted = (_exact(array) if _is_extension(given) else array).astype(wanted.numpy)
     changed = _changed(array, converted)
     if not changed.any():
@@ -178,7 +178,7 @@ def _reinterpret(array: np.ndarray, name: str, wanted: DType, where: str) -> np.
 
 
 def _is_extension(dtype: DType) -> bool:
-    """Say whether a type comes from ml_dtypes; numpy numbers registered types from 256 on."""
+    """Return whether a type comes from ml_dtypes; numpy numbers registered types from 256 on."""
     return dtype.numpy.num >= 256
 
 
@@ -243,7 +243,7 @@ def _exact(array: np.ndarray) -> np.ndarray:
 
 
 def _in_range(array: np.ndarray, converted: np.ndarray, wanted: DType) -> bool:
-    """Say whether rounding kept every value: no finite one became infinite, none was wrapped or clipped."""
+    """Return whether rounding preserved every value: no finite one became infinite, none was wrapped or clipped."""
     given = _exact(array)
     if wanted is DType.BOOL:
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Origin(enum.Enum):
-    """Where a feed came from; verdicts say so because random data alone prove little."""
+    """Origin of a feed; verdicts state it because random data alone prove little."""
 
     REAL = "real"
     RANDOM = "random"
@@ -37,7 +37,7 @@ class Feed:
 
     @property
     def made_up(self) -> "Feed":
-        """The same feed as one that nobody took from real data."""
+        """The same feed, marked as not taken from real data."""
         return dataclasses.replace(self, origin=Origin.RANDOM)
 
 

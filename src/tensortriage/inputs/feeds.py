@@ -22,7 +22,7 @@ def load_feeds(
 
 
 class FeedSource:
-    """The samples of some files; iterating reads one at a time and may be done any number of times.
+    """The samples of data files; iterating reads one at a time and may be done any number of times.
 
     Args:
         paths: Files and directories of any format, see `docs/feeds.md`.

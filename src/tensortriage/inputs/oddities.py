@@ -1,6 +1,6 @@
-"""What is odd about a feed, in a sentence each, before anything is run on it: most wrong results begin there.
+"""Oddities of a feed, in a sentence each, before anything is run on it: most wrong results begin there.
 
-Nothing is refused here, and nobody accused: zeros may be what is meant, and -Inf is how masks are written.
+Nothing is refused here: zeros may be intended, and masks are written with -Inf.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ CHANNELS = (1, 3, 4)
 
 
 class OddKind(enum.Enum):
-    """What is odd."""
+    """Kind of oddity."""
 
     NON_FINITE = "non-finite"
     ZERO = "zero"
@@ -39,7 +39,7 @@ class Oddity:
 
 
 def oddities(feeds: Iterable[Feed], specs: Sequence[ValueSpec]) -> Iterator[Oddity]:
-    """Yield what is odd about feeds that somebody gave, each kind once for an input.
+    """Yield the oddities of feeds from the user, each kind once per input.
 
     Args:
         feeds: As they are run.
@@ -74,7 +74,7 @@ def _of_floats(name: str, array: np.ndarray, spec: ValueSpec | None) -> Iterator
     nans, infs = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
     if nans or (infs and not _is_mask(wide)):
         found = " and ".join(f"{number:,} {word}" for number, word in ((nans, "NaN"), (infs, "Inf")) if number)
-        words = f"holds {found} among {count(array.size, 'value')}: what follows from them is no fault of an engine"
+        words = f"holds {found} among {count(array.size, 'value')}: their effects on results are no fault of the engine"
         yield Oddity(OddKind.NON_FINITE, name, f"input '{name}' {words}")
     elif _are_pixels(wide):
         words = f"holds whole numbers from {wide.min():.0f} to {wide.max():.0f}, as pixels before they are scaled"
@@ -89,12 +89,12 @@ def _is_constant(array: np.ndarray) -> bool:
 
 
 def _is_mask(array: np.ndarray) -> bool:
-    """Say whether numbers are 0 and -Inf alone, which are added to scores."""
+    """Return whether numbers are only 0 and -Inf, which are added to scores."""
     return bool(((array == 0) | (array == -np.inf)).all())
 
 
 def _are_pixels(array: np.ndarray) -> bool:
-    """Say whether numbers are whole, from 0 to 255, and use most of that range."""
+    """Return whether numbers are whole, from 0 to 255, and use most of that range."""
     if array.ndim < PIXEL_RANK or array.size < FEWEST_PIXELS:
         return False
     low, high = float(array.min()), float(array.max())
@@ -102,7 +102,7 @@ def _are_pixels(array: np.ndarray) -> bool:
 
 
 def _has_channels_last(shape: tuple[int, ...], spec: ValueSpec | None) -> bool:
-    """Say whether a shape that a model declares open has its channels last."""
+    """Return whether a shape that a model declares open has its channels last."""
     declared = spec.shape if spec is not None else None
     is_open = declared is None or (len(declared) == 4 and not any(isinstance(size, int) for size in declared[1:]))
     return is_open and len(shape) == 4 and shape[3] in CHANNELS and min(shape[1:3]) > max(CHANNELS)

@@ -45,7 +45,7 @@ class Figures:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """What is known of one tensor.
+    """Figures of one tensor.
 
     Attributes:
         name: Tensor name.
@@ -68,7 +68,7 @@ class TensorSummary:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often the finite values of a tensor fall into bins of equal width.
+    """Histogram of the finite values of a tensor, in bins of equal width.
 
     Attributes:
         edges: Bin edges, one more than counts; a value on an inner edge counts to the right. Equal values are one bin
@@ -84,8 +84,8 @@ def summarize(name: str, array: np.ndarray) -> TensorSummary:
     """Return the figures of a tensor of any ONNX element type.
 
     Args:
-        name: Its name.
-        array: Its values.
+        name: Name of the tensor.
+        array: The tensor.
 
     Raises:
         UsageError: For an element type without ONNX counterpart (``dtype-unknown``).

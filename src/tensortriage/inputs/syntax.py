@@ -186,7 +186,7 @@ def _range(value: str, word: str) -> Range:
 
 
 def parse_metadata(words: Iterable[str]) -> dict[str, ValueSpec]:
-    """Read ``NAME:SHAPE:DTYPE`` as `surgeon extract --inputs` takes it; ``auto`` stands for an unknown shape or type.
+    """Read ``NAME:SHAPE:DTYPE`` of `surgeon extract --inputs`; ``auto`` means an unknown shape or type.
 
     Returns:
         Name to spec; a shape or dtype written as ``auto`` is None.

@@ -1,4 +1,4 @@
-"""One hash for what a model computes: structure and weights, wherever the weights are stored."""
+"""One hash for the function that a model computes: structure and weights, wherever the weights are stored."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Import a package without what it imports and seldom needs; that is read when something of it is first used.
+"""Import a package without the rarely used imports of its own; those are loaded on first use.
 
 onnx_ir imports sympy for arithmetic with symbolic sizes, of which a command needs none. Reading sympy takes half of the
 start-up of every command and of every process that a command starts. A finder waits for the package to be imported, and
@@ -26,7 +26,7 @@ def import_without(package: str, needless: str) -> None:
 
 
 class _Later(types.ModuleType):
-    """Stands for a module; what is taken from it meanwhile stands for a function of that module."""
+    """Stands in for a module; functions looked up meanwhile are loaded on their first call."""
 
     def __getattr__(self, attribute: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -42,7 +42,7 @@ def _function(module: str, name: str) -> Any:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one package once, as the others do, and lets it be loaded with a stand-in."""
+    """Finds one package once, as the other finders do, and has it loaded with a stand-in."""
 
     def __init__(self, package: str, needless: str) -> None:
         self._package = package
@@ -51,7 +51,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of the package, whose loader knows of the stand-in; None for anything else."""
+        """Return the spec of the package, with a loader that knows the stand-in; None for anything else."""
         if fullname != self._package:
             return None
         sys.meta_path.remove(self)
@@ -62,7 +62,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module as its own loader does, with a stand-in for another one meanwhile."""
+    """Loads a module with its own loader, and with a stand-in for another one meanwhile."""
 
     def __init__(self, own: importlib.abc.Loader, needless: str) -> None:
         self._own = own
@@ -73,7 +73,7 @@ class _Loader(importlib.abc.Loader):
         return self._own.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run it with the stand-in; where that fails, forget what it imported and run it plainly."""
+        """Run the module with the stand-in; if that fails, forget its imports and run it plainly."""
         before = set(sys.modules)
         stand_in = sys.modules[self._needless] = _Later(self._needless)
         assert module.__spec__ is not None

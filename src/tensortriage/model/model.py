@@ -8,7 +8,7 @@ What can be wrong with a file that `Model.load` is given, all as `ModelError`:
 | ``model-empty`` | no nodes or no outputs |
 | ``model-invalid`` | ONNX, but onnx_ir cannot read it |
 | ``name-invalid``, ``value-defined-twice``, ``value-undefined``, ``graph-cycle`` | the graph does not hang together |
-| ``dtype-unsupported``, ``tensor-invalid`` | a tensor is not what it says |
+| ``dtype-unsupported``, ``tensor-invalid`` | a tensor is malformed |
 | ``external-data-missing``, ``-outside``, ``-invalid``, ``-truncated``, ``-changed`` | its weights are not there |
 """
 
@@ -73,15 +73,15 @@ class Model:
         ignore_external_data: bool = False,
         mend_names: bool = False,
     ) -> Self:
-        """Load an ONNX file; large weights stay on disk and are read when asked for.
+        """Load an ONNX file; large weights stay on disk and are read on demand.
 
         Args:
             path: The file.
-            external_data_dir: Where external data are, when not beside the file. Such a model has no path, because
-                engines look for the data beside it.
+            external_data_dir: Folder of external data, when not that of the file. Such a model has no path, because
+                engines look for the data next to the file.
             ignore_external_data: Whether external data are never looked for; see
                 `tensortriage.model.io.lazy_weights`. Such a model has no path, because engines cannot load it.
-            mend_names: Whether values that several nodes make under one name are told apart; see
+            mend_names: Whether values that several nodes make under one name are renamed apart; see
                 `tensortriage.model.io.repeated_names`. A model that was mended has no path either.
 
         Raises:
@@ -158,7 +158,7 @@ class Model:
         return type(self)(self.ir.clone(), self.path)
 
     def check(self) -> None:
-        """Let onnx.checker judge the model: operator signatures, attribute types, opset rules.
+        """Check the model with onnx.checker: operator signatures, attribute types, opset rules.
 
         Large weights are shown to it as inputs, so that a model of any size is checked without reading them; that
         their bytes are there was checked when the model was loaded. An output of unknown rank, which engines take and
@@ -174,7 +174,7 @@ class Model:
         serialized = to_bytes(proto)
         try:
             onnx.checker.check_model(serialized)
-        except Exception as error:  # ValidationError, and whatever else the C++ checker lets through
+        except Exception as error:  # ValidationError, and any other exception of the C++ checker
             raise ModelError(
                 f"onnx.checker refuses the model: {first_line(error)}", slug="model-invalid", cure="export it again"
             ) from error
@@ -187,13 +187,13 @@ class Model:
 
     @cached_property
     def inputs(self) -> tuple[ValueSpec, ...]:
-        """What has to be fed: the graph's inputs without those that have an initializer as default."""
+        """Inputs to feed: the graph's inputs without those that have an initializer as default."""
         defaults = self.ir.graph.initializers
         return tuple(value_spec(value) for value in self.ir.graph.inputs if value.name not in defaults)
 
     @cached_property
     def outputs(self) -> tuple[ValueSpec, ...]:
-        """What the model returns; dtype is None for sequences, maps and optionals."""
+        """Outputs of the model; dtype is None for sequences, maps and optionals."""
         return tuple(value_spec(value) for value in self.ir.graph.outputs)
 
     @cached_property
@@ -226,12 +226,12 @@ def _apart(model: ir.Model, path: Path) -> bool:
 
 
 _LOADED: "weakref.WeakValueDictionary[tuple[str, int, int, int, int], Model]" = weakref.WeakValueDictionary()
-"""Models that were loaded from files and are in use, by path and what tells files apart."""
+"""Models that were loaded from files and are in use, by path and file identity."""
 
 
 def _place(path: Path) -> tuple[str, int, int, int, int] | None:
     try:
         stat = path.stat()
-    except (OSError, ValueError):  # whoever reads it tells why
+    except (OSError, ValueError):  # the reader of the file reports why
         return None
     return str(path.absolute()), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

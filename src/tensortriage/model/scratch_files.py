@@ -27,7 +27,7 @@ def save_transient(model: Model, path: Path) -> None:
 
 
 def is_transient(path: Path) -> bool:
-    """Say whether a file was written by `save_transient`."""
+    """Return whether a file was written by `save_transient`."""
     try:
         return STAMP in Model.load(path).ir.metadata_props
     except ModelError:

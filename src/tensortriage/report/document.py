@@ -1,4 +1,4 @@
-"""A report is plain data: what a case directory says, assembled once, looked at many times.
+"""A report as plain data: the contents of a case directory, assembled once and rendered many times.
 
 Renderers take a `Report` and return text; none of them measures, opens a model or needs an engine, so an old case can
 be rendered in a new format on any machine. The few figures that every renderer shows but no file holds (the share of
@@ -31,7 +31,7 @@ class Report:
 
     Attributes:
         verdict: What the diagnosis ended with.
-        case: What was asked, on what; None when the case has no ``case.json``.
+        case: The question of the case; None when it has no ``case.json``.
         layers: Layer-wise evidence; no rows when the verdict was reached without it.
         outputs: Model outputs compared; no rows when none could be.
         ranges: What number formats cannot hold of the model's tensors; no rows when that was not asked.
@@ -91,12 +91,12 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """Op, module and effect; what the kind of verdict means where no op is to blame."""
+        """Op, module and effect of the culprit; without one, the meaning of the kind of verdict."""
         return self.verdict.headline or headline(self.verdict)
 
     @property
     def left_open(self) -> Sequence[Step]:
-        """The questions that found no answer, or were not asked."""
+        """The questions that were not answered, or not asked."""
         return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "not asked"))]
 
     def reason_beyond_summary(self, culprit: Culprit) -> str:
@@ -104,12 +104,12 @@ class Report:
         return "" if culprit.reason in self.verdict.summary else culprit.reason
 
     def anatomy_beyond_headline(self, culprit: Culprit) -> Sequence[str]:
-        """Return what is peculiar about a culprit's error, but for the first finding where the headline has said it."""
+        """Return the pattern of a culprit's error, without the first finding where the headline states it."""
         return culprit.anatomy[bool(culprit.effect and culprit.effect in self.headline) :]
 
     @property
     def confidence(self) -> float:
-        """Confidence within 0..1, whatever the file says."""
+        """Confidence within 0..1, clipped."""
         confidence = self.verdict.confidence
         return min(1.0, max(0.0, confidence)) if math.isfinite(confidence) else 0.0
 
@@ -133,7 +133,7 @@ class Report:
         return min(1.0, culprit.influence / error)
 
     def judgement(self, row: OutputRow) -> str:
-        """Return how an output stands: ``within`` its floor, ``as predicted`` by rounding alone, or ``outside``."""
+        """Return the state of an output: ``within`` its floor, ``as predicted`` by rounding alone, or ``outside``."""
         if not row.within:
             return "outside"
         return "within" if row.allowed_by in ("", *PLAINLY) else "as predicted"

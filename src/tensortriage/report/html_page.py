@@ -1,4 +1,4 @@
-"""What pages have in common: one style, escaped templates, and a policy that allows no more than what they hold."""
+"""The common parts of pages: one style, escaped templates, and a policy that allows only their own contents."""
 
 import base64
 import functools
@@ -37,7 +37,7 @@ def page(
     return compiled(template, tuple(filters.items())).render(
         **shown,
         policy=_policy(style, script),
-        style=Markup(style),  # these two are not from what is shown
+        style=Markup(style),  # safe: neither comes from the data on the page
         script=Markup(script),
     )
 

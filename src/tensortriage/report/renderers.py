@@ -41,7 +41,7 @@ class ReportFormat:
         return renderer(report)
 
     def prepare(self) -> None:
-        """Import, and make ready what takes a while, for who has time before there is a report."""
+        """Import the renderer and do its slow preparations ahead of time."""
         getattr(importlib.import_module(self.module), "prepare", lambda: None)()
 
 
@@ -60,7 +60,7 @@ FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
 
 
 def find_format(name: str | None, output: Path | None) -> ReportFormat:
-    """Return the format that was asked for by name, else the one that the output file's ending implies, else console.
+    """Return the format requested by name, else the one that the output file's ending implies, else console.
 
     Raises:
         UsageError: For an unknown name or ending (``report-format-unknown``); the cure lists the known ones.

@@ -34,13 +34,13 @@ class FeedComparison:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A value of the reference that is not what the model computes on a feed.
+    """A value of the reference that differs from the model's exact result on a feed.
 
     Attributes:
         feed: Name of the feed.
         value: Name of the value.
         node: The node that makes it.
-        op_type: Its operator.
+        op_type: Operator of the node.
         error: Relative RMS error against the model evaluated as its types say; inf for another shape.
         limit: What healthy engines make of it at most; the user's tolerance where one was given.
     """
@@ -55,7 +55,7 @@ class Disagreement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CompareResult:
-    """What came of it.
+    """Result of a comparison.
 
     Attributes:
         reference: Name of the participant taken as right; empty when nothing was compared.
@@ -64,17 +64,17 @@ class CompareResult:
         observation: ``deployed``, or ``instrumented`` when other tensors than the model's outputs were captured.
         moved: Participant to whether instrumenting changed the model's own outputs on the first feed.
         comparisons: One per target and feed.
-        invalid: NaN and Inf found, when validation was asked for.
+        invalid: NaN and Inf found, when validation was requested.
         task_metrics: Participant to the mean of the task metric over the feeds.
-        task_comparisons: The same of each target against the reference, sample by sample.
+        task_comparisons: Task metric of each target against the reference, sample by sample.
         outcomes: Participant to how its builds and runs ended.
         builds: Models compiled.
-        builds_by_engine: The same by the names of engines.
+        builds_by_engine: Models compiled, by engine.
         checks: Runs made.
         build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
         commands: Command lines of the vendors' own tools that repeat the builds (trtexec).
-        disagreements: Values of the reference that are not what the model computes, in topological order by feed.
+        disagreements: Values of the reference that differ from the model's exact results, in topological order by feed.
         unjudged: Why the reference could not be judged by the model; empty when it was, or did not have to be.
         unevaluated: Why the model cannot be evaluated, where tensors are within limits that for want of an evaluation
             acquit nobody; empty when all limits do.
@@ -127,5 +127,5 @@ class CompareResult:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of ``triage run``: 0 passed, 1 failed, 4 what passed cannot be judged."""
+        """Exit code of ``triage run``: 0 passed, 1 failed, 4 passed but no limit could be set."""
         return 1 if not self.passed else 4 if self.unevaluated else 0

@@ -1,4 +1,4 @@
-"""A table is stated once, as columns that say what a row holds; a terminal, Markdown and a page draw any table.
+"""A table is stated once, as columns with a text for each row; a terminal, Markdown and a page draw any table.
 
 A column in which no row has anything to say is left out. What a column holds, its `Looks`, decides how each of the
 three draws it: which side it is justified to, what gives way on a narrow terminal, what is a code span.
@@ -15,7 +15,7 @@ _NOTHING = ("", "-")
 
 
 class Tone(enum.Enum):
-    """How loud something is said; the value is the word that style sheets use."""
+    """Severity of a cell; the value is the word that style sheets use."""
 
     GOOD = "good"
     NOTICE = "notice"
@@ -24,7 +24,7 @@ class Tone(enum.Enum):
 
     @property
     def sign(self) -> str:
-        """One character for people who do not see colours."""
+        """One character that marks the tone without colours."""
         return {Tone.GOOD: "✓", Tone.NOTICE: "i", Tone.PROBLEM: "✗", Tone.UNSURE: "?"}[self]
 
     @property
@@ -39,7 +39,7 @@ class Tone(enum.Enum):
 
 
 class Looks(enum.Enum):
-    """What a column holds."""
+    """Kind of a column's contents."""
 
     TEXT = "text"
     NAME = "name"
@@ -54,7 +54,7 @@ class Looks(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableCell:
-    """What a row has in a column; with a tone it is a judgement, with a link a page leads somewhere."""
+    """Contents of a cell; with a tone it is a judgement, with a link it leads to a page."""
 
     text: str
     tone: Tone | None = None
@@ -71,10 +71,10 @@ class Column(Generic[T]):
 
     Attributes:
         title: A word or two.
-        say: What it says of a row.
-        looks: What it holds.
+        say: Returns the text of a row.
+        looks: Kind of its contents.
         full: The title where there is room.
-        beneath: For what is too long for a terminal: there at most so many distinct texts follow the table, each with
+        beneath: For texts too long for a terminal: at most so many distinct ones follow the table there, each with
             the numbers of its rows. None for a column wherever the table is drawn.
     """
 
@@ -99,7 +99,7 @@ class Table:
         noun: What a row is, for the number of those that are not shown.
         columns: Those that have something to say.
         rows: A cell for each of them.
-        notes: What follows it: what a sentence is about, and the sentence.
+        notes: Sentences below the table, each with its subject.
     """
 
     title: str
@@ -117,7 +117,7 @@ class Table:
         rows: Iterable[T],
         notes: Sequence[tuple[str, str]] = (),
     ) -> "Table":
-        """Ask every column of every row; rows are numbered when some columns follow the table in a terminal."""
+        """Compute every cell; rows are numbered when some columns follow the table in a terminal."""
         cells = [[_cell(column.say(row)) for column in columns] for row in rows]
         kept = [index for index in range(len(columns)) if any(row[index].text not in _NOTHING for row in cells)]
         heads: list[Column[Any]] = [columns[index] for index in kept]
@@ -128,7 +128,7 @@ class Table:
         return cls(title, noun, heads, drawn, notes)
 
     def beneath(self, most: int) -> Iterator[tuple[str, str]]:
-        """Yield what columns that are too long for a terminal say of the first rows, and of which."""
+        """Yield the texts of columns that are too long for a terminal, with the rows that they belong to."""
         for index, column in enumerate(self.columns):
             numbers: dict[str, list[str]] = {}
             for number, row in enumerate(self.rows[:most], 1):

@@ -1,4 +1,4 @@
-"""What each verdict means, in one place for all renderers.
+"""The meaning of each verdict, in one place for all renderers.
 
 The words of `VerdictKind` are for files and scripts; a person who meets ``fusion-fault`` for the first time needs a
 title and one sentence. How loud a verdict is, its `Tone`, is always shown as a word and a sign too, never by colour
@@ -22,7 +22,7 @@ class KindWords:
 
     Attributes:
         title: A few words, capitalised, without full stop.
-        meaning: One sentence: what this verdict says in general.
+        meaning: The general meaning of this verdict, one sentence.
         tone: How loud it is.
     """
 
@@ -108,7 +108,7 @@ _EFFECTS: Mapping[VerdictKind, str] = MappingProxyType(
         VerdictKind.FUSION_FAULT: "goes wrong only when fused",
     }
 )
-"""What the first culprit of a verdict does, where its error says no more."""
+"""Description of a verdict's first culprit, where its error gives none."""
 
 
 def headline(verdict: Verdict) -> str:

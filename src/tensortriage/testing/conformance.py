@@ -1,4 +1,4 @@
-"""The conformance suite: what TensorTriage relies on in an engine, as checks that anyone can run on theirs.
+"""The conformance suite: the properties of an engine that TensorTriage relies on, as checks for anyone's engine.
 
 Everything is asked through the public engine interface and compared with closed formulas, so an engine passes because
 it is right, not because it agrees with another one. All checks run before the suite speaks: one failure does not hide
@@ -27,10 +27,10 @@ TOLERANCE = 0.05
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """What a conforming engine passed.
+    """Result of a conforming engine.
 
     Attributes:
-        engine: Its name.
+        engine: Name of the engine.
         version: Version of its library.
         passed: Names of the checks it passed.
         refused: Optional models that it refused, with its reason.
@@ -53,7 +53,7 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
         What it passed, and which optional models it refused.
 
     Raises:
-        DoesNotConform: An AssertionError whose message lists every failed check with what was seen.
+        DoesNotConform: An AssertionError whose message lists every failed check with its observation.
         AssertionError: When the engine is not usable here.
     """
     availability = _availability(engine, options or {})
@@ -68,7 +68,7 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
             except _Refused as refusal:
                 refused[name] = str(refusal)
             except EngineHung as error:  # every further check would wait as long
-                failures.append(f"{name}: {error}; what comes after it was not asked")
+                failures.append(f"{name}: {error}; later questions were not asked")
                 break
             except AssertionError as failure:
                 failures.append(f"{name}: {failure}")
@@ -86,8 +86,8 @@ class DoesNotConform(AssertionError):
     """An engine failed checks.
 
     Args:
-        report: What it passed and refused beside them.
-        failures: The failed checks, with what was seen.
+        report: Checks that the engine passed and refused as well.
+        failures: The failed checks, with observations.
     """
 
     def __init__(self, report: ConformanceReport, failures: Sequence[str]) -> None:
@@ -105,7 +105,7 @@ def _availability(engine: Engine, options: Mapping[str, str]) -> Availability:
     except Exception as error:
         raise AssertionError(f"availability() raised {type(error).__name__}: {error}; it must never raise") from error
     _require(isinstance(availability, Availability), f"availability() returned {availability!r}")
-    elsewhere = "worker" in options  # another Python is asked when it is started
+    elsewhere = "worker" in options  # another Python is queried when it is started
     _require(availability.usable or elsewhere, f"engine '{engine.name}' is not usable here: {availability.reason}")
     return availability
 
@@ -264,7 +264,7 @@ class _Suite:
 
 
 def _has(thing: object, name: str) -> bool:
-    """Whether something has a method, or a property, which is not asked: that may build."""
+    """Whether something has a method, or a property, which is not evaluated: that may build."""
     return isinstance(getattr(type(thing), name, None), property) or callable(getattr(thing, name, None))
 
 

@@ -23,7 +23,7 @@ IR_VERSION = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Example:
-    """A model, feeds for it, and what it must answer.
+    """A model, feeds for it, and the expected answers.
 
     Attributes:
         name: Kebab-case, for reports.
@@ -31,7 +31,7 @@ class Example:
         feeds: One or more feeds; one session must answer them all.
         expected: From a feed to the outputs, by name.
         core: Whether every engine must support it; others may refuse with `BuildFailed` or `RunFailed`.
-        external: Whether the weights go into a file beside the model.
+        external: Whether the weights go into a file next to the model.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Example:
     external: bool = False
 
     def save(self, folder: Path) -> Path:
-        """Write the model, with its weights beside it when they are external, and return its path."""
+        """Write the model, with its weights next to it when they are external, and return its path."""
         path = folder / f"{self.name}.onnx"
         proto = onnx.ModelProto()
         proto.CopyFrom(self.proto)
@@ -162,7 +162,7 @@ def _booleans() -> Example:
 
 
 def _many_outputs() -> Example:
-    """Outputs in another order than they are made, one of them used inside as well, and an input nobody uses."""
+    """Outputs in another order than they are made, one of them used inside as well, and an unused input."""
     nodes = [_node("Add", "x x", "twice"), _node("Neg", "twice", "negated"), _node("Split", "x", "top bottom", axis=0)]
     names = {"bottom": (1, 3), "negated": (2, 3), "twice": (2, 3), "top": (1, 3)}
     proto = _proto(

@@ -1,4 +1,4 @@
-"""What engines that are wrong on purpose are written with, beside `tensortriage.engines.sdk`: names that stay.
+"""Names for writing engines that are wrong on purpose, in addition to `tensortriage.engines.sdk`; they are stable.
 
 Where such an engine is right it is ONNX Runtime; what it computes itself it computes with kernels of the evaluator, and
 puts into the model in the place of a value.

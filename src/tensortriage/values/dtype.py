@@ -1,6 +1,6 @@
 """One enum for every ONNX element type, with the facts of its number format.
 
-The format facts (epsilon, largest value, smallest subnormal) are what verdicts about rounding and range rest on; they
+The format facts (epsilon, largest value, smallest subnormal) are the basis of verdicts about rounding and range; they
 come from ml_dtypes.finfo / numpy.finfo, never from literals.
 """
 
@@ -193,7 +193,7 @@ class Precision(enum.Enum):
         return _PRECISION_DTYPE[self]
 
     def narrows(self, dtype: DType) -> bool:
-        """Say whether a number of a type may lose digits or its range when it is stored in this precision.
+        """Return whether a number of a type may lose digits or range when it is stored in this precision.
 
         float16 and bfloat16 narrow each other: one has more digits, the other the larger range.
         """

@@ -1,7 +1,7 @@
-"""Files that others may have a hand in: only regular ones are read, and what is written takes its place in one step.
+"""Files that others may tamper with: only regular ones are read, and a written file replaces the old one in one step.
 
 A path may lead to a device that never ends, to a FIFO that nobody writes to, or to a file that claims a terabyte. The
-errors are those of the operating system, so that whoever opens files needs to expect no others.
+errors are those of the operating system, so that callers need to expect no others.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tensortriage.errors import StoreError
 MAX_DOCUMENT_BYTES = 1 << 30
 """Largest document (JSON, a list of names, a log) that is read into memory."""
 NAME_CHARACTERS = 40
-"""How much of a name its partial one has: file systems allow 255 bytes, and a character may take four."""
+"""Bytes of a name that its partial one has: file systems allow 255 bytes, and a character may take four."""
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
@@ -33,13 +33,13 @@ _KINDS = {
 
 
 HASHED_BYTES = 256 << 20
-"""Files beyond that are told apart by size and time of change."""
+"""Size in bytes above which files are distinguished by size and time of change."""
 _PIECE = 1 << 20
 _READING = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading, whatever links lead to it.
+    """Open a regular file for reading, through any links.
 
     Raises:
         OSError: When it cannot be opened or is something else; a FIFO is not waited for.
@@ -72,7 +72,7 @@ def read_regular(path: Path, most: int = MAX_DOCUMENT_BYTES) -> bytes:
 
 
 def content_digest(path: Path) -> str:
-    """Return a digest of what a file holds; of one that is not there, or cannot be read, nothing."""
+    """Return a digest of a file's contents; empty for a missing or unreadable file."""
     try:
         facts = path.stat()
         if facts.st_size > HASHED_BYTES:
@@ -122,12 +122,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def partial_name(path: Path) -> Path:
-    """Return a new hidden name beside a path, which says what it is for and whose it is."""
+    """Return a new hidden name next to a path, which names its purpose and its process."""
     return path.with_name(f".{path.name[-NAME_CHARACTERS:]}.{os.getpid()}-{secrets.token_hex(8)}.partial")
 
 
 def sweep_partial(path: Path) -> None:
-    """Remove what processes that are no more have left under partial names of a path."""
+    """Remove the partial files of a path that dead processes have left."""
     pattern = re.compile(re.escape(f".{path.name[-NAME_CHARACTERS:]}.") + r"(\d+)-[0-9a-f]{16}\.partial")
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):

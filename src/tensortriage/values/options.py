@@ -15,15 +15,15 @@ from tensortriage.values.output_files import Place
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 DECLARED = "tensortriage.options"
-"""Where the metadata of a field keep what is declared of it."""
+"""Key of a field's metadata that holds its declaration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """How one option is written, and what it stands for.
+    """The spelling and the meaning of one option.
 
     Attributes:
-        names: Its names, the first of which is its own; none for an argument, which stands at its place.
+        names: Names of the option, the main one first; none for a positional argument.
         metavar: What its value is called; ``NAME...`` takes values up to the next option. Empty for a flag.
         help: What it does, one sentence.
         group: Heading in the help; empty for that of the option before it.
@@ -37,15 +37,15 @@ class Option:
         most: Largest number.
         above: Number that it must exceed.
         below: Number that it must stay under.
-        reads: Whether it names a place that is read, kept as the word that was given.
-        writes: What is written at the place it names; None where nothing is.
+        reads: Whether the option names a place to read; the value stays the word as given.
+        writes: Kind of file that is written at the place; None where nothing is written.
         rewrites: Whether a file that is read may be written again.
-        always: Whether its default is written too.
-        empty: What it means without a value; None where it needs one.
-        value: What a flag stands for.
+        always: Whether the default place is written too.
+        empty: Value of the option without a word; None where it needs one.
+        value: Value of the field when a flag is given.
         slug: Slug of the error when another flag of the same field is given too; empty for ``usage``.
-        read: What makes the field's value of the words, or ``module:function`` where that is dear to import.
-        each: The same, for each of several words.
+        read: Converts the words to the field's value, or ``module:function`` where that is expensive to import.
+        each: The same for each of several words.
     """
 
     names: tuple[str, ...]
@@ -80,12 +80,12 @@ class Option:
 
     @property
     def many(self) -> bool:
-        """Whether it may stand for several values."""
+        """Whether the option may have several values."""
         return self.several or self.metavar.endswith("...")
 
 
 class OptionSet(Protocol[T_co]):
-    """A class whose fields are options that make one value together."""
+    """A class whose fields are options that form one value together."""
 
     def value(self) -> T_co:
         """Return the value."""
@@ -119,7 +119,7 @@ class OptionPart:
 
 
 def resolved(named: Callable[..., Any] | str) -> Callable[..., Any]:
-    """Return what is meant by ``module:name``; anything else is itself."""
+    """Return the object that ``module:name`` names; anything else is returned unchanged."""
     if not isinstance(named, str):
         return named
     module, _, path = named.partition(":")
@@ -128,7 +128,7 @@ def resolved(named: Callable[..., Any] | str) -> Callable[..., Any]:
 
 
 def default_of(field: Any) -> Any:
-    """Return the default of a field, or the value that stands in its place."""
+    """Return the default of a field; a plain value is its own default."""
     if not isinstance(field, dataclasses.Field):
         return field
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
@@ -159,11 +159,11 @@ def option(
     """Declare an option that takes a value.
 
     Args:
-        names: Its names, apart by spaces.
+        names: Names of the option, separated by spaces.
         metavar: What its value is called; with ``...`` for several.
         help: What it does.
         default: The field's value without it; without a default the option is needed.
-        default_factory: The same, made anew.
+        default_factory: Makes the default anew.
         **more: See `Option`.
     """
     more.setdefault("needed", default is dataclasses.MISSING and default_factory is dataclasses.MISSING)
@@ -181,7 +181,7 @@ def flag(names: str, help: str, *, default: Any = False, **more: Any) -> Any:
 
 
 def flags(*each: tuple[str, Any, str], default: T, **more: Any) -> T:
-    """Declare options without values, each with names, what it stands for and what it does; they exclude each other."""
+    """Declare options without values that exclude each other, each as ``(names, value, help)``."""
     declared = tuple(Option(tuple(names.split()), "", text, value=value, **more) for names, value, text in each)
     made: T = _field(declared, default, dataclasses.MISSING)
     return made
@@ -192,7 +192,7 @@ def argument(metavar: str, *, default: T) -> T: ...
 @overload
 def argument(metavar: str) -> Any: ...
 def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a word that stands at its place on the command line; with ``...`` all words there."""
+    """Declare a positional argument; with ``...`` it takes all words there."""
     return _field((Option((), metavar, needed=default is dataclasses.MISSING),), default, dataclasses.MISSING)
 
 

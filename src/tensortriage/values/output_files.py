@@ -8,7 +8,7 @@ from tensortriage.errors import UsageError
 
 
 class Place(enum.Enum):
-    """What is written: a file, a directory, or whichever of them the name asks for."""
+    """Kind of output: a file, a directory, or the one that the name implies."""
 
     FILE = "file"
     FOLDER = "folder"

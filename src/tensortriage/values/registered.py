@@ -3,28 +3,25 @@
 `importlib.metadata` would find the same, and takes longer to import than ``triage --help`` takes altogether.
 """
 
-import dataclasses
 import importlib
 import os
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 OWN = "tensortriage"
-"""The distribution of this package and of those beside it."""
+"""The distribution of this package and of the packages next to it."""
 _ENDINGS = (".dist-info", ".egg-info")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class EntryPoint:
-    """What a distribution registers.
+class EntryPoint(NamedTuple):
+    """An object that a distribution registers; no dataclass, which would take longer to import than all else here.
 
     Attributes:
-        name: Its name in its group.
-        value: Where it is, ``module:attribute``.
-        distribution: Who registers it, in small letters.
+        name: Name in its entry-point group.
+        value: Place of the object, ``module:attribute``.
+        distribution: Name of the distribution, in small letters.
     """
 
     name: str
@@ -32,7 +29,7 @@ class EntryPoint:
     distribution: str
 
     def load(self) -> Any:
-        """Import and return it; whatever the import raises is raised."""
+        """Import and return the object; exceptions of the import pass through."""
         module, _, attributes = self.value.partition(":")
         found = importlib.import_module(module)
         for attribute in filter(None, attributes.split(".")):
@@ -43,26 +40,24 @@ class EntryPoint:
         """Return the first line of a function's documentation, out of its source: nothing is imported."""
         module, _, attribute = self.value.partition(":")
         head = rf"^def {re.escape(attribute)}\((?:(?!^(?:def|class|@)).)*?:\n\s+"
-        told = re.compile(rf'{head}"""(.+?)\s*(?:\n|""")', re.MULTILINE | re.DOTALL)
+        summary = re.compile(rf'{head}"""(.+?)\s*(?:\n|""")', re.MULTILINE | re.DOTALL)
         for folder in filter(None, sys.path):
             for file in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
-                try:
-                    found = told.search(Path(folder, file).read_text(encoding="utf-8"))
-                except (OSError, UnicodeDecodeError):
-                    continue
-                return found[1] if found else f"Of the package {self.distribution}."
+                if (text := _read(folder, file)) is not None:
+                    found = summary.search(text)
+                    return found[1] if found else f"Of the package {self.distribution}."
         return f"Of the package {self.distribution}."
 
 
 def registered(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name, in order of names; of one name, that of the first distribution."""
     found: dict[str, EntryPoint] = {}
-    for name, value, distribution in _read(group):
+    for name, value, distribution in _registered(group):
         found.setdefault(name, EntryPoint(name, value, distribution))
     return dict(sorted(found.items()))
 
 
-def _read(group: str) -> Iterator[tuple[str, str, str]]:
+def _registered(group: str) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and distribution of each entry; of a distribution that is there twice, of the first."""
     seen = set()
     for folder in sys.path:
@@ -75,12 +70,18 @@ def _read(group: str) -> Iterator[tuple[str, str, str]]:
             if distribution in seen:
                 continue
             seen.add(distribution)
-            try:
-                text = Path(folder, name, "entry_points.txt").read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-            if f"[{group}]" in text:
+            text = _read(folder, name, "entry_points.txt")
+            if text is not None and f"[{group}]" in text:
                 yield from ((*entry, distribution) for entry in _entries(text, group))
+
+
+def _read(*parts: str) -> str | None:
+    """Return the text of a file; None where it cannot be read."""
+    try:
+        with open(os.path.join(*parts), encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _entries(text: str, group: str) -> Iterator[tuple[str, str]]:

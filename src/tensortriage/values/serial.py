@@ -46,7 +46,7 @@ def indented(text: str) -> str:
 
 
 def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:
-    """Read what `to_json` wrote.
+    """Read a document that `to_json` wrote.
 
     Args:
         text: JSON document.

@@ -1,4 +1,4 @@
-"""What is known of a value before it has numbers: its name, element type and shape."""
+"""The spec of a value before it has numbers: its name, element type and shape."""
 
 import dataclasses
 

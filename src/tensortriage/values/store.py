@@ -38,7 +38,7 @@ class TensorStore(Protocol):
         ...
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor, its type and shape included; equal for equal ones in any store."""
+        """Return a digest of a tensor's content, type and shape; equal tensors of any store have equal digests."""
         ...
 
     def __contains__(self, name: object) -> bool: ...
@@ -62,7 +62,7 @@ class MemoryStore:
         return ValueSpec.of(name, self[name])
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor; see `TensorStore`."""
+        """Return the digest of a tensor; see `TensorStore`."""
         if name not in self._checksums:
             array = np.asarray(self[name])
             label = shards.label_of(array)
@@ -86,8 +86,8 @@ class _Item:
     Attributes:
         name: Of the tensor.
         dtype: Label of its element type.
-        shape: Its true shape.
-        file: Plain name of a file beside the index.
+        shape: Shape of the tensor.
+        file: Plain name of a file next to the index.
         crc32: Checksum of its bytes as stored.
     """
 
@@ -184,7 +184,7 @@ class ShardWriter:
         self._closed = True
 
     def abandon(self) -> None:
-        """Drop what is unfinished and write no index."""
+        """Discard unfinished data and write no index."""
         for shard in self._open.values():
             shard.discard()
         self._open.clear()
@@ -256,7 +256,7 @@ class MappedStore:
             raise _absent(name, str(self._folder)) from None
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor, from the index; see `TensorStore`."""
+        """Return the digest of a tensor, from the index; see `TensorStore`."""
         item = self._items[name]
         return _checksum(item.dtype, item.shape, item.crc32)
 
@@ -335,7 +335,7 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
 
 
 def stored(folder: Path) -> TensorStore | None:
-    """Return a finished tensor store whose checksums fit, or None when there is none in the folder."""
+    """Return a finished tensor store with matching checksums, or None when the folder has none."""
     try:
         store = MappedStore(folder)
         store.verify()

@@ -109,7 +109,7 @@ def decibel(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 in percent; never ``100 %`` or ``0 %`` for what is only close to it.
+    """Return a share of 1 in percent; never ``100 %`` or ``0 %`` for shares that are only close to it.
 
     Example:
         >>> percent(0.031), percent(0.0071), percent(1e-6), percent(0.9999), percent(1.0)

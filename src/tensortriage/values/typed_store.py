@@ -31,7 +31,7 @@ class TypedStore:
         return ValueSpec(name, self._types.get(name, spec.dtype), spec.shape)
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor; see `TensorStore`."""
+        """Return the digest of a tensor; see `TensorStore`."""
         told = self._store.checksum(name)
         return f"{told} as {self._types[name].label}" if name in self._types else told
 
@@ -40,7 +40,7 @@ class TypedStore:
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self._store[name]
-        with np.errstate(over="ignore", under="ignore"):  # what leaves the type is Inf there, as it is in the model
+        with np.errstate(over="ignore", under="ignore"):  # numbers beyond the type become Inf, as in the model
             return array.astype(self._types[name].numpy) if name in self._types else array
 
 

@@ -35,7 +35,7 @@ def list_command(as_json: bool) -> None:
 def install_command(engine: str = argument("NAME[==VERSION]"), *, as_json: bool) -> None:
     """Make a virtual environment for an engine in the user's data folder, with pinned requirements.
 
-    With a version the environment stands beside others, for --against and for --target with worker=.
+    With a version the environment is additional, for --against and for --target with worker=.
     """
     from tensortriage.sdk import Teller
     from tensortriage_engines.install.engines_text import target_line

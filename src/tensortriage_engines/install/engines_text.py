@@ -4,7 +4,7 @@ import shlex
 
 
 def engine_line(name: str, here: str | None, reason: str, command: str) -> str:
-    """Return the line of an engine: what is here of it, or why it cannot be used and the one command that helps."""
+    """Return the line of an engine: its version here, or why it cannot be used and the one command that helps."""
     if here is not None:
         return f"  {name:<12} {here}".rstrip()
     return f"- {name:<12} {reason}{f': {command}' if command else ''}"
@@ -16,5 +16,5 @@ def environment_line(target: str, version: str) -> str:
 
 
 def target_line(version: str, target: str) -> str:
-    """Return what to write as a target, as a shell takes it."""
+    """Return the target to write, quoted for a shell."""
     return f"{version}: --target {shlex.quote(target)}"

@@ -1,4 +1,4 @@
-"""Environments for engines: a virtual environment per engine and version, made when asked for, and used as a worker.
+"""Environments for engines: a virtual environment per engine and version, made on request, and used as a worker.
 
 Engines pin each other's libraries, and two versions of one engine cannot be in one Python. So each lives in a virtual
 environment of its own under the user's data folder, and runs from there with ``worker=``. It is made beside the one
@@ -48,11 +48,11 @@ class Environment:
     """An environment that was made.
 
     Attributes:
-        engine: What it was asked for as: an engine, or a provider that one loads.
-        name: Its folder's name: the same, or that and the version that was asked for.
-        python: Its interpreter, for ``worker=``.
+        engine: The requested engine, or the provider of one.
+        name: Name of the folder: the same, or with the requested version.
+        python: Interpreter of the environment, for ``worker=``.
         requirements: What was installed.
-        version: What the engine tells of itself there.
+        version: Version that the engine reports there.
     """
 
     engine: str
@@ -64,16 +64,16 @@ class Environment:
 
     @property
     def target(self) -> str:
-        """What to write as a target."""
+        """The target to write."""
         return RECIPES[self.engine].target(self.python)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EngineRow:
-    """One engine as it stands here.
+    """One engine and its state here.
 
     Attributes:
-        name: Its name in specs.
+        name: Name in specs.
         usable: Whether it can be used in this Python.
         version: Of its library, where known.
         device: What it runs on.
@@ -101,7 +101,7 @@ class EngineList:
 
 
 def list_engines() -> EngineList:
-    """Return every engine, whether it can be used here, and what makes it so."""
+    """Return every engine, whether it can be used here, and the command that makes it usable."""
     try:
         folder: Path | None = environments_folder()
     except UsageError:  # a user without a home has no environments
@@ -111,7 +111,7 @@ def list_engines() -> EngineList:
     for name, found in availabilities().items():
         own = tuple(environment for environment in made if environment.engine == name)
         default = next((environment for environment in own if environment.name == name), None)
-        if not found.usable and default is not None:  # where it runs without being told
+        if not found.usable and default is not None:  # where it runs without options
             found = Availability(usable=True, version=default.version, device="its own environment")
         command = "" if found.usable else _command(name, found, own)
         rows.append(EngineRow(name, found.usable, found.version, found.device, found.reason, command, own))
@@ -140,7 +140,7 @@ def environments() -> tuple[Environment, ...]:
     ):  # not those that are being made or replaced
         try:
             found.append(load(note, Environment))
-        except StoreError:  # another version's, or damaged: it is made again when asked for
+        except StoreError:  # another version's, or damaged: it is made again on request
             continue
     return tuple(environment for environment in found if environment.engine in RECIPES)
 
@@ -152,7 +152,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
 
     Args:
         word: ``NAME``, or ``NAME==VERSION`` for another version of the engine's package.
-        say: Told what takes a while.
+        say: Receives lines about slow steps.
 
     Raises:
         UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version or one
@@ -178,7 +178,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
 
 
 def _asked(word: str) -> tuple[str, str, Ingredients]:
-    """Return the engine, the version if one is named, and what that is made of."""
+    """Return the engine, the version if one is named, and its packages."""
     engine, pinned, version = word.partition("==")
     if engine not in RECIPES:
         raise UsageError(
@@ -215,7 +215,7 @@ def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Envir
             try:
                 try_out(RECIPES[known.engine].engine, known.target, known.python)
             except TriageError as error:
-                say(f"{place} does not work any more, and stays until the new one does: {error.message}")
+                say(f"{place} no longer works; kept until the new environment does: {error.message}")
                 return None
             return known
     return None
@@ -264,7 +264,7 @@ def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Ca
         package, version = lacking(error.message)
         if not package:
             raise
-        say(f"{package} {version} is not for this Python: asking for which it is")
+        say(f"{package} {version} is not for this Python: looking for one that is")
         instead = offered(base, package, version) if package == RECIPES[engine].distribution else ""
         cure = f"triage engines install {engine}=={instead}" if instead else ""
         minors = minors_with(base, package, version)

@@ -1,4 +1,4 @@
-"""Which Python packages are installed into: this one, or one on the PATH, of pyenv or of uv that they have wheels for.
+"""The Python that packages are installed into: this one, or one on the PATH, of pyenv or of uv that has wheels.
 
 Wheels are for some Pythons only. Which ones a release has them for, the package index is asked once pip has found none
 for the Python that was tried first.
@@ -17,11 +17,11 @@ from tensortriage_engines.install.recipes import Pythons, in_order
 from tensortriage_engines.install.virtual_environment import call, failed
 
 KNOWN_MINORS = range(8, 15)
-"""The Pythons that are looked for and asked about: from the worker's oldest to the newest release."""
+"""The Pythons that are searched and tried: from the worker's oldest to the newest release."""
 _NO_WHEEL = re.compile(r"No matching distribution found for ([\w.-]+)(?:\[[\w,]*\])?==([\w.+!-]+)")
 _VERSIONS = re.compile(r"Available versions: (.*)")
 _SHOWN = 2
-"""How many versions a message offers."""
+"""Number of versions that a message offers."""
 
 
 def interpreter(pythons: Pythons, minors: Sequence[int] = tuple(KNOWN_MINORS)) -> str:
@@ -59,7 +59,7 @@ def needed(
     """Return the error for packages that no Python here takes.
 
     Args:
-        what: The package and its version.
+        what: Package and version, for the message.
         pythons: As for `interpreter`.
         minors: Likewise.
         cure: What else can be installed.
@@ -68,7 +68,7 @@ def needed(
     span = f"3.{taken[0]} to 3.{taken[-1]}" if len(taken) > 1 else f"3.{taken[0]}"
     here = ".".join(map(str, sys.version_info[:2]))
     return failed(
-        f"{what} takes Python {span}: this is {here}, and no such one is on the PATH, or of pyenv or uv",
+        f"{what} takes Python {span}: this is {here}, and none is on the PATH or installed by pyenv or uv",
         cure=" or ".join(filter(None, (f"put python3.{taken[-1]} on the PATH", cure))),
     )
 
@@ -84,7 +84,7 @@ def minors_with(python: str, package: str, version: str) -> list[int]:
 
     Args:
         python: One with pip.
-        package: Its name.
+        package: Name of the package.
         version: The release.
     """
     return [minor for minor in KNOWN_MINORS if version in _listed(python, package, minor)]

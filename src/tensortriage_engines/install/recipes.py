@@ -1,6 +1,6 @@
-"""What is installed for an engine: packages pinned to versions that were seen to work together, release by release.
+"""Packages of an engine's environment: pinned to versions that were seen to work together, release by release.
 
-A release is installed with what its row of the recipe names; rows are those that were tried (bench/RESULTS.md).
+A release is installed with the packages of its row in the recipe; rows are those that were tried (bench/RESULTS.md).
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ _ONNX2TF = (
     "onnxscript==0.6.2", "sne4onnx==2.0.1", "sng4onnx==2.0.1", "psutil==5.9.5", "protobuf==7.35.1", "h5py==3.14.0",
     "setuptools==81.0.0", "flatbuffers==25.12.19", "tqdm==4.67.1", "numpy==2.2.6", "ml_dtypes==0.5.4",
 )  # fmt: skip
-"""What onnx2tf 2.6.9 requires beside LiteRT 2.1.2 and pytest."""
+"""Requirements of onnx2tf 2.6.9 besides LiteRT 2.1.2 and pytest."""
 _RKNN = (
     "numpy==1.26.4", "onnx==1.18.0", "onnxruntime==1.26.0", "protobuf==4.25.4", "psutil==7.2.2", "ruamel.yaml==0.19.1",
     "scipy==1.17.1", "tqdm==4.70.1", "opencv-python-headless==4.11.0.86", "fast-histogram==0.14", "ml_dtypes==0.5.4",
@@ -29,11 +29,11 @@ _RKNN = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Release:
-    """What releases of a package from one on are installed with; ``{version}`` stands for theirs.
+    """Companions of a package's releases from one on; ``{version}`` is replaced by theirs.
 
     Attributes:
         since: The oldest of them.
-        beside: What is installed beside the package.
+        beside: Packages installed with the package.
         bare: What is installed without its dependencies.
         pythons: Which Pythons all that takes.
     """
@@ -46,7 +46,7 @@ class Release:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What one environment is made of.
+    """Contents of one environment.
 
     Attributes:
         requirements: What is installed.
@@ -61,16 +61,16 @@ class Ingredients:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipe:
-    """How environments are made.
+    """Recipe for environments.
 
     Attributes:
         engine: The engine that uses them.
-        package: The package whose version is that of the environment; what a package has optional stands behind it.
-        version: The one that is installed unless another is asked for.
+        package: The package with the version of the environment; its optional parts follow the name.
+        version: The version that is installed by default.
         pinned: What that is installed with, each at the version it was seen to work with.
-        releases: What others are installed with, the newest first; what is older than all is not offered.
+        releases: Companions of other releases, the newest first; releases older than all are not offered.
         pythons: Which Pythons the pinned packages take.
-        options: Options that an engine spec needs beside ``worker``, as written.
+        options: Options that an engine spec needs besides ``worker``, as written.
         alone: Whether the package is installed without its dependencies: pnnx and rknn-toolkit2 want PyTorch, which
             they do not need for ONNX files.
     """
@@ -86,7 +86,7 @@ class Recipe:
 
     @property
     def distribution(self) -> str:
-        """The name of the package, without what is optional."""
+        """The name of the package, without its optional parts."""
         return self.package.partition("[")[0]
 
     @property
@@ -95,7 +95,7 @@ class Recipe:
         return self.releases[-1].since
 
     def of(self, version: str = "") -> Ingredients | None:
-        """Return what a version of the package, or the default one, is installed with; None for one too old."""
+        """Return the packages for a version of the package, or the default one; None for one too old."""
         asked = version or self.version
         release = next((each for each in self.releases if in_order(each.since) <= in_order(asked)), None)
         if release is None:
@@ -109,13 +109,13 @@ class Recipe:
         )  # fmt: skip
 
     def target(self, python: str) -> str:
-        """Return what to write as a target; torch wants its network in front."""
+        """Return the target to write; torch needs its network in front."""
         options = self.options + "," if self.options else ""
         return f"{self.engine}:{options}worker={python}"
 
 
 def in_order(version: str) -> tuple[int, ...]:
-    """Return what versions are ordered by: their numbers."""
+    """Return a sort key for versions: their numbers."""
     return tuple(map(int, re.findall(r"\d+", version)))
 
 

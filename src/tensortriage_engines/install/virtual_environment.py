@@ -22,7 +22,7 @@ MARK = "tensortriage-environment.part"
 PYTHON = "bin/python"
 """The interpreter in an environment."""
 SAID_LINES = 3
-"""How many of pip's last lines an error quotes."""
+"""Number of pip's last lines that an error quotes."""
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
 """Variables that let pip install somewhere else than into the environment."""
 _LIBC = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
@@ -58,7 +58,7 @@ def locked(folder: Path) -> Iterator[int]:
 
 
 def clear(folder: Path, note: str) -> None:
-    """Remove what is left of an environment, its mark last; nothing else is touched.
+    """Remove the rest of an environment, its mark last; nothing else is touched.
 
     Args:
         folder: Where it is.
@@ -82,7 +82,7 @@ def clear(folder: Path, note: str) -> None:
 
 
 def check_ours(folder: Path, note: str) -> None:
-    """See that a folder is an environment or what is left of one, empty, or not there at all.
+    """Check that a folder is an environment or the rest of one, empty, or not there at all.
 
     Raises:
         UsageError: When something else is there (``environment-foreign``).
@@ -111,9 +111,9 @@ def make(
     Args:
         folder: Where; there is nothing yet.
         base: The Python that it is made with.
-        requirements: What is installed; wheels only, since what is built here depends on what else is installed here.
+        requirements: Packages to install; wheels only, since a local build depends on other packages installed here.
         lock: Handle that pip holds too.
-        say: Told what takes a while.
+        say: Receives lines about slow steps.
         bare: What is installed besides, without its dependencies.
 
     Raises:
@@ -128,7 +128,7 @@ def make(
     pip = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--only-binary=:all:"]
     for names, words in ((requirements, []), (bare, ["--no-deps"])):
         if names:
-            say(f"installing {' '.join(names)}{' without what they depend on' if words else ''}")
+            say(f"installing {' '.join(names)}{' without their dependencies' if words else ''}")
             call([*pip, *words, *names], "pip", lock)
     return python
 
@@ -139,7 +139,7 @@ def stand(made: Path, folder: Path, note: str) -> None:
     Programs of an environment begin with the path of its interpreter, so they are told the new one.
 
     Args:
-        made: Where it was made, beside that place.
+        made: Where it was made, next to that place.
         folder: The place.
         note: Name of the file that a complete one has.
 
@@ -166,16 +166,16 @@ def restore(folder: Path, note: str) -> None:
 
 
 def aside(folder: Path) -> Path:
-    """Return where an environment is kept while its successor takes its place."""
+    """Return the place of an environment while its successor moves in."""
     return folder.with_name(f".old-{folder.name}")
 
 
 def call(words: Sequence[str], what: str, *handles: int) -> str:
-    """Run a program to its end, and return what it wrote; it ends with this process, and with whatever stops it here.
+    """Run a program to its end, and return its output; it ends with this process, and with any interruption here.
 
     Args:
-        words: Its command line.
-        what: What it is, for the message.
+        words: Command line of the program.
+        what: Description of the program, for the message.
         *handles: File handles that it holds as long as it lives.
 
     Raises:

@@ -46,11 +46,11 @@ class IreeEngine(ConvertedEngine):
         return words
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Say that modules show nothing by themselves; a given file does."""
+        """Return the options for a given file, which shows inner values; None for modules, which show none."""
         return dict(options) if FILE in options else None
 
     def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
-        """Return what is declared, and for a given file the model's nodes in order."""
+        """Return the declared values, and for a given file the model's nodes in order."""
         told = super().told_of(model, words)
         if FILE in words:
             nodes = [[node.op_type, node.outputs] for node in model.graph.nodes if node.op_type != "Constant"]

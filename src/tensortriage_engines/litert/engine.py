@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Graph, Model
 
 PRESERVED = "preserved"
-"""How inner values are seen: the interpreter keeps the memory of every tensor."""
+"""Source of inner values: the interpreter preserves the memory of every tensor."""
 
 _SLASHED = "wa"
-"""What the converter puts in front of a name that begins with a slash."""
+"""Prefix that the converter puts in front of a name that begins with a slash."""
 
 
 class LiteRtEngine(ConvertedEngine):
@@ -62,7 +62,7 @@ class LiteRtEngine(ConvertedEngine):
         return words
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return fp32 on the built-in kernels, then with the delegate that was asked for."""
+        """Return fp32 on the built-in kernels, then with the requested delegate."""
         return {"precision": Precision.FP32.value, "delegate": "none"}, {"precision": Precision.FP32.value}
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -76,7 +76,7 @@ class LiteRtEngine(ConvertedEngine):
         return LiteRtSession(model, built, self, words.get("observe", ""), unedited if FILE in words else None)
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
-        """Build a copy of the file: onnx2tf writes to what it is given."""
+        """Build a copy of the file: onnx2tf changes its input."""
         with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
             return super().built(words, model.save(Path(folder) / "model.onnx"), model)
 
@@ -89,7 +89,7 @@ class LiteRtSession(ConvertedSession):
         build: Likewise.
         engine: Likewise.
         observation: How inner values are seen; empty when they are not.
-        unedited: Converts and loads a file, whatever file is given; None where none is.
+        unedited: Converts and loads a file, for any given file; None where none is.
     """
 
     observation = ""
@@ -171,7 +171,7 @@ def holders(
     Of several values that one tensor is said to hold, it holds the last: the others were fused into it.
 
     Args:
-        records: What the adapter tells.
+        records: Report of the adapter.
         graph: The model's.
         moved: Inputs of the file whose channels are last.
     """
@@ -188,7 +188,7 @@ def holders(
 
 
 def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, channels_last: bool) -> np.ndarray | None:
-    """Return an array in the layout of the model: that which fits the declared shape, else that of the report.
+    """Return an array in the layout of the model: the one that fits the declared shape, else that of the report.
 
     None when it fits in neither layout: the tensor holds something else.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 MATCHED = "matched by value"
-"""How inner values are seen."""
+"""Source of inner values."""
 _MOST_MARKED = 24
 """Conversions of marked models that are tried: halves of the values where one with all of them is refused."""
 
@@ -64,7 +64,7 @@ class NcnnEngine(ConvertedEngine):
         return {**words, "weights": beside(given.text(FILE), ".bin")} if FILE in given else words
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return fp32 on plain kernels, then on those that were asked for."""
+        """Return fp32 on plain kernels, then on the requested ones."""
         return {"precision": Precision.FP32.value, "kernels": "plain"}, {"precision": Precision.FP32.value}
 
     def session(self, model: "Model", words: Mapping[str, str]) -> "NcnnSession":
@@ -74,13 +74,13 @@ class NcnnEngine(ConvertedEngine):
         return NcnnSession(model, built, self, unedited)
 
     def built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
-        """Build a file whose weights are in it and are no inputs."""
+        """Build a file that contains its weights, none of which is an input."""
         from tensortriage.engines.sdk import fix_weights
 
         replaceable = len(model.ir.graph.inputs) > len(model.inputs)
         if model.files <= {path} and not replaceable:
             return super().built(words, path, model)
-        # pnnx reads zeros from files of weights, and takes weights that are inputs as well for what is fed
+        # pnnx reads zeros from files of weights, and treats weights that are inputs as well as fed values
         with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
             return super().built(words, fix_weights(model).save(Path(folder) / "model.onnx"), model)
 
@@ -92,7 +92,7 @@ class NcnnSession(ConvertedSession):
         model: See `ConvertedSession`.
         build: Likewise; it loads the given network where there is one.
         engine: Likewise.
-        unedited: Converts and loads a file, whatever network is given.
+        unedited: Converts and loads a file, for any given network.
     """
 
     observation = MATCHED
@@ -154,7 +154,7 @@ class NcnnSession(ConvertedSession):
                 try:
                     path = Path(folder) / f"marked{attempt}.onnx"
                     right |= self._asked(mark_outputs(model, group), path, arrays, blobs=False)
-                except EngineError:  # pnnx ends in a segmentation fault where some values are outputs
+                except EngineError:  # pnnx ends in a segmentation fault where certain values are outputs
                     half = len(group) // 2
                     groups += [part for part in (group[:half], group[half:]) if half]
         alike = same_values(held, {name: right[name] for name in inner if name in right})

@@ -1,6 +1,6 @@
 """RKNN, Rockchip's NPUs, in a worker: its toolkit converts the model, and its simulator runs it as the NPU would.
 
-There is no fp32: fp16, or int8 whose ranges are those of the first feed that is run, so that parts of a model can be
+There is no fp32: fp16, or int8 with the ranges of the first feed that is run, so that parts of a model can be
 quantized too. A layer that kept its ONNX name shows its value; see `tensortriage_worker.rknn`.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.sdk import Model
 
 BOARDS = ("rk3588", "rk3576", "rk3568", "rk3566", "rk3562", "rv1103", "rv1103b", "rv1106", "rv1106b", "rv1126b")
-"""What the toolkit can convert for and its simulator runs."""
+"""Boards that the toolkit can convert for and its simulator runs."""
 _NPU = "NPU"
 
 
@@ -42,7 +42,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
     name: ClassVar[str] = "rknn"
     title: ClassVar[str] = "RKNN"
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP16, Precision.INT8)
-    converter_words: ClassVar[tuple[str, ...]] = ()  # the simulator runs what was built in its own process
+    converter_words: ClassVar[tuple[str, ...]] = ()  # the simulator runs builds of its own process only
     files: ClassVar[tuple[str, ...]] = (FILE, "data", "config", "calibration")
     options: ClassVar[Mapping[str, str]] = {
         "precision": "fp16 (default) or int8 (default of a given file); models with quantizers keep their scales",
@@ -70,7 +70,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
         return words
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
+        """Return whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
         return self.precision(options) == Precision.INT8.value
 
     def unrounded(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -79,7 +79,7 @@ class RknnEngine(ConvertedEngine, Calibrates, UnroundsFiles):
         return {**options, "precision": Precision.FP16.value} if narrow else None
 
     def hardware(self, options: Mapping[str, str]) -> str:
-        """Return ``npu``: the chip, which the simulator stands for."""
+        """Return ``npu``: the chip, which the simulator emulates."""
         return "npu"
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:

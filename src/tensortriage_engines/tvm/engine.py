@@ -19,7 +19,7 @@ class TvmEngine(ConvertedEngine):
     name: ClassVar[str] = "tvm"
     title: ClassVar[str] = "TVM"
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
-    converter_words: ClassVar[tuple[str, ...]] = ()  # what was compiled lives in the process that compiled it
+    converter_words: ClassVar[tuple[str, ...]] = ()  # a compiled module lives in the process that compiled it
     plan_at_once: ClassVar[bool] = False
     set_aside: ClassVar[frozenset[str]] = frozenset({"optimize", "left_out"})
     options: ClassVar[Mapping[str, str]] = {
@@ -32,7 +32,7 @@ class TvmEngine(ConvertedEngine):
     }
 
     def words(self, given: Options) -> dict[str, str]:
-        """Return what the context of the passes is made of, and the arrays that belong to a given script.
+        """Return the configuration of the passes' context, and the arrays that belong to a given script.
 
         Raises:
             UsageError: For an unknown level, or a given script without its file of arrays.
@@ -46,11 +46,11 @@ class TvmEngine(ConvertedEngine):
         return words
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Say that modules show nothing by themselves; a given script does."""
+        """Return the options for a given script, which shows inner values; None for modules, which show none."""
         return dict(options) if _is_script(options.get(FILE, "")) else None
 
     def safer(self, options: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """Return no fusion and no folding, then level 0; a library has no other."""
+        """Return a level without fusion and folding, then level 0; a library has only its own."""
         if options.get(FILE) and not _is_script(options[FILE]):
             return ()
         return {"optimize": "0", "left_out": "FuseOps+FoldConstant"}, {"optimize": "0"}

@@ -1,4 +1,4 @@
-"""A batch: every cell of a file is run once, judged, and kept; the same batch again runs only what is not known yet.
+"""A batch: every cell of a file is run once, judged, and stored; the same batch again runs only unfinished cells.
 
 The endings of cells are kept by content in the case of the batch, so that a batch that was killed goes on, and a change
 of what is expected is judged without running anything. What may be different next time (a missing engine, bad input, a
@@ -30,12 +30,12 @@ from tensortriage_fleet.cluster.command_pool import CommandPool
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
 NAME_CHARACTERS = 60
-"""How much of a cell's name its folder has; a digest of all of it follows."""
+"""Characters of a cell's name in its folder's; a digest of all of it follows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far a batch is.
+    """Progress of a batch.
 
     Attributes:
         done, total: Cells.
@@ -54,7 +54,7 @@ def run_batch(
     *,
     observe: Callable[[BatchProgress], None],
 ) -> BatchResult:
-    """Run a batch and write its documents; Ctrl-C ends it with what there is.
+    """Run a batch and write its documents; Ctrl-C ends it with the results so far.
 
     Args:
         request: What to run.
@@ -83,7 +83,7 @@ def run_batch(
 
 
 class _Batch:
-    """The cells of a batch, and what is known of them."""
+    """The cells of a batch, and their known endings."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Batch:
         return [cell for cell in self._cells if cell not in self._done]
 
     def take_known(self) -> None:
-        """Take what is skipped, and what ended in an earlier run."""
+        """Record the skipped cells, and those that an earlier run finished."""
         for cell in self._cells:
             task = self._tasks.get(cell)
             if task is None:
@@ -133,7 +133,7 @@ class _Batch:
                     self._end(cell, ending, kept=True)
 
     def run(self, pool: CommandPool) -> None:
-        """Run what is missing."""
+        """Run the unfinished cells."""
         pending = {
             pool.submit(cell.needs, functools.partial(run_cell, self._tasks[cell])): cell for cell in self.missing
         }
@@ -149,7 +149,7 @@ class _Batch:
                 self._end(cell, ending, kept=False, seconds_left=left)
 
     def results(self) -> Iterator[CellResult]:
-        """Yield what became of every cell."""
+        """Yield the ending of every cell."""
         for cell in self._cells:
             yield self._done.get(cell) or self._result(
                 cell, None, CellOutcome.NOT_RUN, "the batch was interrupted before", kept=False
@@ -190,7 +190,7 @@ class _Batch:
 
 
 def _judged(cell: Cell, ending: CellEnding | None) -> tuple[CellOutcome, str]:
-    """Return what became of a cell, and why if it is not as expected."""
+    """Return the ending of a cell, and the reason if it is not as expected."""
     if ending is None:
         return CellOutcome.SKIPPED, cell.rule.skip if cell.rule is not None else ""
     if cell.optional and ending.code == ENGINE_MISSING:

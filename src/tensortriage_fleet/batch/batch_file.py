@@ -1,4 +1,4 @@
-"""The file of a batch: which models, feeds, targets and commands are crossed, and what is expected of the cells.
+"""The file of a batch: the models, feeds, targets and commands to combine, and the expected results of the cells.
 
 YAML and TOML say the same, and every table is validated in the same way: an unknown key is an error that names the one
 that was meant, and nothing is converted quietly. A name that is given twice is an error too, because one of the two
@@ -46,7 +46,7 @@ class BatchFeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         inputs: Files, as ``--inputs`` takes them.
-        options: More words, such as ``--seed 3``.
+        options: Further options, such as ``--seed 3``.
     """
 
     inputs: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class BatchTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A target.
 
     Attributes:
-        engine: Its spec.
+        engine: Spec of the engine.
         options: More words for every command on it.
         optional: Leave its cells out where it cannot be used.
         tags: Resources of a node that its cells need, such as ``tensorrt``; only a cluster looks at them.
@@ -75,7 +75,7 @@ class BatchCommand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A command.
 
     Attributes:
-        run: Its words after ``triage``, e.g. ``check lint``.
+        run: Words of the command after ``triage``, e.g. ``check lint``.
         options: More words.
     """
 
@@ -84,7 +84,7 @@ class BatchCommand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CellPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Cells by the names of what they cross, or by patterns of them; what is not given may be anything."""
+    """Cells by the names of their model, feed, target and command, or by patterns; a missing name matches anything."""
 
     model: str | None = None
     feed: str | None = None
@@ -93,7 +93,7 @@ class CellPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Expectation(CellPattern, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is expected of cells; of several the first that names a cell holds.
+    """Expected result of cells; of several the first that names a cell holds.
 
     Attributes:
         verdict: Verdict of ``diagnose``, or several.
@@ -103,7 +103,7 @@ class Expectation(CellPattern, frozen=True, kw_only=True, forbid_unknown_fields=
         atol: Absolute tolerance by which outputs are judged.
         rtol: Relative tolerance.
         skip: Why the cells are not run; empty to run them.
-        note: Why this is expected; told with the cell.
+        note: Reason of the expectation; shown with the cell.
     """
 
     verdict: str | tuple[str, ...] = ()
@@ -147,7 +147,7 @@ _TABLES: Mapping[str, tuple[type[msgspec.Struct], str]] = {
     "targets": (BatchTarget, "engine"),
     "commands": (BatchCommand, "run"),
 }
-"""Table to what its entries are, and the key that an entry without keys stands for."""
+"""Table to the class of its entries, and the key that an entry without keys fills."""
 _LISTS: Mapping[str, type[msgspec.Struct]] = {"exclude": CellPattern, "expect": Expectation}
 
 
@@ -207,7 +207,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _from_yaml(text: str) -> Any:
-    """Return what YAML says, without aliases, which can make a page of a line, and with each key once."""
+    """Return the contents of a YAML text, without aliases, which can blow it up, and with each key once."""
     try:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
@@ -288,5 +288,5 @@ def _invalid(path: Path, reason: str, cure: str = "") -> DataError:
     return DataError(
         f"{path} is not a valid batch file: {reason}",
         slug="batch-file-invalid",
-        cure=cure or "docs/batch.md lists every key with what it takes",
+        cure=cure or "docs/batch.md lists every key with its values",
     )

@@ -1,4 +1,4 @@
-"""What a batch ended with: every cell, how its command ended, and whether that was expected."""
+"""Result of a batch: every cell, the ending of its command, and whether that was expected."""
 
 import dataclasses
 import enum
@@ -8,7 +8,7 @@ BATCH_FORMAT = "tensortriage.batch-result/1"
 
 
 class CellOutcome(enum.Enum):
-    """What became of a cell; the value is the word in files."""
+    """Ending of a cell; the value is the word in files."""
 
     AS_EXPECTED = "as-expected"
     UNEXPECTED = "unexpected"
@@ -19,7 +19,7 @@ class CellOutcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellEnding:
-    """How the command of a cell ended.
+    """Ending of a cell's command.
 
     Attributes:
         code: Exit code, negative for a signal; None when it was ended for its time.
@@ -42,7 +42,7 @@ class CellResult:
 
     Attributes:
         name: What it is called.
-        model, feed, target, command: Names of what is crossed; empty where the command takes none.
+        model, feed, target, command: Names of the combination; empty where the command takes none.
         outcome: What became of it.
         expected: What was expected, in words.
         reason: Why it is not as expected, or why it was left out; empty otherwise.
@@ -50,8 +50,8 @@ class CellResult:
         line: The command line, as it can be typed in the folder of the batch file.
         ending: How it ended; None when it was not run.
         kept: Whether it ended so in an earlier run of the batch.
-        folder: Its folder, from that of the batch's case.
-        report: Its page, from there; empty without one.
+        folder: Folder of the cell, relative to that of the batch's case.
+        report: Page of the cell, likewise relative; empty without one.
     """
 
     name: str
@@ -79,7 +79,7 @@ class BatchResult:
         cells: Every cell.
         seconds: Wall time of this run.
         created: When it ended, ISO 8601.
-        versions: Of what results depend on.
+        versions: Versions that results depend on.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""A batch as lines for people: each cell as it ends, and what there is to say at the end."""
+"""A batch as lines for people: each cell as it ends, and a summary."""
 
 from collections.abc import Iterator, Mapping
 
@@ -31,7 +31,7 @@ def _begun(text: str, culprit: str) -> str:
 
 
 def closing_lines(result: BatchResult) -> Iterator[str]:
-    """Yield what is told at the end."""
+    """Yield the summary."""
     told = ", ".join(
         f"{result.count_of(outcome)} {word}" for outcome, word in OUTCOME_WORDS.items() if result.count_of(outcome)
     )

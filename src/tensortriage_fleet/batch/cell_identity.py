@@ -1,4 +1,4 @@
-"""What the ending of a cell depends on, as one content key: a finished cell is asked again only when that changes.
+"""The content key of a cell's ending: a finished cell is run again only when it changes.
 
 The files that its words name count by their content, the model by structure and weights, engines by the version and the
 device that they tell. What is expected of a cell does not count: it is judged anew each time.
@@ -39,8 +39,8 @@ class CellKeys:
 
         Args:
             cell: The cell.
-            words: Its whole command line.
-            model: Its model file, as the batch file names it.
+            words: Command line of the cell.
+            model: Model file of the cell, as the batch file names it.
         """
         return digest(
             cell.name, words, self._model(model), self._engines_of(cell, words), self._named(words), self._versions
@@ -51,7 +51,7 @@ class CellKeys:
             path = self._place / name
             try:
                 self._models[name] = Model.load(path).fingerprint
-            except TriageError:  # the cell will say what is wrong with it
+            except TriageError:  # the cell will report the problem
                 self._models[name] = repr(file_digests([str(path)]))
         return self._models[name]
 

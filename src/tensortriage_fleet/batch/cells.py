@@ -20,14 +20,14 @@ from tensortriage_fleet.batch.batch_file import (
 from tensortriage_fleet.cluster.command_pool import CommandNeeds
 
 MADE_UP = "made-up"
-"""What the feed is called of a model that is given none."""
+"""Name of the feed of a model that is given none."""
 RESERVED = ("--case", "--json", "-o", "--output", "--help", "-h", "--help-all")
 """Options that a batch sets itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Crossing:
-    """What a command is crossed with, and what it writes.
+    """The tables that a command is combined with, and the files it writes.
 
     Attributes:
         feed: Whether it takes feeds.
@@ -62,8 +62,8 @@ class Cell:
     """One command line of a batch.
 
     Attributes:
-        model, feed, target, command: Names of what is crossed; empty where the command takes none.
-        words: The command line after ``triage``, without what a batch adds to it.
+        model, feed, target, command: Names of the combination; empty where the command takes none.
+        words: The command line after ``triage``, without the batch's own options.
         crossing: What the command takes.
         rule: What is expected; None for nothing wrong.
         optional: Whether its target may be missing.
@@ -82,7 +82,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the cell is called, unique in its batch."""
+        """Name of the cell, unique in its batch."""
         return " / ".join(filter(None, (self.model, self.feed, self.target, self.command)))
 
 
@@ -91,7 +91,7 @@ def cells(batch: BatchFile, source: Path) -> tuple[Cell, ...]:
 
     Args:
         batch: The batch.
-        source: Its file, for messages.
+        source: File of the batch, for messages.
 
     Raises:
         DataError: When there is none (``batch-empty``), a command cannot be run in a batch (``batch-command``), lacks a
@@ -183,7 +183,7 @@ def _needs(target: BatchTarget) -> CommandNeeds:
     try:
         on_gpu = resolved_engine(EngineSpec.parse(target.engine)).on_gpu
     except TriageError:
-        on_gpu = False  # told by the cell
+        on_gpu = False  # in the cell's own report
     return CommandNeeds(target.gpus, on_gpu, target.tags)
 
 

@@ -1,4 +1,4 @@
-"""``triage batch``: many models, feeds, targets and commands, with what is expected of each."""
+"""``triage batch``: many models, feeds, targets and commands, each with its expected result."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Is a cell as expected? And what a command's document says in one sentence."""
+"""Is a cell as expected? And a command's document in one sentence."""
 
 import fnmatch
 import json
@@ -13,7 +13,7 @@ from tensortriage_fleet.batch.batch_file import Expectation
 from tensortriage_fleet.batch.batch_result import CellEnding
 
 KEPT_CODES = frozenset({0, 1, 4})
-"""Exit codes that say something of the model; all others may be different next time, so that such cells run again."""
+"""Exit codes that describe the model; others may be different next time, so that such cells run again."""
 ENGINE_MISSING = 3
 MEANINGS = {
     0: "nothing wrong",
@@ -59,7 +59,7 @@ def misfit(rule: Expectation | None, ending: CellEnding) -> str:
 
 
 def expected_words(rule: Expectation | None) -> str:
-    """Return what is expected, in words."""
+    """Return the expectation, in words."""
     if rule is not None and rule.skip:
         return "skipped"
     said = " or ".join(_verdicts(rule)) or " or ".join(MEANINGS.get(code, f"exit code {code}") for code in _codes(rule))
@@ -94,7 +94,7 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _said(data: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return verdict or slug, one sentence, and the first culprit of a document; empty what it does not say."""
+    """Return verdict or slug, one sentence, and the first culprit of a document; empty for missing ones."""
     kind = str(data.get("format", "")).partition("/")[0]
     if kind == "tensortriage.report":
         verdict = data["verdict"]

@@ -36,7 +36,7 @@ class OverviewTable:
 
 
 def render_overview(result: BatchResult) -> str:
-    """Return a self-contained page; links in it lead to the folders of the cells beside it."""
+    """Return a self-contained page; links in it lead to the neighbouring folders of the cells."""
     here = importlib.resources.files("tensortriage_fleet.batch")
     return page(
         (here / "batch.html.j2").read_text(encoding="utf-8"),

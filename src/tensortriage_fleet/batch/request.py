@@ -1,4 +1,4 @@
-"""What ``triage batch`` is asked for, each field with its option; light to import, for help is made of it."""
+"""The request of ``triage batch``, each field with its option; light to import, for help is made of it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tensortriage_fleet.cluster.cluster_spec import ClusterSpec
 
 @request
 class BatchRequest:
-    """What to run many times.
+    """The batch to run.
 
     Attributes:
         file: The batch file.

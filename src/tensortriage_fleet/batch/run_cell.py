@@ -26,13 +26,13 @@ DOCUMENT, MESSAGES, CASE, KEY, CODE = "document.json", "messages.txt", "case", "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellTask:
-    """What is needed to run a cell, on this machine or on another that sees the same folders.
+    """Everything needed to run a cell, on this machine or on another that sees the same folders.
 
     Attributes:
         key: Content key of the cell.
-        words: Its command line after ``triage``.
+        words: Command line of the cell after ``triage``.
         place: Folder of the batch file, in which it runs; absolute.
-        folder: Folder for what it writes; absolute.
+        folder: Folder for its files; absolute.
         case: Whether the command keeps its state in a case.
         output: File that it writes; empty for none.
         timeout_seconds: Longest run; None for no limit.
@@ -69,7 +69,7 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
     folder = Path(task.folder)
     try:
         if key_in(folder) != task.key:
-            shutil.rmtree(folder, ignore_errors=True)  # what it holds is about something else
+            shutil.rmtree(folder, ignore_errors=True)  # its contents belong to another question
             folder.mkdir(parents=True)
             write_text(folder / KEY, task.key)
         if not code_is_current(folder / CODE):
@@ -96,7 +96,7 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
 
 
 def is_as_it_was(task: CellTask) -> bool:
-    """Say whether a cell's folder is about it, and the code that its engines had loaded lies there unchanged."""
+    """Return whether a cell's folder is about it, and the code that its engines had loaded lies there unchanged."""
     return key_in(Path(task.folder)) == task.key and code_is_current(Path(task.folder) / CODE)
 
 

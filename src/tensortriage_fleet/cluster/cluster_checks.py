@@ -1,4 +1,4 @@
-"""Checks on a cluster: what they need is sent once, and then one question at a time; what is lost is asked again.
+"""Checks on a cluster: shared data are sent once, then one question at a time; lost questions are asked again.
 
 Until there is something to send (the first checks say what is searched for) questions are answered in this process. A
 check that takes worker after worker with it is an unresolved check.
@@ -23,7 +23,7 @@ class ClusterChecks(Generic[T]):
         cluster: The cluster.
         needs: What a check needs of a node.
         oracle: Answers in this process until there is something to send.
-        send: Sends what checks need; None while there is nothing to send.
+        send: Sends the data of checks; None while there are none.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ClusterChecks(Generic[T]):
         return [self._answered(task) for task in self._cluster.ready(list(self._there))]
 
     def close(self) -> None:
-        """Kill what is running."""
+        """Kill running checks."""
         for task in self._there:
             self._cluster.cancel(task)
         self._there.clear()

@@ -21,12 +21,12 @@ from tensortriage_fleet.cluster.relay import STDERR, STDOUT, Relay, is_interrupt
 R = TypeVar("R")
 LISTEN_SECONDS = 0.5
 END_SECONDS = 2.5
-"""How long a command has to end by itself after Ctrl-C: a second more than one that is called here."""
+"""Seconds for a command to end by itself after Ctrl-C: one more than for a command that is called here."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WholeRun:
-    """What a command that is no check came to.
+    """Ending of a command that is no check.
 
     Attributes:
         code: Exit code, negative for a signal.
@@ -67,14 +67,14 @@ class ClusterCommands:
             return result
 
     def run_whole(self, words: Sequence[str], hear: Callable[[str, bytes], object]) -> WholeRun:
-        """Run a command in the folder of this process, and return what it came to; errors as `run`.
+        """Run a command in the folder of this process, and return its ending; errors as `run`.
 
-        Where its node is lost, it is begun again on another one: it should go on from what it kept. Ctrl-C reaches it,
-        and it has `END_SECONDS` to write what it has found; a second one ends it at once.
+        Where its node is lost, it is restarted on another one: it should resume from its case. Ctrl-C reaches it,
+        and it has `END_SECONDS` to write its results; a second one ends it at once.
 
         Args:
             words: Program and arguments.
-            hear: Is given the name of a stream, ``stdout`` or ``stderr``, and what has come there.
+            hear: Called with the name of a stream, ``stdout`` or ``stderr``, and its new output.
 
         Raises:
             StoreError: When the folder cannot be written (``cluster-folder-unwritable``).
@@ -121,13 +121,13 @@ class ClusterCommands:
                 self._running.discard(task)
 
     def kill_running(self) -> None:
-        """Kill what is running."""
+        """Kill running commands."""
         with self._lock:
             for task in self._running:
                 self._cluster.cancel(task)
 
     def close(self) -> None:
-        """Kill what is running, and start nothing new."""
+        """Kill running commands, and start nothing new."""
         with self._lock:
             self._closed = True
         self.kill_running()
@@ -144,7 +144,7 @@ def run_there(command: CommandLine) -> Finished:
 
 
 def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
-    """Run a command in a worker of a cluster, and return what it came to.
+    """Run a command in a worker of a cluster, and return its ending.
 
     Args:
         words: Program and arguments.
@@ -168,7 +168,7 @@ def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
 
 @functools.cache
 def _of_this_worker() -> Processes:
-    """Return what runs all commands of a worker: a watchdog's start for each of them cost more than the rest of Ray."""
+    """Return the runner of a worker's commands, shared because starting a watchdog per command is slow."""
     return Processes()
 
 

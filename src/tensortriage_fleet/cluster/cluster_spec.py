@@ -1,4 +1,4 @@
-"""Clusters as users name them, ``local:N``, ``auto`` or ``ray://HOST:PORT``, and what a task needs of a node."""
+"""Clusters as users name them, ``local:N``, ``auto`` or ``ray://HOST:PORT``, and the resources that a task needs."""
 
 import dataclasses
 import re
@@ -60,7 +60,7 @@ class ClusterSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TaskNeeds:
-    """What a task needs of a node, besides a processor.
+    """Needs of a task, besides a processor.
 
     Attributes:
         gpus: Number of GPUs; each is used by one task at a time.
@@ -72,7 +72,7 @@ class TaskNeeds:
 
 
 def needs_of_engine(name: str, *, on_gpu: bool, asked: TaskNeeds, offered: Mapping[str, float]) -> TaskNeeds:
-    """Return what a check of an engine needs.
+    """Return the resources that a check of an engine needs.
 
     A node says by a resource with the engine's name that it has that engine; where none does, all nodes are taken to
     have it. An engine on a GPU has one to itself, where the cluster has any.
@@ -80,7 +80,7 @@ def needs_of_engine(name: str, *, on_gpu: bool, asked: TaskNeeds, offered: Mappi
     Args:
         name: Name of the engine.
         on_gpu: Whether it computes on one.
-        asked: What the user says that a check needs.
+        asked: Resources that the user requests for a check.
         offered: Resources of the cluster.
     """
     tags = tuple(dict.fromkeys((*asked.tags, *((name,) if name in offered else ()))))

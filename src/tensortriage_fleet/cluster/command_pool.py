@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommandNeeds:
-    """What a command needs of where it runs.
+    """Needs of a command.
 
     Attributes:
         gpus: Number of GPUs; on this machine all there are where they are fewer.
         on_gpu: Whether it computes on one; it has one to itself where there is one.
-        tags: Resources that a node of a cluster was started with; this machine is taken to have them.
+        tags: Names of resources that a node was started with; this machine counts as having all.
     """
 
     gpus: int = 0
@@ -37,8 +37,8 @@ class CommandPool:
 
     Args:
         jobs: How many run at once.
-        places: Where commands run, by what they need.
-        gpus: Those of this machine, which are shared out.
+        places: Runners of commands, by their needs.
+        gpus: GPUs of this machine, which are shared out.
         waiting: How many more are handed over, and wait where they will run.
     """
 
@@ -53,15 +53,15 @@ class CommandPool:
     @classmethod
     @contextlib.contextmanager
     def open(cls, cluster: ClusterSpec | None, jobs: int, needs: Collection[CommandNeeds]) -> Iterator[Self]:
-        """Make one; what runs when the block is left is killed, and nothing new is started.
+        """Open a pool; at the end of the block its commands are killed, and nothing new is started.
 
         Args:
             cluster: The cluster; None for this machine.
             jobs: How many run at once on this machine; a cluster says itself how many it has room for.
-            needs: All that will be asked for.
+            needs: All resources that will be requested.
 
         Raises:
-            UsageError: When the cluster does not answer, or no node has what is needed (``cluster-resource-missing``).
+            UsageError: When the cluster does not answer, or no node has the resources (``cluster-resource-missing``).
         """
         with contextlib.ExitStack() as entered:
             if cluster is None:
@@ -84,7 +84,7 @@ class CommandPool:
     def submit(
         self, needs: CommandNeeds, work: Callable[[Callable[[CommandLine], Finished]], T], /
     ) -> concurrent.futures.Future[T]:
-        """Do in a thread what runs commands.
+        """Run the commands in a thread.
 
         Args:
             needs: What its commands need.
@@ -97,7 +97,7 @@ class CommandPool:
             return work(self._places[needs].run)
 
     def close(self) -> None:
-        """Kill what is running, and start nothing new."""
+        """Kill running commands, and start nothing new."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for place in {*self._places.values()}:
             place.close()

@@ -1,7 +1,7 @@
-"""Runs the command at hand on a node of a cluster, and shows what it says there while it runs, as if it ran here.
+"""Runs the command at hand on a node of a cluster, with its output shown live, as if it ran here.
 
 A command that asks one thing after the other gains nothing from many workers, but it needs a node with the engine, or
-with a GPU. What it keeps in its case makes it go on where it stood, should that node be lost.
+with a GPU. If that node is lost, its case lets it resume on another one.
 """
 
 import codecs
@@ -20,7 +20,7 @@ from tensortriage_fleet.cluster.relay import STDERR, STDOUT
 
 
 def go_elsewhere(spec: ClusterSpec, target: str, *, as_json: bool) -> NoReturn:
-    """Run this command there, show what it says and exit.
+    """Run this command there, show its output and exit.
 
     Args:
         spec: What ``--cluster`` says.
@@ -44,16 +44,16 @@ def go_elsewhere(spec: ClusterSpec, target: str, *, as_json: bool) -> NoReturn:
 def run_on_cluster(
     where: ClusterSpec, words: Sequence[str], hear: Callable[[str, bytes], object], *, target: EngineSpec
 ) -> WholeRun:
-    """Run a command of this program on a node that has what its target needs.
+    """Run a command of this program on a node that has the resources of its target.
 
     Args:
         where: The cluster.
         words: The command line after ``triage``.
-        hear: Is given the name of a stream, ``stdout`` or ``stderr``, and what has come there.
+        hear: Called with the name of a stream, ``stdout`` or ``stderr``, and its new output.
         target: The engine that it asks.
 
     Raises:
-        UsageError: When no node has what it needs (``cluster-resource-missing``), the cluster does not answer, or the
+        UsageError: When no node has its resources (``cluster-resource-missing``), the cluster does not answer, or the
             node does not see the folder of this process.
         EngineMissing: When node after node is lost (``cluster-worker-lost``), or the cluster as a whole.
     """

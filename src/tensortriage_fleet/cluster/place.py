@@ -30,7 +30,7 @@ class ClusterPlace(OpenedCluster):
         return self.cluster.slots(self.needs)
 
     def commands(self) -> ClusterCommands:
-        """Return what runs commands there."""
+        """Return the runner of commands there."""
         return ClusterCommands(self.cluster, self.needs)
 
     @contextlib.contextmanager
@@ -40,7 +40,7 @@ class ClusterPlace(OpenedCluster):
         target: EngineSpec,
         parts: Callable[[], tuple[Callable[[Any], Oracle[str]], Any] | None],
     ) -> Iterator[Executor[str]]:
-        """Give what runs checks of a target there; see `OpenedCluster`."""
+        """Give the runner of a target's checks there; see `OpenedCluster`."""
         on_gpu = resolved_engine(target).on_gpu
         needs = needs_of_engine(target.name, on_gpu=on_gpu, asked=self.needs, offered=self.cluster.offered())
 

@@ -26,7 +26,7 @@ P = TypeVar("P")
 M = TypeVar("M")
 
 RETRIES = 5
-"""How often a task is begun again whose worker was lost: a node that dies may take several, one after the other."""
+"""Restarts of a task whose worker was lost: a node that dies may take several, one after the other."""
 LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
 """Who waits for a task sees so often whether the head is there, and gives up when it is not for so long: after 60
 seconds Ray ends the whole program, with the exit code of a finding."""
@@ -35,7 +35,7 @@ LEASE_SECONDS = 10
 they want it. Of Ray's half second every command of a second costs a tenth more: what is free elsewhere is told every
 100 ms."""
 STORE_BYTES = 512 << 20
-"""Shared memory of a cluster that is started here; what does not fit, Ray keeps in files."""
+"""Shared memory of a cluster that is started here; Ray keeps the excess in files."""
 _THREADS = "OMP_NUM_THREADS"
 """Ray sets it to 1 in its workers, which other programs inherit, and sums then come in another order."""
 
@@ -45,7 +45,7 @@ class Shared:
 
     Args:
         make: Makes it; a function of an importable module.
-        reference: Ray's reference to what was sent.
+        reference: Ray's reference to the object.
     """
 
     def __init__(self, make: Callable[[Any], Any], reference: Any) -> None:
@@ -72,7 +72,7 @@ class Cluster:
         """Return how many tasks can run at once.
 
         Raises:
-            UsageError: When no node has what they need (``cluster-resource-missing``).
+            UsageError: When no node has their resources (``cluster-resource-missing``).
         """
         offered = self.offered()
         amounts = {"CPU": 1, **({"GPU": needs.gpus} if needs.gpus else {}), **dict.fromkeys(needs.tags, 1)}
@@ -102,7 +102,7 @@ class Cluster:
         """Begin a task and return a reference to its result.
 
         Args:
-            function: A function of an importable module; with ``shared``, its first argument is what that makes.
+            function: A function of an importable module; with ``shared``, its first argument is the result of that one.
             arguments: More arguments; they are pickled.
             needs: What the task needs of a node.
             shared: What was sent before.
@@ -125,7 +125,7 @@ class Cluster:
         return [reference for reference in references if reference in {*done, *more}]
 
     def result(self, reference: Any) -> Any:
-        """Return what a task returned.
+        """Return the result of a task.
 
         Raises:
             Exception: What it raised.
@@ -197,7 +197,7 @@ def open_cluster(spec: ClusterSpec) -> Iterator[Cluster]:
     scratch = _folder()
     try:
         ray.init(**_arguments(spec, scratch))
-    except Exception as error:  # Ray raises many kinds, and some of its libraries'
+    except Exception as error:  # Ray raises many kinds of exceptions, and so do its libraries
         raise UsageError(
             f"the cluster {spec.text} does not answer: {_first_line(error)}",
             slug="cluster-unreachable",
@@ -231,11 +231,9 @@ def _folder() -> str:
 
 def _imported(*, local: bool) -> Any:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = (
-        "^"  # all of it: Ray prints what it notices to stdout, which has a document
-    )
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "^"  # all of it: Ray prints notices to stdout, which has a document
     os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", f"{LEASE_SECONDS * 1000:.0f}")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks without GPU see what the command sees
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks without GPU see the command's devices
     if local:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
@@ -263,7 +261,7 @@ def _arguments(spec: ClusterSpec, scratch: str) -> dict[str, Any]:
 
 
 def _head_of(ray: Any) -> tuple[str, int] | None:
-    """Return where the head listens; None where Ray does not tell, as through its client port."""
+    """Return the address of the head; None where Ray does not report it, as through its client port."""
     try:
         host, _, port = str(ray.get_runtime_context().gcs_address).rpartition(":")
         return host, int(port)
@@ -301,7 +299,7 @@ def _first_line(error: Exception) -> str:
 
 
 _made: dict[str, Any] = {}
-"""In a worker: what was made of what was sent, by reference."""
+"""In a worker: objects built from sent ones, by reference."""
 
 
 def _call(

@@ -38,7 +38,7 @@ class Relay:
         self._read = {STDOUT: 0, STDERR: 0}
 
     def heard(self, stream: str) -> bytes:
-        """Return what has come since the last call; from the beginning where the command was begun again."""
+        """Return the output since the last call; from the beginning where the command was restarted."""
         try:
             with (self.place / stream).open("rb") as file:
                 if os.fstat(file.fileno()).st_size < self._read[stream]:

@@ -31,7 +31,7 @@ hardly any time, and in 8 bits its rounding reaches the output like any other's.
 ResNet and the last Conv of a U-Net (0.1 and 0.3 %) take 10 and 45 % off the output error, and no run is slower."""
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-"""Operators whose operands are quantized unless told otherwise: those with enough arithmetic to gain from it."""
+"""Operators whose operands are quantized by default: those with enough arithmetic to gain from it."""
 
 _EXTERNAL_BYTES = 1 << 30
 _BINS = 2048
@@ -54,15 +54,15 @@ class Calibration(enum.Enum):
 
 
 ALWAYS = (Calibration.MINMAX, Calibration.ENTROPY, Calibration.PERCENTILE)
-"""What ONNX Runtime's quantizer knows, which is always there."""
+"""Calibrations of ONNX Runtime's quantizer, which is always there."""
 
 MODELOPT_METHODS = {Calibration.MODELOPT: "entropy", Calibration.MODELOPT_MAX: "max"}
-"""What TensorRT-Model-Optimizer knows, and its own word for it."""
+"""Calibrations of TensorRT-Model-Optimizer, and its own words for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeOptions:
-    """How to quantize.
+    """Settings of quantization.
 
     Attributes:
         precision: int8 or fp8e4m3.
@@ -174,7 +174,7 @@ class OnnxRuntimeQuantizer:
         return insert_pairs(self._model, self._plan(kept), self.ranges, given)
 
     def _cheap(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return the nodes that gain nothing in 8 bits, and cost what every rounding costs: see `_CHEAP_SHARE`."""
+        """Return the nodes that gain nothing in 8 bits, and still cost a rounding: see `_CHEAP_SHARE`."""
         graph = self._model.graph
         found = {name for name, share in shares(graph, self._specs, nodes).items() if share < _CHEAP_SHARE}
         kernels = {name for name in nodes if graph.node(name).op_type in self._style.closed}
@@ -195,7 +195,7 @@ class OnnxRuntimeQuantizer:
                 if self._options.calibration is not Calibration.MINMAX and not self._style.symmetric:
                     seen = self._calibrated(Calibration.MINMAX)
                     found = {name: _common(found[name], seen.get(name, found[name])) for name in found}
-        except Exception as error:  # the calibrators raise whatever their parts raise
+        except Exception as error:  # calibrators raise exceptions of any of their libraries
             raise ModelError(
                 f"ONNX Runtime's calibration refuses the model: {error}",
                 slug="quantize-failed",
@@ -207,7 +207,7 @@ class OnnxRuntimeQuantizer:
         return {name: found[name] for name in found if name in wanted} | spans
 
     def _calibrated(self, calibration: Calibration) -> dict[str, tuple[float, float]]:
-        """Calibrate, or read what an earlier calibration found."""
+        """Calibrate, or read the ranges of an earlier calibration."""
         from onnxruntime.quantization import load_tensors_data
 
         cache = self._folder / f"ranges-{calibration.value}.json"
@@ -230,7 +230,7 @@ class OnnxRuntimeQuantizer:
         return sorted(found)
 
     def _measured(self, calibration: Calibration) -> str:
-        """Return what ONNX Runtime's calibrator finds, as it writes it."""
+        """Return the ranges of ONNX Runtime's calibrator, in its own format."""
         from onnxruntime.quantization import create_calibrator, save_tensors_data
 
         calibrator = create_calibrator(
@@ -256,7 +256,7 @@ class OnnxRuntimeQuantizer:
 
 
 def _common(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Return what two ranges have in common, 0 included."""
+    """Return the intersection of two ranges, 0 included."""
     return min(max(one[0], other[0]), 0.0), max(min(one[1], other[1]), 0.0)
 
 

@@ -31,11 +31,11 @@ Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tried:
-    """What one calibration does to the outputs on the samples that judge.
+    """Effect of one calibration on the outputs of the judging samples.
 
     Attributes:
-        calibration: Its word.
-        quantized: Number of nodes of the types asked for whose operands it quantizes.
+        calibration: Name of the calibration.
+        quantized: Number of nodes of the requested types whose operands it quantizes.
         relative_rms_errors: Largest over the samples, by output.
         metric: Mean of the task metric; None without one.
     """
@@ -53,7 +53,7 @@ class Tried:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the samples that judge say of a model: the errors of outputs, and the mean of the metric."""
+    """Judgement of a model on the judging samples: the errors of outputs, and the mean of the metric."""
 
     errors: Mapping[str, float]
     metric: float | None
@@ -76,7 +76,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
-    """What became of all calibrations.
+    """Results of all calibrations.
 
     Attributes:
         found: Those that worked, the best first; at least one.
@@ -101,7 +101,7 @@ def usable_ways(word: str, python: str = "", *, per_channel: bool = True) -> tup
         per_channel: Whether weights are to have a scale per output channel, as TensorRT-Model-Optimizer gives them.
 
     Raises:
-        EngineMissing: When one that was asked for cannot be used (``modelopt-missing``).
+        EngineMissing: When a requested one cannot be used (``modelopt-missing``).
     """
     if word != "auto":
         one = Calibration(word)
@@ -136,7 +136,7 @@ def calibrated(
     metric: Metric | None = None,
     identity: str = "",
 ) -> Ways:
-    """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
+    """Return the model of every calibration, the best first: by the task metric, else by the output error.
 
     A metric above that of the float model is luck on these samples, and counts as equal to it.
 
@@ -209,7 +209,7 @@ def quantizer_of(
 def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:
     if set(quantizer.nodes) <= set(kept):
         raise ModelError(
-            f"all {len(quantizer.nodes)} nodes that could be quantized were asked to stay float",
+            f"all {len(quantizer.nodes)} nodes that could be quantized are excluded",
             slug="quantize-nothing",
             cure="keep fewer nodes: --keep-nodes, --keep-op-types, --keep-scopes",
         )
@@ -228,7 +228,7 @@ def _require_ranges(quantizer: ModelQuantizer) -> None:
 def outputs_of(
     model: Model, samples: Sequence[Feed], metric: Metric | None, lab: Lab, engine: EngineSpec = PLAIN
 ) -> tuple[list[dict[str, np.ndarray]], float | None]:
-    """Return the outputs of a model on some samples, and the mean of the task metric if there is one."""
+    """Return the outputs of a model on given samples, and the mean of the task metric if there is one."""
     with lab.session(engine, model, sequence=True) as run:
         outputs = [run(feed) for feed in samples]
     if metric is None:

@@ -88,7 +88,7 @@ class ModelOptQuantizer:
         model: The float model; it is not changed.
         feeds: Calibration samples, at least one.
         precision: int8 or fp8e4m3.
-        method: Its word for how ranges are chosen, ``entropy`` or ``max``.
+        method: Its name for the choice of ranges, ``entropy`` or ``max``.
         float_weights: Whether weights stay float behind a pair of their own; else they are stored in 8 bits.
         reduce_range: Whether int8 weights use 7 bits.
         python: An interpreter that has it.

@@ -17,7 +17,7 @@ class Outgrown:
     """A tensor whose held-out values leave its calibrated range.
 
     Attributes:
-        value: Its name.
+        value: Name of the tensor.
         range: Largest magnitude that the range holds.
         largest: Largest magnitude of the held-out samples.
         clipped_share: Share of its elements beyond the range.
@@ -34,7 +34,7 @@ class Outgrown:
 
 
 def outgrown_ranges(model: Model, quantizer: ModelQuantizer, samples: Sequence[Feed], lab: Lab) -> tuple[Outgrown, ...]:
-    """Return the ranges that clip more than they round on some samples, worst first."""
+    """Return the ranges that clip more than they round on given samples, worst first."""
     ranges = dict(quantizer.ranges)
     largest: dict[str, tuple[float, str]] = {}
 

@@ -16,7 +16,7 @@ _STEPS = 127
 
 @dataclasses.dataclass(slots=True)
 class RangeUse:
-    """How the values of samples lie in one calibrated range.
+    """Distribution of samples' values within one calibrated range.
 
     Attributes:
         value: Name of the tensor.
@@ -24,7 +24,7 @@ class RangeUse:
         largest: Largest magnitude seen.
         count: Elements seen.
         clipped: Elements beyond the range.
-        clipping_noise: Sum of squares of what lies beyond.
+        clipping_noise: Sum of squares of the excess beyond the range.
     """
 
     value: str

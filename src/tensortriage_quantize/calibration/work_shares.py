@@ -1,4 +1,4 @@
-"""How much of a model's heavy work each of some nodes does."""
+"""The share of given nodes in a model's heavy work."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from tensortriage.precision.sdk import Graph, ValueSpec, multiplications
 
 
 def shares(graph: Graph, specs: Mapping[str, ValueSpec], nodes: Collection[str]) -> dict[str, float]:
-    """Return the share of every node in the multiplications of some; nothing when sizes are not known.
+    """Return the share of every node in the multiplications of all; nothing when sizes are not known.
 
     Args:
         graph: The graph.

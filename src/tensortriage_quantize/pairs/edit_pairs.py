@@ -1,4 +1,4 @@
-"""Models of which a quantizer has decided where pairs stand, with the pairs of some nodes alone, or stored weights.
+"""Models with pairs placed by a quantizer, reduced to the pairs of given nodes, or with stored weights.
 
 `quantized_only_for` lets nobody else read a quantized operand; `with_stored_weights` does the first half of a weight's
 pair once and for all.
@@ -16,7 +16,7 @@ _PAIR = ("QuantizeLinear", "DequantizeLinear")
 
 
 def quantized_only_for(model: Model, nodes: Collection[str]) -> Model:
-    """Return the model with every other node of the main graph reading what goes into a pair.
+    """Return the model with every other node of the main graph reading the input of a pair.
 
     Quantizers of tensors, ONNX Runtime's among them, hand the quantized tensor to all who read it, a residual Add say.
 

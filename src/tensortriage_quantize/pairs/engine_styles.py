@@ -1,4 +1,4 @@
-"""How engines want 8-bit models: a row of facts per engine, each from what the engine documents or its kernels do.
+"""The 8-bit models that engines want: a row of facts per engine, each from its documentation or its kernels.
 
 A pair that an engine cannot use costs time and accuracy: it rounds, and the operator runs in float between a
 dequantizer and a quantizer all the same. So types, symmetry and the places of pairs follow the engine that will run
@@ -14,10 +14,10 @@ from tensortriage.sdk import UsageError, did_you_mean
 
 
 class PairPlaces(enum.Enum):
-    """Which values get a pair."""
+    """Values that get a pair."""
 
     OPERANDS = "operands"
-    """What the heavy operators read."""
+    """Operands of the heavy operators."""
 
     RUNS = "runs"
     """That, what operators without a float output read and make, and what lies between two such operators."""
@@ -28,10 +28,10 @@ class PairPlaces(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStyle:
-    """How one engine wants 8-bit models.
+    """The 8-bit models that one engine wants.
 
     Attributes:
-        name: Its word on the command line.
+        name: Word of the style on the command line.
         activation: Type of activations.
         symmetric: Whether activations have the zero point 0, in a signed type.
         heavy: Operators whose operands are quantized.

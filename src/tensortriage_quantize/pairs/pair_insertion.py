@@ -33,7 +33,7 @@ _LARGEST_BIAS = 2.0**30
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PairOptions:
-    """How pairs are written.
+    """Settings for the form of pairs.
 
     Attributes:
         activation: Type of activations.
@@ -55,7 +55,7 @@ class PairOptions:
 
     @classmethod
     def of(cls, style: EngineStyle, **other: bool) -> "PairOptions":
-        """Return what an engine wants in 8 bits, and further options."""
+        """Return the options of an engine's 8-bit style, and further ones."""
         return cls(
             activation=style.activation, symmetric=style.symmetric, right=style.right, weight=DType.INT8, **other
         )
@@ -68,7 +68,7 @@ def insert_pairs(
 
     Args:
         model: The float model; it is not changed.
-        plan: Where they stand.
+        plan: Places of the pairs.
         ranges: Lowest and highest number of every value that gets a pair; one without is left float.
         options: How.
 
@@ -128,7 +128,7 @@ class _Inserting:
     def _pair(
         self, value: ir.Value, scale: np.ndarray, zero: np.ndarray, *, axis: int | None, after: ir.Node | None
     ) -> ir.Value:
-        """Insert a pair behind a value, and return what it makes."""
+        """Insert a pair behind a value, and return its result."""
         name = value.name or ""
         numbers = [self._constant(f"{name}_scale", scale), self._constant(f"{name}_zero_point", zero)]
         there = self._node("QuantizeLinear", f"{name}_QuantizeLinear", [value, *numbers], axis)
@@ -220,8 +220,8 @@ def scale_of(low: float, high: float, dtype: DType, *, symmetric: bool) -> tuple
     """Return the scale and the zero point of a range, which is widened to hold 0: padding must be exact.
 
     Args:
-        low: Its lowest number.
-        high: Its highest number.
+        low: Lowest number of the range.
+        high: Highest number of the range.
         dtype: Type of the quantized numbers.
         symmetric: Whether the zero point is 0; unsigned types then begin at 0.
     """

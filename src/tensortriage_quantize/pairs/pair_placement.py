@@ -1,4 +1,4 @@
-"""Which values of a float model get a pair of quantizers, for the engine that will run it.
+"""Places of quantizer pairs in a float model, for the engine that will run it.
 
 The heavy operators read quantized operands. Where an engine's integer kernel makes nothing but integers (a Conv of ONNX
 Runtime's), its result gets a pair too, behind the Relu or Clip that alone reads it: a quantizer whose lowest number
@@ -20,7 +20,7 @@ _JOINERS = frozenset({"Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool"
 """Operators that compute, with kernels for integers."""
 
 _ABSORBED = frozenset({"Relu", "Clip"})
-"""What a quantizer does by the way when its range ends where theirs does."""
+"""Operators that a quantizer replaces when its range ends where theirs does."""
 
 _FIRST_ONLY = frozenset({"Clip", "Resize", "Pad", "Dropout"})
 """Operators whose further operands are settings."""
@@ -42,7 +42,7 @@ class PlannedPair:
         value: What is quantized.
         readers: Who reads it quantized, as name and place of the operand; None for everybody, the model's outputs
             included.
-        like: The value whose scale and zero point it has; its own name where it has its own.
+        like: The value that it shares scale and zero point with; its own name where it has its own.
         right: Whether it is the second operand of products, which may want another type.
     """
 
@@ -77,7 +77,7 @@ class PlannedWeight:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PairPlan:
-    """Where the pairs of a model stand.
+    """Places of the pairs of a model.
 
     Attributes:
         lowered: Nodes that read quantized operands.
@@ -117,20 +117,20 @@ def heavy_nodes(
 def place_pairs(
     model: Model, style: EngineStyle, heavy: Collection[str], specs: Mapping[str, ValueSpec], kept: Collection[str] = ()
 ) -> PairPlan:
-    """Return where the pairs of a model stand.
+    """Return the places of the pairs of a model.
 
     Args:
         model: The float model.
         style: What the engine wants.
         heavy: The nodes of `heavy_nodes` that are quantized.
         specs: Types of its values, as far as they are known.
-        kept: Nodes that stay float whatever they are.
+        kept: Nodes that stay float in any case.
     """
     return _Placing(model, style, frozenset(heavy), specs, frozenset(kept)).plan()
 
 
 def feeding(graph: Graph, nodes: Collection[str]) -> frozenset[str]:
-    """Return those of some nodes whose results reach another of them through operators that can stay in integers."""
+    """Return the nodes whose results reach another given node through operators that can stay in integers."""
     found: dict[str, bool] = {}
     for node in reversed(graph.nodes):  # whether a node is one of them, or hands integers on to one
         reaches = any(found.get(user.name, False) for value in node.outputs for user in graph.consumers(value))
@@ -163,7 +163,7 @@ class _Placing:
             self._lowered |= {node.name for node in model.graph.nodes if self._able(node)}
 
     def plan(self) -> PairPlan:
-        """Return the plan of what is lowered."""
+        """Return the plan for lowered nodes."""
         pairs: dict[tuple[str, bool], PlannedPair] = {}
         everything = self._style.places is PairPlaces.EVERYTHING
         constants = [name for name in self._graph.constants if everything]
@@ -228,7 +228,7 @@ class _Placing:
         return maker if makes_integers and maker.op_type not in _MOVERS else None
 
     def _like(self, value: str) -> str:
-        """Return the value whose scale another has: through operators that only move numbers."""
+        """Return the value with the same scale as another: through operators that only move numbers."""
         maker = self._graph.producer(value)
         while maker is not None and maker.op_type in _MOVERS and maker.name in self._lowered:
             value = maker.inputs[0]
@@ -240,7 +240,7 @@ class _Placing:
         return PlannedWeight(node.inputs[_RIGHT], node.name, _RIGHT, self._axis(node), node.inputs[0], bias, adds)
 
     def _bias(self, node: Node) -> tuple[tuple[str, int], str]:
-        """Return who adds a constant bias of one axis to a product, as which operand, and the bias; empty without."""
+        """Return the node that adds a constant bias of one axis to a product, the operand's index, and the bias."""
         user: Node = node
         places: tuple[int, ...] = (2,)
         if node.op_type == "MatMul":
@@ -293,7 +293,7 @@ class _Placing:
         )
 
     def _stays(self, node: Node) -> bool:
-        """Whether all that a node reads is in integers anyway, and somebody reads its result in integers."""
+        """Whether a node reads only integers, and its result is read in integers."""
         if not all(self._is_quantized(node.inputs[place]) for place in _data(node)):
             return False
         made = self._absorber(node)

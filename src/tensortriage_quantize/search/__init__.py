@@ -1,1 +1,1 @@
-"""Searching the nodes that do not stand 8 bits."""
+"""Searching the nodes that must stay float in an 8-bit model."""

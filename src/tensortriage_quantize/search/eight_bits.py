@@ -61,8 +61,8 @@ def best_quantizer(
         judging: Samples to judge by.
         lab: Runs the models; the files of the quantizer live in its workspace.
         metric: Task metric that chooses the calibration; None for the output error.
-        identity: Digest of the samples that judge and of what is asked of them.
-        tell: Told which calibration was chosen.
+        identity: Digest of the judging samples and of the required accuracy.
+        tell: Receives a line on the chosen calibration.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
@@ -94,7 +94,7 @@ def open_quantized(
     tell: Callable[[str], None],
     seconds: float | None = None,
 ) -> Opened:
-    """Return what can be chosen, who tells what it does (to be closed), and the candidates.
+    """Return the candidates' choices, their measurement (to be closed), and the candidates.
 
     Where the processor has no VNNI, an engine of the CPU that does worse than the pairs explain is asked for weights in
     7 bits as well, whose sums its kernels can hold; the better ones are returned.
@@ -106,8 +106,8 @@ def open_quantized(
         bench: Where candidates run; its samples judge.
         calibrating: Samples whose feeds calibrate.
         metric: Task metric that chooses the calibration; None for the output error.
-        tell: Told which calibration was chosen.
-        seconds: Time for measuring what each node does alone; None for no limit.
+        tell: Receives a line on the chosen calibration.
+        seconds: Time for measuring each node's effect alone; None for no limit.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.

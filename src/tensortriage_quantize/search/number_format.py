@@ -60,7 +60,7 @@ class EightBits(NumberFormat):
         return quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
 
     def doubting(self, source: GoldenSource) -> list[str]:
-        """See `NumberFormat`: the engine is asked about a Q/DQ model."""
+        """See `NumberFormat`: the engine runs a Q/DQ model."""
         file = "quantized.onnx"
         question = source.question
         diagnose = ["triage", "diagnose", file, "--target", str(question.target)]

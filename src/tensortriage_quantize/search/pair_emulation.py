@@ -1,4 +1,4 @@
-"""What leaving nodes float does to an 8-bit model, by one session in which each node has a switch."""
+"""Effect of float nodes in an 8-bit model, measured by one session in which each node has a switch."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,6 @@ from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal
 def of_quantizers(
     model: Model, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None = None
 ) -> Emulation:
-    """Return what leaving nodes unquantized does to a model with float weights behind pairs of their own."""
+    """Return the effect of unquantized nodes on a model with float weights behind pairs of their own."""
     switched = switch_quantizers(model)
     return Emulation(switched.model, switched.feed, switched.nodes, samples, goal, lab=lab, seconds=seconds)

@@ -54,5 +54,5 @@ class QuantizedCandidates(Candidates):
         word = self.spec.options.get("precision")
         if word is None or not self._is_float(kept) or Precision.parse(word) is not self._stage.precision:
             return self.spec
-        # asked for 8 bits of a model without pairs, an engine refuses it or makes up scales
+        # for 8 bits of a model without pairs, an engine refuses it or makes up scales
         return self.spec.with_options({**self.spec.options, "precision": Precision.FP32.value})

@@ -46,11 +46,11 @@ class QuantizedShown:
         return in_order(self.stage.model, kept)
 
     def model(self, kept: Collection[str]) -> Model:
-        """Return the candidate in which some nodes are kept; with every node kept it is the float model itself."""
+        """Return the candidate with the given nodes kept; with every node kept it is the float model itself."""
         return self.stage.model if set(self.stage.items) <= set(kept) else self._quantizer.quantized(kept)
 
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
-        """Return who tells what each node does (to be closed)."""
+        """Return the measurement of each node's effect (to be closed)."""
         whole = self._quantizer.quantized(float_weights=True)
         return of_quantizers(whole, self._judging, goal, lab=self._inv.lab, seconds=seconds)
 

@@ -24,7 +24,7 @@ CONSISTENCY_FORMAT = "tensortriage.consistency/1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsistencyReport:
-    """What was found.
+    """Findings of the check.
 
     Attributes:
         model: The file.
@@ -33,7 +33,7 @@ class ConsistencyReport:
         made_up_rows: How many of them were made up.
         inputs: ``real`` or ``random``.
         answers: One per relation, in the order they were asked.
-        unasked: Why something was not asked; empty when everything was.
+        unasked: Reasons for skipped relations; empty when all were checked.
     """
 
     model: str

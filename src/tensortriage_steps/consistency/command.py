@@ -1,4 +1,4 @@
-"""``triage check consistency``: does an engine contradict itself? No reference is asked."""
+"""``triage check consistency``: does an engine contradict itself? No reference is needed."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Positions that a mask or a length hides: they may have no effect, whatever is there."""
+"""Positions that a mask or a length hides: their values may have no effect."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tensortriage.sdk import ClaimKind, EqualityClaim
 
 
 def masked_relation(feed: Feed) -> EqualityClaim | None:
-    """Return the claim that what a mask or a length hides has no effect; None where no input says what is hidden.
+    """Return the claim that positions hidden by a mask or a length have no effect; None where no input hides any.
 
     A mask is an input of zeros and ones, two axes, that is called so; a length is an integer for each row. Inputs that
     share the first two axes hold other numbers in the right run where they are hidden. Where nothing is hidden, the

@@ -1,4 +1,4 @@
-"""What ``triage check consistency`` is asked for, each field with its option; light, for help is made of it."""
+"""The request of ``triage check consistency``, each field with its option; light to import, for help is made of it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -10,7 +10,7 @@ _BAD = (ClaimOutcome.BROKEN.value, ClaimOutcome.REFUSED.value)
 def consistency_lines(
     answers: Sequence[SelfAnswer], unasked: Sequence[str], *, rows: int, made_up: int
 ) -> Iterator[Line]:
-    """Yield a line per question, then what was found on how many rows, and what was not asked."""
+    """Yield a line per question, then the findings by number of rows, and the skipped relations."""
     for answer in answers:
         yield [(f"{answer.question} {answer.answer}", "red" if answer.outcome in _BAD else "")]
     bad = [answer for answer in answers if answer.outcome in _BAD]

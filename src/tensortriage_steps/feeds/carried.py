@@ -1,4 +1,4 @@
-"""Which outputs of a step are which inputs of the next: caches of keys and values, states of recurrent networks.
+"""Pairs of outputs of a step and inputs of the next: caches of keys and values, states of recurrent networks.
 
 Exporters name both after one thing, and differ in the word that says which of the two it is: ``present.0.key`` and
 ``past_key_values.0.key``, ``hn`` and ``h0``. Names that are equal without that word, of one type and with shapes that
@@ -13,7 +13,7 @@ from tensortriage.envelope.sdk import ValueSpec
 from tensortriage.sdk import UsageError, did_you_mean
 
 NONE = "none"
-"""What ``--carry`` says when nothing is carried."""
+"""Word of ``--carry`` for no carried values."""
 
 _OLD = re.compile(
     r"^(?:past_key_values|past_key_value|past_kv|past|prev(?:ious)?|old|in(?:put)?|initial|cache|state)(?=[._/]|$)"
@@ -46,12 +46,12 @@ class Carry:
 
 
 def carried(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str] = ()) -> tuple[Carry, ...]:
-    """Return what is carried from step to step, in the order of the inputs.
+    """Return the pairs carried from step to step, in the order of the inputs.
 
     Args:
         outputs: The model's outputs.
-        inputs: Its inputs.
-        asked: ``OUTPUT=INPUT``, each with at most one ``*`` on either side that stands for the same text; or ``none``.
+        inputs: Inputs of the model.
+        asked: ``OUTPUT=INPUT``, each with at most one ``*`` on either side that matches the same text; or ``none``.
             Without any, pairs are found by name.
 
     Raises:
@@ -83,7 +83,7 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
 
 
 def _stems(name: str, *words: re.Pattern[str]) -> list[str]:
-    """Return what is left of a name without the word that says whether it is the old or the new one, and the name."""
+    """Return the rest of a name without the word for its old or new part, and the whole name."""
     short = [word.sub("", name, count=1) for word in words]
     whole = [stem for stem in short if stem != name] + [name]
     return list(dict.fromkeys(re.sub(r"[._/]+", ".", stem).strip(".") or "*" for stem in whole))
@@ -94,8 +94,8 @@ def unpaired(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], known: S
 
     Args:
         outputs: The model's outputs.
-        inputs: Its inputs.
-        known: Names of inputs and outputs whose part is known.
+        inputs: Inputs of the model.
+        known: Names of inputs and outputs with a known part.
 
     They share a size that is known and above one: where all are open, or one, anything fits.
     """
@@ -153,7 +153,7 @@ def _unknown(text: str, kind: str, name: str, known: dict[str, ValueSpec]) -> Us
 
 
 def _may_be(output: ValueSpec, given: ValueSpec) -> bool:
-    """Say whether an output has the type of an input, and a shape that it may take."""
+    """Return whether an output has the type of an input, and a shape that it may take."""
     if output.dtype is not None and given.dtype is not None and output.dtype is not given.dtype:
         return False
     if output.shape is None or given.shape is None:

@@ -1,4 +1,4 @@
-"""What a model gets at the next step: its own state, the next token, a mask that is one longer, the next position.
+"""The inputs of the next step: the model's own state, the next token, a mask one longer, the next position.
 
 What an input is for is told by its name, type and shape, as exporters of decoders name them; what no rule knows stays
 what it was at the first step. Names of masks mislead: which other readings there are is said too, for who can try them
@@ -35,14 +35,14 @@ MOST_MASKS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepRoles:
-    """What inputs and outputs are for.
+    """Roles of inputs and outputs.
 
     Attributes:
         carry: What is carried from step to step.
         tokens: Input that takes token ids ``[batch, sequence]``; empty without one.
         masks: Inputs that say which positions count; their last axis is as long as the sequence so far.
-        windowed: Those of them whose last axis is as long as what the caches hold and the new tokens, no longer.
-        seen: Masks of something else, such as what an encoder read; they stay what they are.
+        windowed: Masks whose last axis is as long as the caches' contents and the new tokens, no longer.
+        seen: Masks of something else, such as the encoder's input; they stay unchanged.
         positions: Inputs that count positions.
         logits: Output of scores over the vocabulary, of which the largest is the next token; empty without one.
         grown: Axes along which carried inputs grow, by input.
@@ -88,7 +88,7 @@ class StepRoles:
         """Return the parts of an output: of a state the rows of this step, and those that it held before.
 
         Args:
-            output: Its name.
+            output: Name of the output.
             feed: The feed of the step.
             array: The output.
         """
@@ -110,7 +110,7 @@ class StepRoles:
 
         Args:
             outputs: What a step gave.
-            feed: Its feed.
+            feed: The feed.
         """
         given = {pair.input: np.asarray(outputs[pair.output]) for pair in self.carry}
         return {name: array if array.size else feed[name] for name, array in given.items()}
@@ -145,11 +145,11 @@ class StepRoles:
 def step_roles(
     inputs: Sequence[ValueSpec], outputs: Sequence[ValueSpec], carry: Sequence[Carry], *, logits: str = ""
 ) -> StepRoles:
-    """Tell what inputs and outputs are for.
+    """Return the roles of inputs and outputs.
 
     Args:
         inputs: The model's inputs.
-        outputs: Its outputs.
+        outputs: Outputs of the model.
         carry: What is carried.
         logits: Name of the output of scores; empty to find it.
 
@@ -196,7 +196,7 @@ def step_roles(
 
 
 def _is_of_another(mask: ValueSpec, others: Sequence[ValueSpec]) -> bool:
-    """Say whether a mask is of what another input holds: by its name, or by an open axis of the same name."""
+    """Return whether a mask hides positions of another input: by its name, or by an open axis of the same name."""
     length = (mask.shape or (None,))[-1]
     named = any(length in (spec.shape or ())[1:] for spec in others)
     return bool(_ELSEWHERE.search(mask.name.lower())) or (isinstance(length, str) and named)
@@ -267,10 +267,10 @@ def beginning(roles: StepRoles, given: Arrays, made_up: Arrays) -> dict[str, np.
 
     Args:
         roles: What inputs are for.
-        given: What the user gave, by input; may lack whatever rules know.
+        given: Values from the user, by input; inputs with a rule may be missing.
         made_up: Sensible values of all inputs, in the shapes that the first step has.
 
-    States begin empty, or as zeros; masks show everything; positions count what a given mask shows, or all from 0.
+    States begin empty, or as zeros; masks show everything; positions count the shown ones, or all, from 0.
     """
     first = {**made_up, **given}
     batch, length = (len(first[roles.tokens]) if roles.tokens else 0), roles.new(first)
@@ -311,7 +311,7 @@ def _counted(positions: np.ndarray, past: int, length: int, shown: np.ndarray | 
 
 
 def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
-    """Return a mask for some positions more, which are shown as the last one is to itself.
+    """Return a mask with more positions, each shown like the last one to itself.
 
     Args:
         mask: ``[batch, length]``, or ``[..., queries, length]`` of which the last query sees itself.
@@ -329,7 +329,7 @@ def _hidden_beyond(shown: np.ndarray, size: int) -> np.ndarray:
 
 
 def _filled(name: str, mask: np.ndarray, count: int) -> np.ndarray:
-    """Return a mask of a fixed size in which some positions more are shown, behind the last one that is.
+    """Return a mask of a fixed size with more positions shown, behind the last one that is.
 
     Args:
         name: The input.

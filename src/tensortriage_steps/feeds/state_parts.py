@@ -1,4 +1,4 @@
-"""Parts of a state, by what a step did with it: rows that are new, and rows that it was given and hands on.
+"""Parts of a state, by the effect of a step: new rows, and rows carried over unchanged.
 
 A cache hands on what it held, behind new rows or before them, a window all but the first rows of it, a cache of a fixed
 size all but those that it wrote; what comes back as it was given is told by its bits. Other states are written anew,
@@ -40,7 +40,7 @@ def state_parts(before: np.ndarray, after: np.ndarray, count: int) -> tuple[Stat
     Args:
         before: What was given.
         after: What came of it, of any shape.
-        count: How many rows are new, such as the tokens of the step; 0 where that is not known.
+        count: Number of new rows, such as the tokens of the step; 0 where unknown.
     """
     if before.ndim != after.ndim or not before.size or not after.size:
         return WHOLE

@@ -1,4 +1,4 @@
-"""The feeds of all steps: the first one, and how each follows from what an engine made of the one before."""
+"""The feeds of all steps: the first one, and the rule by which each follows from the results of the one before."""
 
 import contextlib
 import dataclasses
@@ -16,26 +16,26 @@ from tensortriage_steps.request import StepsRequest
 from tensortriage_steps.steps_report import STEPS
 
 REFERENCE, TARGET = "the reference", "the target"
-"""Who runs on states of their own, beside the healthy evaluations, which have names of their own."""
+"""Names of the runs on own states, in addition to the healthy evaluations, which have names of their own."""
 
 
 class StepFeeds:
     """Makes the feeds of a model that is run step by step.
 
     Args:
-        request: What is asked.
+        request: The command's request.
         model: The model.
 
     Attributes:
         roles: What inputs and outputs are for.
-        left: Outputs that may be inputs of the next step by type and shape, but not by name, and that nobody asked for.
+        left: Outputs that may be inputs of the next step by type and shape, but not by name, and were not requested.
         steps: How many steps there are.
         first: The first feed.
         origin: Whether it was given or made up.
-        notes: What was taken otherwise than its name says.
+        notes: Inputs with another role than their name says.
 
     Raises:
-        UsageError: When nothing leads from one step to the next, or what may is not named so
+        UsageError: When nothing leads from one step to the next, or possible pairs are not named so
             (``steps-nothing-carried``), or ``--carry`` is wrong.
         DataError: When the inputs do not fit, or are too few (``steps-too-few``).
     """
@@ -76,16 +76,16 @@ class StepFeeds:
 
     @property
     def scripted(self) -> bool:
-        """Whether a script makes the feeds, which may remember what it made."""
+        """Whether a script makes the feeds, which may depend on its earlier ones."""
         return self._between is not None
 
     @property
     def keeps_states(self) -> bool:
-        """Whether what an engine makes of one step reaches its next one, other than by tokens."""
+        """Whether the results of one step reach the engine's next one, other than by tokens."""
         return bool(self.roles.carry or self._between)
 
     def taken(self, step: int, before: tuple[Arrays, Arrays] | None, feed: Arrays, run: Run) -> tuple[Arrays, Arrays]:
-        """Run a feed; where an engine refuses it, with its masks read otherwise: what it runs is believed from then on.
+        """Run a feed; if an engine refuses it, with its masks read otherwise, and so from then on.
 
         Args:
             step: The number of the step.
@@ -128,7 +128,7 @@ class StepFeeds:
 
         Args:
             step: The number of the step.
-            feed: Its feed.
+            feed: The feed.
             outputs: What an engine made of it.
             tokens: The next tokens, if they are not those of the largest scores.
         """
@@ -226,14 +226,14 @@ class StepFeeds:
 
 
 def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[Feed]:
-    """Return what the user gave; samples may lack states, and masks and positions that rules know."""
+    """Return the user's inputs; samples may lack states, and masks and positions with a rule."""
     if not (request.paths or request.script):
         return ()
     states = frozenset(pair.input for pair in roles.carry)
     told = sorted(set(roles.told) - {roles.tokens}) if roles.tokens else []
     some = (each for count in range(len(told) + 1) for each in itertools.combinations(told, count))
     wanted = dict.fromkeys((frozenset[str](), *(states.union(each) for each in some)))
-    for without in wanted:  # what is given counts, so that as little as may be is left to the rules
+    for without in wanted:  # given values count, so that the rules decide as little as possible
         try:
             return tuple(feeds(dataclasses.replace(request, without=without), model))
         except DataError as error:
@@ -243,7 +243,7 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
 
 
 def _left(model: Model, roles: StepRoles) -> tuple[Carry, ...]:
-    """Return what may be states that no name tells."""
+    """Return possible states without a telling name."""
     known = [name for pair in roles.carry for name in (pair.output, pair.input)]
     return unpaired(model.outputs, model.inputs, (*known, *roles.told, roles.logits))
 
@@ -253,7 +253,7 @@ def _sizes(feed: Arrays) -> tuple[tuple[str, tuple[int, ...]], ...]:
 
 
 def _read(own: StepRoles, other: StepRoles) -> str:
-    """Say which masks are read otherwise."""
+    """Return a note on masks that are read otherwise."""
     ways = dict.fromkeys(other.masks, "grows with the sequence")
     ways |= dict.fromkeys(other.windowed, "is as long as what caches hold")
     ways |= dict.fromkeys(other.seen, "stays what it is")

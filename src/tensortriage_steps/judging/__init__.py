@@ -1,1 +1,1 @@
-"""What is measured of each step, and whether it is as right as a healthy engine makes it."""
+"""Measurement of each step, and whether it is as right as a healthy engine's."""

@@ -31,7 +31,7 @@ class Walked:
     """One step of the reference.
 
     Attributes:
-        feed: Its feed.
+        feed: Feed of the step.
         following: The next one.
         parts: Parts of its outputs.
     """
@@ -42,7 +42,7 @@ class Walked:
 
 
 def in_doubt(rows: Sequence[StepRow]) -> bool:
-    """Say whether the first step that is wrong, or if none is the first that drifts too far, may be so by chance."""
+    """Return whether the first step that is wrong, or if none is the first that drifts too far, may be so by chance."""
     beyond = [[value for value in row.values if not value.within] for row in rows]
     drifted = [[value for value in row.drifted if not value.within] for row in rows]
     first: Sequence[StepValue] = next(filter(None, (*beyond, *drifted)), [])
@@ -50,14 +50,14 @@ def in_doubt(rows: Sequence[StepRow]) -> bool:
 
 
 def may_be_chance(value: StepValue) -> bool:
-    """Say whether an error beyond its limit is so near to it that chance may have made it."""
+    """Return whether an error beyond its limit is so near to it that chance may have made it."""
     return value.allowed is not None and math.isfinite(value.error) and not is_minor(value.allowed, value.error)
 
 
 def with_drawn_limits(
     rows: Sequence[StepRow], draws: Draws, count: int, walk: Iterator[Walked], feeds: StepFeeds
 ) -> tuple[StepRow, ...]:
-    """Return the rows judged anew by what draws of rounding are off.
+    """Return the rows judged anew by the errors of draws of rounding.
 
     Args:
         rows: The steps.

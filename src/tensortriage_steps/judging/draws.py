@@ -1,4 +1,4 @@
-"""Rounding to a format, drawn again and again: the model on inputs that the format cannot tell apart, rounded and not.
+"""Rounding to a format, drawn repeatedly: the model on inputs that the format cannot distinguish, rounded and not.
 
 What rounding costs is predicted by one evaluation, which is one draw; the roundings of a healthy engine are others.
 Where few numbers decide all of an output, or where states carry an error on, draws differ much. Each draw moves what a
@@ -27,8 +27,8 @@ class Draws:
         lab: Where it is run, on ONNX Runtime.
         model: The model.
         precision: The format.
-        feed: A feed of it, whose types and shapes count.
-        kept: Nodes that compute in fp32 whatever the format.
+        feed: A feed of the model, for its types and shapes.
+        kept: Nodes that compute in fp32 in any format.
 
     Raises:
         ModelError: When the model cannot be rounded.
@@ -52,7 +52,7 @@ class Draws:
         return {name: self._moved(draw, name, np.asarray(array)) for name, array in feed.items()}
 
     def exact(self, draw: int, feed: Arrays) -> Arrays:
-        """Return what the model makes of a feed, unrounded, in one draw.
+        """Return the model's results on a feed, unrounded, in one draw.
 
         Raises:
             EngineError: When ONNX Runtime does not evaluate it.

@@ -1,4 +1,4 @@
-"""What both engines generate when each takes its own tokens and its own states: where they part, and whether it counts.
+"""Both engines generating on their own tokens and states: the step where they part, and whether it counts.
 
 A token that another one ties with is no fault: within the rounding of a run on its own states either may win. After
 the first that differs the two say different things, and no later token of that row of the batch can be compared; the
@@ -18,11 +18,11 @@ from tensortriage_steps.steps_report import FreeRun
 
 
 def free_run(steps: MeasuredSteps, feeds: StepFeeds, target: Run) -> FreeRun:
-    """Let both engines generate alone, and judge the first token that differs in each row, up to one that is no tie.
+    """Let both engines generate on their own; judge the first differing token of each row, up to one that is no tie.
 
     Args:
         steps: What evaluates the model.
-        feeds: Its feeds.
+        feeds: Feeds of the steps.
         target: A fresh session of the target.
 
     Raises:

@@ -1,6 +1,6 @@
-"""What healthy evaluations make of a model that is run step by step.
+"""Results of healthy evaluations of a model that is run step by step.
 
-Evaluations that are fed alike say what a healthy engine may make of one step. Each fed with what it made itself of the
+Evaluations with equal feeds show the range of healthy engines in one step. Each fed with its own results of the
 step before, they say how far a healthy engine may drift: rounding that is carried on is part of every one of them.
 """
 
@@ -27,7 +27,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class EvaluatedStep(HealthyValues[Arrays]):
-    """What each evaluation made of one step."""
+    """Results of each evaluation in one step."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class HealthyRuns:
     """Sessions of the healthy evaluations of one model, ready for feed after feed; each may have a feed of its own.
 
     Args:
-        lab: Where engines are asked; it keeps the sessions.
+        lab: Lab that answers for engines; it keeps the sessions.
         model: The model.
         target: The engine whose format and hardware count.
     """
@@ -81,11 +81,11 @@ class HealthyRuns:
         return tuple(self._specs)
 
     def on(self, feed: Arrays) -> EvaluatedStep:
-        """Return what every evaluation makes of one feed; see `each_on`."""
+        """Return every evaluation's results on one feed; see `each_on`."""
         return self.each_on(dict.fromkeys(self._specs, feed))
 
     def each_on(self, feeds: Mapping[str, Arrays]) -> EvaluatedStep:
-        """Return what every evaluation makes of its feed.
+        """Return every evaluation's results on its feed.
 
         Raises:
             EngineError: When the model cannot be evaluated.

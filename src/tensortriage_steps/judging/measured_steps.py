@@ -1,4 +1,4 @@
-"""One step after the other: the target fed with the reference's states, and beside it the target on its own.
+"""One step after the other: the target on the reference's states, and in parallel the target on its own.
 
 Fed alike, both engines answer the same question at every step, so that the first step that is wrong is where the fault
 is and not where it shows. On its own states the target drifts, as any healthy engine does by rounding; how far it may
@@ -45,15 +45,15 @@ class MeasuredSteps:
     """All steps of a model on two engines, measured as they are made.
 
     Args:
-        lab: Where engines are asked.
+        lab: Lab that answers for engines.
         model: The model.
-        feeds: Its feeds.
+        feeds: Feeds of the steps.
         reference: The engine taken as right.
         target: The engine under suspicion.
         drift: Whether the target is also run on its own states.
 
     Attributes:
-        feeds: Its feeds.
+        feeds: Feeds of the steps.
         notes: What was not measured, and why.
         open_feeds: The feeds of steps that seem wrong by their own limits, by their number.
     """
@@ -84,7 +84,7 @@ class MeasuredSteps:
         """Yield every step.
 
         Raises:
-            EngineError: When the reference fails; what the target does is in the row.
+            EngineError: When the reference fails; failures of the target are in the row.
             DataError: When the reference gives NaN.
         """
         feed: Arrays = self.feeds.first
@@ -109,7 +109,7 @@ class MeasuredSteps:
                 before, feed = (feed, reference), following
 
     def by_chance(self, rows: tuple[StepRow, ...]) -> tuple[StepRow, ...]:
-        """Return rows that are beyond limits judged by what rounding costs by chance, where that may explain them."""
+        """Return rows with limits that allow for the chance in rounding, where that may explain their errors."""
         count = draws_of(self._precision)
         if not count or self.feeds.scripted or not in_doubt(rows):
             return rows
@@ -164,7 +164,7 @@ class MeasuredSteps:
         return lead(scores, radius), None if token.same else is_tie(ours, theirs, scores, radius)
 
     def evaluated(self, ask: Callable[[HealthyRuns], Found]) -> Found | None:
-        """Return what the healthy evaluations make of something; None, with a note, where there are none."""
+        """Return the results of the healthy evaluations; None, with a note, where there are none."""
         if self.healthy is None:
             return None
         try:
@@ -179,7 +179,7 @@ class MeasuredSteps:
     ) -> tuple[StepValue, ...]:
         """Judge all outputs on the reference's states; without healthy evaluations by the noise floor of the feed.
 
-        In the order in which they are made; of what one node makes, as the If of a merged decoder, the farthest first.
+        In the order of the graph; of one node's results, as of the If of a merged decoder, the worst first.
 
         Args:
             reference: The reference's outputs.
@@ -201,7 +201,7 @@ class MeasuredSteps:
     def drifted(
         self, reference: Arrays, outputs: Arrays, found: Found, parts: Parts, feeds: Mapping[str, Arrays]
     ) -> tuple[StepValue, ...]:
-        """Judge all outputs on the target's own states: what it made by drift, what it was given by what it hands on.
+        """Judge all outputs on the target's own states: computed ones by drift, others by being carried over unchanged.
 
         Args:
             reference: The reference's outputs.
@@ -232,11 +232,11 @@ class MeasuredSteps:
         return StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, word)
 
     def parts(self, feed: Arrays, reference: Arrays) -> Parts:
-        """Return the parts of the outputs of a step, by what the reference did."""
+        """Return the parts of the outputs of a step, by the reference's results."""
         return {name: self.feeds.roles.parts(name, feed, np.asarray(array)) for name, array in reference.items()}
 
     def again(self, feed: Arrays) -> bool:
-        """Say whether a step is wrong in a new session of the target as well."""
+        """Return whether a step is wrong in a new session of the target as well."""
         with self.another_target() as fresh:
             return bool(self._row(0, feed, self.reference(feed), fresh).outside)
 
@@ -248,7 +248,7 @@ class MeasuredSteps:
         return compare_next(last_scores(reference[name]), last_scores(outputs[name]))
 
     def reference(self, feed: Arrays) -> Arrays:
-        """Return what the reference makes of a feed."""
+        """Return the reference's results on a feed."""
         named = Feed("step", feed, self.feeds.origin)
         return self._lab.outputs(self._reference, self._model, named, repetition=None)
 
@@ -268,7 +268,7 @@ class _OwnStates:
         )
 
     def added(self, step: int, row: StepRow, reference: Arrays, parts: Parts, following: Arrays) -> StepRow:
-        """Return the row of a step with what the target makes of its own states."""
+        """Return the row of a step with the target's results on its own states."""
         steps = self._steps
         if not self._feeds or steps.healthy is None:
             return row

@@ -1,4 +1,4 @@
-"""Does an engine's run of a whole sequence agree with its own steps? No reference is asked.
+"""Does an engine's run of a whole sequence agree with its own steps? No reference is needed.
 
 A decoder gives for every position the same scores, whether it gets the whole sequence at once or a token at a time on
 the states that it made itself. An engine that is healthy in both differs by no more than both its limits; where the
@@ -44,9 +44,9 @@ def self_check(
 
     Args:
         healthy: The healthy evaluations of the model.
-        feeds: Its feeds.
+        feeds: Feeds of the steps.
         target: A session of the engine.
-        say: Hears what is being done.
+        say: Receives progress lines.
 
     Returns:
         A finding per output: of the logits where they are farthest off, of the states after the last step.
@@ -102,7 +102,7 @@ def _whole(roles: StepRoles, feeds: list[Arrays]) -> dict[str, np.ndarray]:
     for name in roles.masks:
         if feeds[0][name].ndim != 2:
             raise UsageError(
-                f"the mask '{name}' of the whole sequence is not known: it has more than two axes",
+                f"no rule gives the mask '{name}' of the whole sequence: it has more than two axes",
                 slug="steps-nothing-carried",
                 cure="leave out --self-check",
             )
@@ -123,7 +123,7 @@ def _pairs(roles: StepRoles, steps: int, first: int) -> list[_Pair]:
 
 
 def _judged(pair: _Pair, whole: tuple[Arrays, Found], steps: tuple[Arrays, Found]) -> SelfValue:
-    """Compare one part, allowed what a healthy engine may be off by on both ways together."""
+    """Compare one part, with the limits of both ways added."""
     picked = [
         (pick(np.asarray(given[pair.value])), pick(found.centre[pair.value]), found.limit(pair.value, pick).error)
         for (given, found), pick in ((whole, pair.whole), (steps, pair.steps))

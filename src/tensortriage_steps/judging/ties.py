@@ -6,7 +6,7 @@ from tensortriage.envelope.sdk import compare_extremes
 
 
 def is_tie(chosen: np.ndarray, other: np.ndarray, scores: np.ndarray, radius: np.ndarray) -> bool:
-    """Say whether other tokens are as good as those chosen.
+    """Return whether other tokens are as good as those chosen.
 
     Args:
         chosen: Tokens of the largest scores, ``[batch]``.

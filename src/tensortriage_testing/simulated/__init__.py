@@ -1,1 +1,1 @@
-"""A simulated accelerator: what healthy hardware may do to a model, one freedom per option, written in plain numpy."""
+"""A simulated accelerator: the freedoms of healthy hardware, one per option, written in plain numpy."""

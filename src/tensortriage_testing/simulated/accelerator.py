@@ -29,7 +29,7 @@ from tensortriage_testing.simulated.steps import SimulatedStep, Stretch, Values,
 
 
 class SimulatedAccelerator(FaultyEngine):
-    """Numpy and ONNX Runtime with the freedoms of an accelerator, and a planted fault if one is asked for."""
+    """Numpy and ONNX Runtime with the freedoms of an accelerator, and a planted fault on request."""
 
     name: ClassVar[str] = "accelerator"
     options: ClassVar[Mapping[str, str]] = {**FaultyEngine.options, **Freedoms.OPTIONS}
@@ -137,6 +137,6 @@ class AcceleratorSession:
 
 
 def _check(model: Model) -> None:
-    """Let ONNX Runtime build the whole model, so that what is no model is refused here and not in a run."""
+    """Let ONNX Runtime build the whole model, so that an invalid one is refused here and not in a run."""
     with tempfile.TemporaryDirectory(prefix="triage-accelerator-") as folder:
         OnnxRuntimeEngine().compile(model.save(Path(folder) / "model.onnx"), {"optimization": "none"}).close()

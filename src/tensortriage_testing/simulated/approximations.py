@@ -65,7 +65,7 @@ EXACT: Mapping[str, Function] = {
     "Tanh": np.tanh, "Exp": np.exp, "Log": np.log, "Sqrt": np.sqrt, "Sigmoid": sigmoid, "Erf": erf, "Pow": np.power,
     "Reciprocal": np.reciprocal, "Softmax": softmax, "Gelu": gelu, "Sin": np.sin, "Cos": np.cos, "Div": np.divide,
 }  # fmt: skip
-"""Float64 functions by operator; what an approximation departs from."""
+"""Exact float64 functions by operator, from which approximations differ."""
 
 
 def _rippled(exact: Function, size: float) -> Function:

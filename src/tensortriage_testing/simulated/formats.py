@@ -40,7 +40,7 @@ def rounded(array: np.ndarray, to: SimulatedFormat, *, toward_zero: bool = False
         toward_zero: Truncate instead of rounding to the nearest, ties to even.
 
     Returns:
-        The same shape; float64 for fp64, otherwise float32 that the format holds exactly.
+        An array of the same shape; float64 for fp64, otherwise float32 that the format holds exactly.
     """
     if to is SimulatedFormat.FP64:
         return array.astype(np.float64)
@@ -58,12 +58,12 @@ def rounded(array: np.ndarray, to: SimulatedFormat, *, toward_zero: bool = False
 
 
 def flushed(array: np.ndarray, held_in: SimulatedFormat) -> np.ndarray:
-    """Return the array with what is too small for a normal number of the format as zero."""
+    """Return the array with numbers below the format's smallest normal one as zero."""
     return np.where(np.abs(array) < SMALLEST_NORMAL[held_in], np.zeros((), array.dtype), array)
 
 
 def _to_half(single: np.ndarray) -> np.ndarray:
-    """Round float32 to what fp16 holds; several times faster than numpy's own conversion there and back."""
+    """Round float32 to fp16; several times faster than numpy's own conversion there and back."""
     size = np.abs(single)
     result = _without_low_bits(single, _DROPPED_BITS[SimulatedFormat.FP16], toward_zero=False)
     small = size < SMALLEST_NORMAL[SimulatedFormat.FP16]

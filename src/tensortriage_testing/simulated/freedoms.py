@@ -15,7 +15,7 @@ RESULTS = (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16)
 
 @dataclasses.dataclass(frozen=True)
 class Freedoms:
-    """What the accelerator does otherwise than the plain ONNX definition.
+    """Deviations of the accelerator from the plain ONNX definition.
 
     Attributes:
         result: Format in which values are stored between operators, model inputs and weights included.

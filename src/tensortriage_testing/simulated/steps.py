@@ -1,4 +1,4 @@
-"""A model as steps: nodes that a freedom touches are computed in numpy, what lies between them by ONNX Runtime.
+"""A model as steps: nodes that a freedom touches are computed in numpy, the parts between them by ONNX Runtime.
 
 A step of ONNX Runtime is a stretch of neighbouring nodes, compiled without optimizations when it is first run, from the
 types of the arrays that reach it. Where results are stored in a narrower format, a stretch ends behind every node that
@@ -90,7 +90,7 @@ def divided(
 
 
 def _goes_on(model: Model, node: Node, freedoms: Freedoms, outputs: set[str]) -> bool:
-    """Say whether one element-wise node alone uses the result of another, which nobody sees."""
+    """Return whether one element-wise node alone uses the result of another, which nobody sees."""
     users = model.graph.consumers(node.outputs[0])
     return (
         freedoms.fused
@@ -199,7 +199,7 @@ class Stretch:
 
 
 def _declared(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
-    """Return a graph input of the array's type and rank, whatever its shape."""
+    """Return a graph input of the array's type and rank, with an open shape."""
     element = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
     return onnx.helper.make_tensor_value_info(name, element, [None] * array.ndim)
 

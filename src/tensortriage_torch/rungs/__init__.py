@@ -1,1 +1,1 @@
-"""Is the exported model the network? The question, and what is known of either before any value is compared."""
+"""Is the exported model the network? The question, and the facts about both before any value is compared."""

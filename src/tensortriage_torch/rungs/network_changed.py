@@ -54,7 +54,7 @@ from tensortriage_torch.rungs.whole_numbers import (
     may_have_inexact_integers,
 )
 
-QUESTION = "does the exported model compute what the network does?"
+QUESTION = "does the exported model compute the same results as the network?"
 _MOST_NODES = 8
 _MOVES = frozenset(
     {
@@ -168,7 +168,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
 
 def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
     """Return the verdict on a network and a file that cannot be compared as they are."""
-    inv.answered(QUESTION, f"not to be said: {wrong.what}", cure=wrong.cure)
+    inv.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
     return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
 
 
@@ -236,7 +236,7 @@ def _place(graph: Graph, culprit: Culprit) -> str:
 def _first(
     graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, outputs: Sequence[str]
 ) -> tuple[Culprit, Sequence[Node]] | None:
-    """Return who makes the first wrong value that wrong values follow, and all nodes that make it of known values."""
+    """Return the producer of the first wrong value with wrong successors, and the nodes that make it of known ones."""
     on_the_way = {value for node in graph.ancestors(outputs) for value in node.outputs}
     for value in found:
         if value not in on_the_way or graph.producer(value) is None:
@@ -272,14 +272,14 @@ def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: 
 
 
 def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
-    """Return which of the operations that a node stands for is called like it; None when the first is, or none."""
+    """Return the operation named like a node's type; None when it is the first one, or there is none."""
     word = node.op_type.lower()
     called = [origin for origin in origins if word in origin.operator.replace("_", "")]
     return called[0] if called and called[0] != origins[0] else None
 
 
 def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
-    """Return the first node of an operation that the network does not have; when it has all of them, who computes last.
+    """Return the first node of an operation that the network lacks; if it has all of them, the last one that computes.
 
     Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
     """
@@ -317,7 +317,7 @@ def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values
     if baked := [each.origin for each in values.trace.left_out(name)]:
         origin, what = baked[0], f"{what}, though it depends on the inputs"
     listed = f"{node.op_type} '{node.name}'"
-    reason = f"{what}, {off} from what PyTorch computes there, and makes {listed} wrong"
+    reason = f"{what}, {off} from PyTorch's result, and makes {listed} wrong"
     return Culprit(
         node.name, node.op_type, dispute.value, local_error=error, reason=reason, change="export", origin=origin
     )
@@ -337,7 +337,7 @@ def _listed(made_of: Sequence[NodeOrigin]) -> str:
 
 
 def _plain(origin: NodeOrigin) -> str:
-    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "what PyTorch computes there"
+    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "the computation in PyTorch"
 
 
 def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigin], described: str) -> str:

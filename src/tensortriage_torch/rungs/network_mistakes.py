@@ -51,7 +51,7 @@ class Mistake:
     """Why a network and a file cannot be compared as they are.
 
     Attributes:
-        what: What is the case, with figures.
+        what: Description of the mistake, with figures.
         cure: What to do, as an instruction.
     """
 
@@ -81,19 +81,19 @@ class Subject:
 
     @property
     def called(self) -> str:
-        """What the user calls the network."""
+        """The user's name for the network."""
         options = self.network.options
         return f"{options['attribute']}()" if "attribute" in options else options.get("file", "the network")
 
     def run(self, tensors: Mapping[str, np.ndarray], name: str) -> Mapping[str, np.ndarray] | None:
-        """Return what the network makes of other inputs; None where it fails."""
+        """Return the network's results on other inputs; None where it fails."""
         try:
             return self.inv.lab.outputs(self.network, self.inv.model, Feed(name, tensors, self.feed.origin))
         except TriageError:
             return None
 
     def agrees(self, values: Mapping[str, np.ndarray], feed: Feed | None = None) -> bool:
-        """Whether values are what the file computes of the feed, or of another one."""
+        """Whether values are the file's results on the feed, or on another one."""
         try:
             return not disputes(self.inv.lab, self.inv.model, feed or self.feed, list(values), MemoryStore(values))
         except TriageError:
@@ -123,7 +123,7 @@ def mistake(subject: Subject) -> tuple[Mistake | None, str]:
 
 
 def random_in_file(graph: Graph) -> Mistake | None:
-    """Return the mistake of a file that draws random numbers: nothing can be compared with what comes after."""
+    """Return the mistake of a file that draws random numbers: no later value can be compared."""
     drawing = [node for node in graph.nodes if node.op_type in RANDOM]
     if not drawing:
         return None
@@ -197,7 +197,7 @@ def weights_differ(premises: NetworkPremises, held: HeldWeights) -> str:
 
 
 def exchanged(subject: Subject) -> Mistake | None:
-    """Return the mistake of inputs in another order, if the network gives what the file does with them exchanged."""
+    """Return the mistake of inputs in another order, if exchanging them gives the file's results."""
     tensors = subject.feed.tensors
     names = [spec.name for spec in subject.inv.model.inputs if spec.name in tensors]
     if not 1 < len(names) <= _MOST_EXCHANGED:
@@ -207,12 +207,12 @@ def exchanged(subject: Subject) -> Mistake | None:
         if all(np.array_equal(other[name], tensors[name]) for name in names):
             continue
         if subject.outputs is not None and any(_kind(other[name]) != _kind(tensors[name]) for name in names):
-            continue  # what the network took as it was cannot be fed so
+            continue  # the network cannot take such an array there
         outputs = subject.run(other, f"{subject.feed.name} exchanged")
         if outputs and subject.agrees(outputs):
             said = ", ".join(f"'{b}' as '{a}'" for a, b in zip(names, order, strict=True) if a != b)
             return Mistake(
-                f"inputs are exchanged: fed with {said}, {subject.called} gives what the file does",
+                f"inputs are exchanged: fed with {said}, {subject.called} gives the same results as the file",
                 "give example inputs, and name the inputs of the file, in the order of forward's parameters",
             )
     return None
@@ -228,9 +228,9 @@ def step_before(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 )
                 if subject.agrees(subject.outputs, fed):
                     return Mistake(
-                        f"forward prepares '{name}' before '{path}', and the file does not: fed with what '{path}' is "
-                        "given in PyTorch, the file gives what the network does",
-                        "export the network with that step, or leave it out of forward and feed what it makes",
+                        f"forward prepares '{name}' before '{path}', and the file does not: fed with the input of "
+                        f"'{path}' in PyTorch, the file gives the same results as the network",
+                        "export the network with that step, or leave it out of forward and feed its result",
                     )
         nodes = list(_after(subject.inv.model.graph, name))
         for node, exact in _evaluated(subject, nodes):
@@ -240,8 +240,8 @@ def step_before(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 if outputs and subject.agrees(outputs):
                     done = [f"{each.op_type} '{each.name}'" for each in nodes[: nodes.index(node) + 1]]
                     return Mistake(
-                        f"the file prepares '{name}' ({', '.join(done)}), and forward does not: fed with what comes of "
-                        "it, the network gives what the file does",
+                        f"the file prepares '{name}' ({', '.join(done)}), and forward does not: fed with the prepared "
+                        "input, the network gives the same results as the file",
                         "name the function that makes the network with that step, or export the network without it",
                     )
     return None
@@ -258,8 +258,8 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
                 and subject.agrees({name: returned})
             ):
                 return Mistake(
-                    f"forward goes on where the file ends: '{name}' of the file is what '{path}' returns in PyTorch",
-                    "export the network with what follows, or name a function that makes it without",
+                    f"forward goes on where the file ends: '{name}' of the file is the result of '{path}' in PyTorch",
+                    "export the network with the steps that follow, or name a function that makes it without them",
                 )
         nodes: list[Node] = []
         value = name
@@ -272,7 +272,7 @@ def step_after(subject: Subject, premises: NetworkPremises) -> Mistake | None:
             if subject.agrees({value: array}):
                 done = ", ".join(f"{each.op_type} '{each.name}'" for each in reversed(nodes))
                 return Mistake(
-                    f"the file goes on where forward ends: '{value}' is what the network returns as '{name}', and "
+                    f"the file goes on where forward ends: '{value}' is the network's output '{name}', and "
                     f"{done} follow{'s' * (len(nodes) == 1)} in the file",
                     "name the function that makes the network with that step, or export the network without it",
                 )
@@ -290,7 +290,7 @@ def _after(graph: Graph, value: str) -> Iterator[Node]:
 
 
 def _evaluated(subject: Subject, nodes: Sequence[Node]) -> Iterator[tuple[Node, np.ndarray]]:
-    """Yield what nodes give, as the file says."""
+    """Yield the results of nodes, by the file."""
     by_value = {node.outputs[0]: node for node in nodes}
     try:
         made = subject.inv.lab.values(CORRECTLY_ROUNDED, subject.inv.model, subject.feed, list(by_value))

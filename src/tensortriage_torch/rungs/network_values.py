@@ -1,4 +1,4 @@
-"""What a PyTorch network makes of a feed, under the names of its ONNX model, and how much of the model that covers."""
+"""Results of a PyTorch network on a feed, under the names of its ONNX model, and the part of the model they cover."""
 
 import dataclasses
 import enum
@@ -29,7 +29,7 @@ _MODULES_SEEN = 0.9
 
 
 class Inner(enum.Enum):
-    """Which inner values are wanted: none, what modules return, or those of single operations as well."""
+    """The inner values to compare: none, the results of modules, or those of single operations as well."""
 
     NONE = enum.auto()
     MODULES = enum.auto()
@@ -41,13 +41,13 @@ class NetworkValues:
     """Values of a network on one feed.
 
     Attributes:
-        inner: Which inner values were asked for.
+        inner: Inner values to compare.
         names: Their ONNX names, in topological order.
         arrays: The values.
         folded: What the network has for initializers that the exporter computed, by ONNX name.
         trace: Operations of the network, and those of the file that they are; none when not known.
         modules: Modules of the ONNX model, by path.
-        seen: Those of which a result is among the values.
+        seen: Modules with a result among the values.
         training: Whether a module is in training mode.
         reason: Why values of single operations are missing; empty when they are not.
         own_error: Relative RMS error of the worst output against the same network in float64; None when not measured.
@@ -78,7 +78,7 @@ class NetworkValues:
 
     @property
     def share(self) -> str:
-        """How much of the network was compared, in words."""
+        """The compared part of the network, in words."""
         if not self.modules:
             return f"{len(self.names)} values compared; the file names no modules"
         part = len(self.seen) / len(self.modules)
@@ -105,7 +105,7 @@ class NetworkValues:
 
 
 def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> TorchNetwork:
-    """Return a network that is asked about a feed in a lab."""
+    """Return a network with a feed, whose answers a lab remembers."""
     return TorchNetwork(model, functools.partial(lab.told, network, model, feed))
 
 
@@ -113,7 +113,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     """Run a network on one feed.
 
     Args:
-        inv: Where engines are asked.
+        inv: Investigation of the model.
         network: Spec of the engine ``torch``.
         feed: The inputs.
         inner: Which inner values are wanted too.
@@ -165,7 +165,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
 def _otherwise(
     asked: TorchNetwork, trace: Trace, joined: Mapping[str, tuple[str, ...]], known: Collection[str]
 ) -> dict[str, tuple[np.ndarray, ...]]:
-    """Return what values of a file that names modules alone may stand for, what the last one joined returns first."""
+    """Return possible counterparts of a file's values that name only modules, the last joined module's result first."""
     places = {
         name: (place.module, *joined[place.module])[::-1]
         for name, place in trace.values.items()
@@ -177,7 +177,7 @@ def _otherwise(
 
 
 def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[str, tuple[np.ndarray, ...]]:
-    """Return what values may stand for of modules that several leave: the tensors that those return, of their shape.
+    """Return possible counterparts of values that leave one module together: its result tensors of their shape.
 
     Where the file does not tell it, and as many values leave as tensors are returned, the one at the same place first.
     """
@@ -199,7 +199,7 @@ def _apart(asked: TorchNetwork, model: Model, known: Collection[str]) -> dict[st
 def _in_declared_shapes(
     arrays: Mapping[str, np.ndarray], declared: Mapping[str, ValueSpec], *, keep: Collection[str]
 ) -> dict[str, np.ndarray]:
-    """Return values in the shapes that the model has for them, without those that are no such value.
+    """Return values in the model's shapes, without those that do not fit.
 
     The Reshape that ends an operation may have been joined with the next one: what is left has another rank.
     """

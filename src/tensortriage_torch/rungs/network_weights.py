@@ -24,7 +24,7 @@ class HeldWeights:
     Attributes:
         same: Modules whose weights the file has.
         other: Modules for which the file has other numbers, and their relative difference, the farthest first.
-        missing: Modules for whose weights the file has nothing of the size.
+        missing: Modules without any weight of their size in the file.
     """
 
     same: frozenset[str]
@@ -69,7 +69,7 @@ def held_weights(graph: Graph, network: NetworkPremises) -> HeldWeights:
 
 
 class _Weight:
-    """A weight of the file, and what it is told by, computed once.
+    """A weight of the file, and its identifying numbers, computed once.
 
     Attributes:
         rounding: Relative rounding error of its format; 0 for whole numbers.

@@ -29,7 +29,7 @@ IN_FLOATING_POINT = "whole numbers become float32 ones there, which are exact up
 
 
 def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> Mapping[str, Dispute]:
-    """Return the first such whole number and what differs after it, in topological order; empty for none.
+    """Return the first such whole number and the differences after it, in topological order; empty for none.
 
     The model is evaluated only where it has an operation on whole numbers with a floating point number inside.
 
@@ -55,14 +55,14 @@ def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> M
 
 
 def may_have_inexact_integers(model: Model) -> bool:
-    """Say whether a file has such an operation, as far as it names any: without, the network need not be asked."""
+    """Return whether a file names such an operation: otherwise the network need not be queried."""
     known = {name for name, place in traced_values(model).items() if place.fx_node}
     specs = value_specs(model)
     return any(_may_be_inexact(model.graph, specs, name, known) for name in known)
 
 
 def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, known: Collection[str]) -> bool:
-    """Say whether a value is made of whole numbers by one operation of the network, and not by whole ones alone.
+    """Return whether a value is made of whole numbers by one operation of the network, and not by whole ones alone.
 
     Whether it is whole itself only the network says: the file may convert it back behind the operation.
     """

@@ -1,6 +1,6 @@
 """PyTorch as an engine: the network behind an ONNX model, run as it is or compiled, its values under the ONNX names.
 
-The ONNX file that is built says only which inputs, outputs and inner values are meant; what is computed is the network.
+The ONNX file of the build only identifies inputs, outputs and inner values; the network is what computes.
 A model that was cut or changed is therefore refused: the network cannot follow.
 """
 
@@ -38,9 +38,9 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item, Spill
 
 RUNS_USERS_CODE = True
-"""What goes wrong here may be the mistake of who wrote it."""
+"""Errors here may be mistakes of the script's author."""
 _LONGEST_PRINTED = 200
-_ANOTHER_PROGRAM = "torch.export's program does not compute what the network does"
+_ANOTHER_PROGRAM = "torch.export's program computes other results than the network"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -57,7 +57,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
-    """Answer ``export``, of the network in the options, or ``batch``: what is in a file of ``torch.save``."""
+    """Answer ``export``, of the network in the options, or ``batch``: the contents of a file of ``torch.save``."""
     if question == "batch":
         return read_batch(model, options["names"].split(","))
     return export(options)
@@ -91,7 +91,7 @@ class NetworkSession:
             self._take_program(options)
         training = any(inner.training for inner in network.module.modules()) if _has_modules(network.module) else False
         self.info = {"version": str(torch.__version__), "training": training}  # type: Dict[str, Any]
-        if word != "eager" and self._network.arguments is not None:  # what is compiled is compiled in the first run
+        if word != "eager" and self._network.arguments is not None:  # a compiled network is compiled in the first run
             positional, keywords = self._caller.examples()
             with torch.no_grad():
                 self._run(*positional, **keywords)
@@ -211,7 +211,7 @@ class NetworkSession:
         }
 
     def _in_float64(self, feed: Mapping[str, Item]) -> Tuple[Dict[str, Any], List[Item]]:
-        """Run a copy of the network: converted there and back, some weights would not be the same ones."""
+        """Run a copy of the network: with a conversion there and back, weights could change."""
         torch, dtype = self._torch, "fp64"
         try:
             network = self._network._replace(module=copy.deepcopy(self._network.module))
@@ -219,7 +219,7 @@ class NetworkSession:
             arguments, keywords = Caller(wide, self._names, dtype, self._device).arguments(feed)
             with torch.no_grad():
                 return {}, self._named(tensors_in(torch, wide.module(*arguments, **keywords)))
-        except Exception as error:  # networks may hold constants of one type only, or what cannot be copied
+        except Exception as error:  # networks may hold constants of one type only, or objects that cannot be copied
             return {"reason": "{}: {}".format(type(error).__name__, str(error)[:300])}, []
 
     def _by_node(
@@ -257,7 +257,7 @@ class NetworkSession:
         return self._programs[shapes]
 
     def plan(self) -> None:
-        """PyTorch does not tell."""
+        """Return None: PyTorch reports no such thing."""
 
     def close(self) -> None:
         """Forget the network."""
@@ -272,7 +272,7 @@ def _no_program(error: Exception) -> str:
 
 
 def _printed(module: Any) -> Dict[str, str]:
-    """Return what the innermost modules print of themselves, each on one short line."""
+    """Return the printed form of the innermost modules, each on one short line."""
     inner = module.named_modules() if _has_modules(module) else ()
     return {name: " ".join(repr(each).split())[:_LONGEST_PRINTED] for name, each in inner if not any(each.children())}
 

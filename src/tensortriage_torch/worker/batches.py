@@ -1,4 +1,4 @@
-"""What ``torch.save`` wrote: tensors in plain containers, without executing anything that the file says."""
+"""Contents of ``torch.save`` files: tensors in plain containers, without executing any code of the file."""
 
 from __future__ import annotations
 

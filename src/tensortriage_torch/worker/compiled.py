@@ -54,5 +54,5 @@ def _refused(error: Exception) -> AdapterError:
         AdapterFailure.BUILD,
         "torch.compile refuses the network: {}: {}".format(type(error).__name__, text[:600]),
         "torch-compile",
-        "try compile=aot_eager and compile=inductor-unfused, which do less, to see what it is about",
+        "try compile=aot_eager and compile=inductor-unfused, which do less, to narrow the cause down",
     )

@@ -22,7 +22,7 @@ class Part(NamedTuple):
     """A part of a network.
 
     Attributes:
-        code: Its ``forward``, whose names are parameters, buffers and inputs.
+        code: Its ``forward``, with parameters, buffers and inputs as names.
         weights: Parameters, buffers and constants by name.
         inputs: Names of the nodes whose values it takes, in order.
         outputs: Names of the nodes whose values it returns, in order.
@@ -66,7 +66,7 @@ def cut(torch: Any, program: Any, wanted: Mapping[str, Any]) -> Part:
 
 
 def _at(torch: Any, nodes: Sequence[Any], place: Mapping[str, str]) -> Any:
-    """Return the node with the value of a place; None when it cannot be told."""
+    """Return the node with the value of a place; None when it is unknown."""
     if place["fx_node"]:
         return next((node for node in nodes if node.name == place["fx_node"]), None)
     inside = {node for node in nodes if _inside(node, place["module"])} if place["module"] else set()
@@ -123,7 +123,7 @@ def _as_code(torch: Any, program: Any, chosen: Sequence[Any], ends: Sequence[Any
     printed = fx.GraphModule(root, kept).graph.python_code("self")
     strange = set(printed.globals) - _IN_SCOPE
     if strange:
-        raise CutRefused("it calls what is not PyTorch's: {}".format(", ".join(sorted(strange))))
+        raise CutRefused("it calls functions from outside PyTorch: {}".format(", ".join(sorted(strange))))
     code = "\n".join(line.rstrip() for line in _FREED.sub("", printed.src).strip().splitlines() if line.strip())
     return Part(code, weights, inputs, [end.name for end in ends], [str(node.target) for node in chosen])
 

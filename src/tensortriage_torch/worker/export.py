@@ -70,7 +70,7 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return PyTorch's reason for refusing an export: what its summary says, without the advice around it.
+    """Return PyTorch's reason for refusing an export: its summary, without the advice around it.
 
     The middle of a long one is left out: the class of error is in front, the line of the network at the end.
     """
@@ -94,7 +94,7 @@ def _identity(options: Mapping[str, str]) -> Tuple[Any, ...]:
 
 
 def versions() -> Dict[str, str]:
-    """Return the versions of what exports here: PyTorch, and the packages that its exporter works with."""
+    """Return the versions of the exporter here: PyTorch, and the packages that it works with."""
     found = {}
     for name in ("torch", "onnxscript", "onnx", "onnx_ir"):
         try:

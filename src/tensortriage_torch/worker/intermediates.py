@@ -25,7 +25,7 @@ ModuleResults = Dict[str, List[List[Any]]]
 def run_with_hooks(
     torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any, given: Any = ()
 ) -> Tuple[Any, ModuleResults, ModuleResults]:
-    """Run a network; return what it returns, copies of what the wanted modules return, and of what others are given."""
+    """Run a network; return its outputs, copies of the wanted modules' outputs, and the inputs of others."""
     found, fed = {}, {}  # type: ModuleResults, ModuleResults
 
     def keep(name: str) -> Any:
@@ -55,7 +55,7 @@ def run_with_hooks(
 def module_calls(
     torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> List[Tuple[str, str]]:
-    """Run a network; return the calls of its innermost modules in order, each with the one whose result it was given.
+    """Run a network; return the calls of its innermost modules in order, each with the producer of its input.
 
     That is empty where the first tensor it was given is no module's result as it was returned.
     """
@@ -156,7 +156,7 @@ def values_by_node(
 
 
 def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
-    """Say whether two lists of results are the same numbers, but for the order of sums."""
+    """Return whether two lists of results are the same numbers, but for the order of sums."""
     return len(left) == len(right) and all(
         one.shape == other.shape
         and bool(torch.allclose(one.double(), other.double(), rtol=1e-3, atol=1e-5, equal_nan=True))
@@ -166,7 +166,7 @@ def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
 
 @contextlib.contextmanager
 def quietly() -> Any:
-    """Keep what the exporter prints and warns of to ourselves."""
+    """Hide the exporter's prints and warnings."""
     printed = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         warnings.simplefilter("ignore")

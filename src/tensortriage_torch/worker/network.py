@@ -1,4 +1,4 @@
-"""The network that a user names: a saved program, or what a function of a Python file returns.
+"""The network that a user names: a saved program, or the result of a function in a Python file.
 
 ``FILE.pt2`` is what ``torch.export.save`` wrote. ``FILE.py:FUNCTION`` names a function without arguments that returns a
 module, or a module and example inputs: a tensor, a tuple of arguments, or a dict of keyword arguments. Both may run
@@ -94,7 +94,7 @@ def load_network(file: Path, function: str) -> Network:
 
 
 def own_fault(place: str, error: Exception) -> AdapterError:
-    """Return what says that an exception is of the user's own code, and where; no engine or exporter has part in it."""
+    """Return the error for an exception of the user's own code, with its place: neither engine nor exporter erred."""
     text = " ".join(str(error).split())[:_LONGEST_REASON]
     return AdapterError(
         AdapterFailure.USAGE,
@@ -163,7 +163,7 @@ def in_dtype(torch: Any, network: Network, word: str, device: str) -> Network:
 
 
 class Caller:
-    """Calls a network with what is fed under the names of an ONNX model.
+    """Calls a network with feeds under the names of an ONNX model.
 
     Args:
         network: What is called.
@@ -233,7 +233,7 @@ class Caller:
         return tensors
 
     def _tensor(self, item: Item) -> Any:
-        array = np.array(item.array)  # what is fed is read-only, and networks may write into their inputs
+        array = np.array(item.array)  # feeds are read-only, and networks may write into their inputs
         torch = self._torch
         if item.label == "bfloat16":
             tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -261,7 +261,7 @@ def tensors_in(torch: Any, value: Any) -> List[Any]:
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, torch.Tensor):
             leaves.append(leaf)
-        elif isinstance(leaf, Mapping):  # outputs of libraries that do not tell PyTorch how to take them apart
+        elif isinstance(leaf, Mapping):  # outputs of libraries that PyTorch cannot take apart
             leaves += tensors_in(torch, list(leaf.values()))
     return leaves
 
@@ -271,9 +271,9 @@ def as_item(torch: Any, name: str, tensor: Any, *, keep: bool = False) -> Item:
 
     Args:
         torch: PyTorch.
-        name: Its name.
+        name: Name of the tensor.
         tensor: Of any format.
-        keep: Whether bfloat16 stays what it is.
+        keep: Whether bfloat16 stays bfloat16.
     """
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg()
     if keep and tensor.dtype == torch.bfloat16:

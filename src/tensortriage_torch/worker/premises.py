@@ -1,4 +1,4 @@
-"""What makes a comparison with a network void: it is another one each time, or it is not the one that was exported.
+"""Conditions that make a comparison with a network void: it differs every time, or was not the exported one.
 
 Numbers alone are told, of the network made again, called again, and of its weights; what they mean for a file is for
 those to say who have the file.
@@ -16,7 +16,7 @@ from tensortriage_worker.exchange import Item
 MOST_ALONG = 16
 """Elements of a weight that are looked at along each of its dimensions, the same share of the way as in the file."""
 QUANTILES = 65
-"""Numbers that tell a weight whatever order its elements are in."""
+"""Numbers that identify a weight regardless of the order of its elements."""
 _CALLS_TOLD = 4
 
 Call = Callable[[], Tuple[Tuple[Any, ...], Dict[str, Any]]]
@@ -56,7 +56,7 @@ def called_again(torch: Any, module: Any, call: Call) -> Dict[str, Any]:
 
 
 def _run(torch: Any, module: Any, call: Call, seed: int) -> Tuple[List[Any], List[Tuple[str, List[float]]]]:
-    """Return the results of a network, and of each call of an innermost module two numbers that tell its result."""
+    """Return the results of a network, and of each call of an innermost module two numbers that identify its result."""
     told = []  # type: List[Tuple[str, List[float]]]
 
     def note(name: str) -> Any:
@@ -127,7 +127,7 @@ def quantiles(array: np.ndarray) -> np.ndarray:
 
 
 def at_the_ends(torch: Any, module: Any, call: Call) -> Tuple[List[Tuple[str, Any]], List[Tuple[str, Any]]]:
-    """Return what the first modules are given, and what the last ones return, by path; the network itself is none."""
+    """Return the inputs of the first modules, and the outputs of the last ones, by path; the network itself is none."""
     given, returned = [], []  # type: List[Tuple[str, Any]], List[Tuple[str, Any]]
 
     def before(name: str) -> Any:

@@ -103,7 +103,7 @@ def test_a_cause_outside_the_tactics_is_not_blamed_on_one():
     assert found.good
     assert found.bad
     assert not found.blame.guilty
-    assert "not among the tactics" in found.blame.reason
+    assert "not among the reported tactics" in found.blame.reason
 
 
 def test_equal_choices_in_good_and_bad_builds_are_said():

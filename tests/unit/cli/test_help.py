@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tensortriage.cli import cli
+from tensortriage.overview import OPTIONS
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()):
@@ -46,6 +47,11 @@ def test_examples_are_understood(line, tmp_path, monkeypatch):
 def test_there_are_examples_for_every_command():
     for words, command in COMMANDS:
         assert isinstance(command, click.Group) or words == ("demo",) or "triage" in (command.epilog or ""), words
+
+
+def test_the_first_page_lists_the_options_of_the_root():
+    shown = [one for one in cli.params if isinstance(one, click.Option) and not one.hidden]
+    assert sorted(OPTIONS) == sorted(["-h, --help", *(", ".join(sorted(one.opts, key=len)) for one in shown)])
 
 
 @pytest.mark.parametrize("words", [words for words, command in COMMANDS if not isinstance(command, click.Group)])

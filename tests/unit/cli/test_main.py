@@ -75,7 +75,7 @@ def test_a_signal_is_an_interruption_whatever_a_library_makes_of_it(monkeypatch,
             raise ImportError("initialization failed") from None
 
     assert ends(monkeypatch, importing) == 130
-    assert capfd.readouterr().err == "triage: interrupted; what was found so far is kept\n"
+    assert capfd.readouterr().err == "triage: interrupted; the results so far are kept\n"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import tensortriage.cli.run.command
-from tensortriage.cli import GROUP, cli
+from tensortriage.cli import cli
 from tensortriage.errors import UsageError
+from tensortriage.overview import GROUP
 
 SOURCE = '''
 from pathlib import Path

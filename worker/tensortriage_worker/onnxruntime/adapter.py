@@ -1,7 +1,7 @@
-"""ONNX Runtime of this Python: sessions built as the host says, and what became of the nodes.
+"""ONNX Runtime of this Python: sessions with the host's settings, and the assignment of nodes to providers.
 
 The host has checked the options and hands them over as one JSON text under ``settings`` (see
-`tensortriage.engines.onnxruntime.elsewhere`). Only what any release from 1.8 on has is used without asking first.
+`tensortriage.engines.onnxruntime.elsewhere`). Features later than release 1.8 are used only after a check.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class AdaptedSession:
             raise AdapterError(AdapterFailure.RUN, values.reason(error)) from error
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return None: what runs is told by `answer`, and read where ONNX files can be read."""
+        """Return None: the plan comes with `answer`, and is read where ONNX files can be read."""
         return None
 
     def answer(
@@ -139,7 +139,7 @@ class AdaptedSession:
         options.add_provider_for_devices(plugin.devices, own)
 
     def _placement(self) -> Optional[List[Dict[str, Any]]]:
-        """Return which provider got which nodes of the graph; None where this release does not tell."""
+        """Return the provider of each node of the graph; None where this release does not report it."""
         tell = getattr(self._session, "get_provider_graph_assignment_info", None)
         if tell is None:
             return None
@@ -153,7 +153,7 @@ class AdaptedSession:
 def _import() -> Any:
     try:
         import onnxruntime
-    except Exception as error:  # besides ImportError, a broken shared library raises what it likes
+    except Exception as error:  # besides ImportError, a broken shared library may raise anything
         raise AdapterError(
             AdapterFailure.MISSING,
             "ONNX Runtime cannot be imported: {}".format(" ".join(str(error).split())),

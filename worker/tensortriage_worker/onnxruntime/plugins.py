@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
 PACKAGES = ("onnxruntime_{}", "onnxruntime_ep_{}", "onnxruntime_providers_{}", "{}")
-"""How packages with a provider NAME are called."""
+"""Names of packages with a provider NAME."""
 _NO_DRIVER = "run on a machine with an NVIDIA GPU and its driver, or name one: worker=ssh://HOST"
 _KNOWN = {}  # type: Dict[str, Plugin]
 
@@ -25,11 +25,11 @@ class Plugin(NamedTuple):
     """A provider that was registered.
 
     Attributes:
-        name: Its name in ONNX Runtime.
+        name: Name of the provider in ONNX Runtime.
         library: File it came from.
-        version: Its own version; empty when it does not say.
+        version: Version of the plugin; empty when it has none.
         devices: What it offers to run on, the first wanted.
-        options: What it needs to be told to work at all.
+        options: Options without which it does not work at all.
     """
 
     name: str
@@ -104,7 +104,7 @@ def _named(package: Any, word: str) -> str:
 
 
 def _needed(package: Any) -> Dict[str, str]:
-    """Return the path of QNN's HTP library, which the provider does not look for beside itself."""
+    """Return the path of QNN's HTP library, which the provider does not find in its own folder."""
     tell = getattr(package, "get_qnn_htp_path", None)
     return {"backend_path": str(tell())} if callable(tell) else {}
 

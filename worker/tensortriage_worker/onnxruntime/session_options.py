@@ -1,4 +1,4 @@
-"""How a session of ONNX Runtime is built, in the host's process and in the worker alike."""
+"""Options of a session of ONNX Runtime, in the host's process and in the worker alike."""
 
 from __future__ import annotations
 

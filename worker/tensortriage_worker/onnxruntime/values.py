@@ -1,4 +1,4 @@
-"""Tensors as values of ONNX Runtime and back, with numpy alone, whatever the release.
+"""Tensors as values of ONNX Runtime and back, with numpy alone, for any release.
 
 Types that numpy lacks travel as raw integers of their width, sub-byte ones as one element per byte; here they are put
 into memory of ONNX Runtime's own.
@@ -27,7 +27,7 @@ TYPES = {
 }  # fmt: skip
 _NUMBER = {label: number for label, number, _ in TYPES.values()}
 _BITS = {label: bits for label, _, bits in TYPES.values()}
-# Bounded everywhere: messages hold names of models, and those are as long as somebody likes.
+# Bounded everywhere: messages hold names of models, which may have any length.
 _SOURCE_PLACE = re.compile(r"(?<!\S)/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]{0,400}\([^()]{0,2000}\)+(?: const)? )?")
 
 
@@ -35,7 +35,7 @@ def spec(arg: Any) -> Spec:
     """Return the spec of an input or output of a session.
 
     Raises:
-        AdapterError: For what is no tensor of a known type.
+        AdapterError: For anything but a tensor of a known type.
     """
     word = re.sub(r"^tensor\((.*)\)$", r"\1", arg.type)
     if word not in TYPES:
@@ -52,7 +52,7 @@ def to_ort_value(ort: Any, item: Item, label: str) -> Any:
     Args:
         ort: The module ``onnxruntime``.
         item: One tensor; 4-bit elements one a byte.
-        label: Its element type.
+        label: Element type of the array.
 
     Raises:
         AdapterError: When this release takes no such type from numpy.

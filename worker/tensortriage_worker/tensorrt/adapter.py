@@ -41,7 +41,7 @@ STRIPPED = "STRIP_PLAN"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
-    """Return what this release can do, and the device it finds; ``device`` is empty and ``reason`` says why without."""
+    """Return this release's features, and its device; without one ``device`` is empty and ``reason`` says why."""
     trt = load(options)
     found = dict(features(trt), device="", compute="", driver="", reason="")
     try:
@@ -117,7 +117,7 @@ class EngineBuild:
 
     Args:
         trt: TensorRT's module.
-        logger: Its logger.
+        logger: Logger of the runtime.
         miner: What reads the log.
         model: ONNX file.
         options: Option words.
@@ -134,7 +134,7 @@ class EngineBuild:
         self.plan: Any = b""
         self.info: Dict[str, Any] = {"version": str(trt.__version__)}
         self.timing_cache = b""
-        self._kept: List[Any] = []  # what the builder only borrows
+        self._kept: List[Any] = []  # objects that the builder only borrows
 
     def read(self, path: str) -> None:
         """Take a saved engine instead of building one."""
@@ -189,7 +189,7 @@ class EngineBuild:
         if strong:
             types = element_types(parsed.network)
             settings.allow_types(trt, config, types)
-            if "INT8" not in types:  # between quantizers the builder chooses int8 kernels unless it is told not to
+            if "INT8" not in types:  # between quantizers the builder chooses int8 kernels unless forbidden
                 constrain_as_typed(trt, parsed.network)
                 settings.obey(trt, config, options)
         elif kept:
@@ -198,7 +198,7 @@ class EngineBuild:
             self.info["kept"] = found
 
     def _observe(self, network: Any) -> str:
-        """Mark for the debug listener what the options ask for; return what was marked."""
+        """Mark the values that the options name for the debug listener; return the marked ones."""
         wanted = self._options.get("observe", "")
         if wanted == "unfused":
             return "unfused" if mark_unfused(network) else ""
@@ -207,7 +207,7 @@ class EngineBuild:
         return ""
 
     def _tactics(self, config: Any) -> Tactics:
-        """Give the build its timing cache and what it is to choose."""
+        """Give the build its timing cache and its forced choices."""
         options = self._options
         wanted = options.get("record_tactics") == "true" or "load_tactics" in options
         editable = options.get("editable") == "true" or (wanted and not hasattr(config, "algorithm_selector"))
@@ -263,7 +263,7 @@ class TensorRtAdapterSession(DeserializedEngine):
 
         Args:
             question: ``inspector`` (TensorRT's own JSON), ``engine`` and ``timing_cache`` (bytes), ``watch`` (run once
-                and hand back what the debug listener is shown).
+                and return the tensors that the debug listener receives).
             feed: For ``watch``.
             arguments: For ``watch``: ``wanted``, names of tensors to hand back; none for all.
             spill: Takes tensors that come while something goes on.

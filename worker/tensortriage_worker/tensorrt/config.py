@@ -40,7 +40,7 @@ _FLAGS = {
     "debug_sync": ("DEBUG", "synchronisation after every layer"),
 }
 _SIZED_BY_DATA = ("NMS", "NON_ZERO")
-"""Types of layers whose outputs are as large as the data make them."""
+"""Types of layers with outputs of data-dependent size."""
 WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
 
 
@@ -129,7 +129,7 @@ def _switch_features(trt: Any, config: Any, options: Mapping[str, str]) -> None:
 
 
 def set_precision(trt: Any, config: Any, options: Mapping[str, str], *, strong: bool) -> None:
-    """Set what the precision word means: TF32 off for fp32, a weak flag where types are not the model's.
+    """Apply the precision word: TF32 off for fp32, a weak flag where types are not the model's.
 
     Raises:
         AdapterError: When this release has no such flag.
@@ -276,7 +276,7 @@ def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optio
         trt: TensorRT's module.
         config: Builder configuration.
         path: The file; empty for none.
-        editable: Whether entries can be told and changed.
+        editable: Whether entries can be read and changed.
         optional: Whether to go on with an empty cache when the file does not fit.
 
     Raises:

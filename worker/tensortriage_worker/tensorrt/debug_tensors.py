@@ -18,17 +18,17 @@ from tensortriage_worker.tensorrt.memory import Cuda
 
 
 def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any], take: Callable[[Item], None]) -> Any:
-    """Return an ``IDebugListener`` that hands on the tensors it is shown.
+    """Return an ``IDebugListener`` that forwards the tensors it receives.
 
     Args:
         trt: TensorRT's module.
         cuda: Copies from the device.
-        wanted: Names to hand on; None for all.
+        wanted: Names to forward; None for all.
         take: Takes a tensor.
     """
 
     class Listener(trt.IDebugListener):  # type: ignore[misc] # TensorRT has no types here
-        """What it was shown at all is in ``names``, what it met in ``error``."""
+        """All received names are in ``names``, an exception is in ``error``."""
 
         def __init__(self) -> None:
             trt.IDebugListener.__init__(self)
@@ -60,7 +60,7 @@ def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any], take: Callable[[I
 def watch(
     session: Any, trt: Any, cuda: Cuda, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
 ) -> Tuple[Dict[str, Any], List[Item]]:
-    """Run once; what the listener is shown goes to the spill, the outputs are returned.
+    """Run once; tensors of the listener go to the spill, the outputs are returned.
 
     Outputs come under their name behind ``output:``, so that an output that is also shown is not lost.
 

@@ -1,4 +1,4 @@
-"""TensorRT's element types by name: what each holds, and how its bytes become arrays.
+"""TensorRT's element types by name: their ranges, and the conversion of their bytes to arrays.
 
 Members of ``trt.DataType`` are told apart by name, never by number: numbers moved between releases. TensorRT's own
 ``nptype`` is not used: it knows neither bfloat16 nor fp8, and in 8.5 it needs an alias that numpy 1.24 dropped. Types
@@ -31,7 +31,7 @@ def word(member: Any) -> str:
 
 
 def label_of(dtype: Any) -> str:
-    """Return the label of a ``trt.DataType``; the lower-case name of one that nobody has seen yet."""
+    """Return the label of a ``trt.DataType``; the lower-case name of an unknown one."""
     name = word(dtype)
     return LABELS.get(name, name.lower())
 
@@ -52,7 +52,7 @@ def to_bytes(array: np.ndarray, label: str, wanted: str) -> np.ndarray:
 
     Args:
         array: The tensor.
-        label: Its element type.
+        label: Element type of the array.
         wanted: The element type of TensorRT's input; narrower where TensorRT knows no such type.
 
     Raises:
@@ -77,7 +77,7 @@ def from_bytes(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarr
     Args:
         data: Flat uint8.
         label: Element type.
-        shape: Of the result, whose elements are raw integers where numpy lacks the type.
+        shape: Shape of the result, whose elements are raw integers where numpy lacks the type.
     """
     form = FORMATS[label]
     if form.packed_bits:

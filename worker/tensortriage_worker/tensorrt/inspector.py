@@ -1,4 +1,4 @@
-"""From what the engine inspector tells to the regions of a plan, for the spellings of TensorRT 8.5 to 11.
+"""From the engine inspector's report to the regions of a plan, for the spellings of TensorRT 8.5 to 11.
 
 A layer's ONNX nodes are told in three ways, from best to worst: ``Metadata`` (``[ONNX Layer: name]``, joined by a
 record separator), a name that lists what was fused (``conv1 + relu1``, ``PWN(a, b)``, ``{ForeignNode[first...last]}``),
@@ -79,7 +79,7 @@ def _implementation(layer: Mapping[str, Any]) -> str:
 
 
 def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs: List[Tuple[str, str]]) -> str:
-    """Return what a layer computes in: as told, else the type of its first operand that is a float or quantized.
+    """Return the format that a layer computes in: as reported, else the type of its first float or quantized operand.
 
     A kernel may read fp16 and write fp32; the operand is what it multiplies. What a region that Myelin compiles as a
     whole computes in, 8.5 does not tell: its inputs and outputs are of the network's types whatever goes on inside.

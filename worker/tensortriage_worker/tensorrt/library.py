@@ -1,4 +1,4 @@
-"""Finding TensorRT, and what this release of it can do: by asking for attributes, never by its version number.
+"""Finding TensorRT, and the features of this release: by testing attributes, never by its version number.
 
 Two libraries share one programming interface: TensorRT (``tensorrt``) and TensorRT-RTX (``tensorrt_rtx``, or its bare
 binding, for which the libraries bundled with ONNX Runtime's plugin are loaded first). Enum members are looked up by
@@ -65,7 +65,7 @@ def _load_rtx_bundle() -> None:
 
 
 def features(trt: Any) -> Dict[str, Any]:
-    """Return what this release offers, as plain words for the host."""
+    """Return this release's features, as plain words for the host."""
     config, network = trt.IBuilderConfig, trt.INetworkDefinition
     cache = getattr(trt, "ITimingCache", None)
     return {

@@ -1,4 +1,4 @@
-"""What a TensorRT log says about a build, read line by line while it goes on.
+"""Findings in a TensorRT log about a build, read line by line while it goes on.
 
 The log is the only place where TensorRT tells that weights do not fit a format, or that a constraint was not kept. A
 `LogMiner` keeps the lines that say so and the last ones of any kind for an error's reason, and hands every line on to
@@ -23,7 +23,7 @@ FINDINGS = (
     ("tactic-memory", r"[Ss]kipping tactic|insufficient (?:memory|workspace)|[Tt]actic .*requested .*(?:memory|MB)"),
     ("timing-cache-miss", r"[Tt]iming cache miss|not found in (?:the )?timing cache"),
 )  # fmt: skip
-"""Kind of finding, and what a line says that tells it.
+"""Kind of finding, and a phrase of the lines that report it.
 
 Wording: logs of TensorRT 8.4 to 10.10 in NVIDIA/TensorRT issues 2232, 2781, 3692, 3748 and 4493.
 """
@@ -42,9 +42,9 @@ class LogMiner:
         echo: Whether warnings and errors also go to stderr, where the host finds the last words of a dead process.
 
     Attributes:
-        findings: Kind: how often, and some of the lines.
+        findings: Kind: number of lines, and examples.
         lines: Numbers of lines by severity.
-        also: Takes every message as well, verbose ones included; None for nobody.
+        also: Receives every message as well, verbose ones included; None for no receiver.
     """
 
     def __init__(self, *, echo: bool = True) -> None:

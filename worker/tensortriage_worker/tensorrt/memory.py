@@ -85,7 +85,7 @@ class Cuda:
             self.synchronize()
 
     def download(self, address: int, size: int, stream: int = 0) -> np.ndarray:
-        """Return a copy of device memory as flat uint8, after all that was asked of a stream (default: our own)."""
+        """Return a copy of device memory as flat uint8, after all pending work of a stream (default: our own)."""
         data = np.empty(size, np.uint8)
         if size:
             stream = stream or self.stream
@@ -121,7 +121,7 @@ class Cuda:
         return rest[0] if rest else None
 
     def end_if_sticky(self, doing: str) -> None:
-        """End the process when every CUDA call fails from now on."""
+        """End the process if CUDA is in a state in which every later call fails."""
         self._api.cudaGetLastError()
         error = self._api.cudaDeviceSynchronize()[0]
         if self._failed(error):
@@ -151,7 +151,7 @@ class Buffers:
         self._held: Dict[str, List[int]] = {}  # name: [address, size]
 
     def get(self, name: str, size: int) -> int:
-        """Return the address of at least ``size`` bytes; the content is not kept when it has to grow."""
+        """Return the address of at least ``size`` bytes; the content is lost when it has to grow."""
         address, held = self._held.get(name, [0, -1])
         if held >= size:
             return address

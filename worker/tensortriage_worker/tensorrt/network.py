@@ -1,4 +1,4 @@
-"""From an ONNX file to a TensorRT network, and what is said about its layers: marks, precisions, owners.
+"""From an ONNX file to a TensorRT network, and the annotation of its layers: marks, precisions, owners.
 
 Models are parsed by path: external data are then mapped, and there is no 2 GB limit. A layer belongs to the ONNX node
 that its metadata names; where there are none (TensorRT 8.5), layers are told apart by the values they make: the parser
@@ -17,7 +17,7 @@ from tensortriage_worker.tensorrt.library import member, support_query
 
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
 Problem = Dict[str, Any]
-"""What a parser has against a node: ``node`` (name), ``index``, ``op``, ``code``, ``reason``."""
+"""A parser's error about a node: ``node`` (name), ``index``, ``op``, ``code``, ``reason``."""
 
 
 class Parsed:
@@ -50,7 +50,7 @@ class Parsed:
 
 
 def problems(parser: Any) -> List[Problem]:
-    """Return what a parser has against the model it was given last."""
+    """Return a parser's errors about the latest model."""
     return [_problem(parser.get_error(index)) for index in range(parser.num_errors)]
 
 
@@ -93,7 +93,7 @@ def element_types(network: Any) -> FrozenSet[str]:
 
 
 def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]:
-    """Yield each layer with the ONNX node it belongs to; an empty name for constants and what belongs to none.
+    """Yield each layer with its ONNX node; an empty name for constants and layers without one.
 
     Args:
         network: A parsed network.
@@ -116,7 +116,7 @@ def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]
 
 
 def is_float_layer(layer: Any) -> bool:
-    """Say whether a layer computes floating-point tensors, so that a precision means something to it."""
+    """Return whether a layer computes floating-point tensors, so that a precision means something to it."""
     tensors = made_by(layer)
     return (
         bool(tensors)
@@ -126,7 +126,7 @@ def is_float_layer(layer: Any) -> bool:
 
 
 def constrain(trt: Any, network: Any, kept: Sequence[str], values: Mapping[str, str]) -> List[str]:
-    """Ask for float32 in every layer of some ONNX nodes (weak typing); return the nodes that have such a layer."""
+    """Request float32 in every layer of given ONNX nodes (weak typing); return the nodes that have such a layer."""
     wanted = frozenset(kept)
     found: Dict[str, None] = {}
     for layer, node in owners(network, values):
@@ -159,7 +159,7 @@ def mark_debug(network: Any, names: Sequence[str]) -> List[str]:
 
 
 def mark_unfused(network: Any) -> bool:
-    """Mark whatever fusion leaves for the debug listener; return False where this release cannot."""
+    """Mark every value that survives fusion for the debug listener; return False where this release cannot."""
     if not hasattr(network, "mark_unfused_tensors_as_debug_tensors"):
         return False
     return bool(network.mark_unfused_tensors_as_debug_tensors())

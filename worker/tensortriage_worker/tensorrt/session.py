@@ -1,4 +1,4 @@
-"""Running a TensorRT engine: shapes, buffers, outputs whose size depends on data, and what the debug listener is shown.
+"""Running a TensorRT engine: shapes, buffers, outputs of data-dependent size, and the debug listener's tensors.
 
 Inputs and outputs go by name (``execute_async_v3``). Output buffers are sized by the execution context once all input
 shapes are set; an output whose shape it cannot tell is given an allocator that TensorRT calls when it knows. Tensors in
@@ -21,7 +21,7 @@ from tensortriage_worker.tensorrt.memory import Buffers, Cuda
 
 _HOST_DIMENSIONS = 64
 RENAMED = "__"
-"""What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
+"""Prefix that the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 LINEAR = "LINEAR"
 """Member of ``trt.TensorFormat`` for rows of elements without gaps or blocks, as numpy has them."""
 
@@ -31,7 +31,7 @@ class DeserializedEngine:
 
     Args:
         trt: TensorRT's module.
-        runtime: Runtime that made the engine; kept alive.
+        runtime: Runtime that made the engine; referenced to stay alive.
         engine: The engine.
         cuda: Device memory.
         miner: Takes the log.
@@ -123,7 +123,7 @@ class DeserializedEngine:
             shape, built_for = tuple(item.array.shape), tuple(self._engine.get_tensor_shape(name))
             if any(size < 0 for size in built_for):
                 self._set_shape(name, shape)
-            elif shape != built_for:  # TensorRT reads as many bytes as it was built for, whatever is there
+            elif shape != built_for:  # TensorRT reads as many bytes as it was built for, beyond the buffer
                 raise _shape_refused(name, shape, built_for)
             if self._is_host(name):
                 held[name] = np.append(data, np.zeros(8, np.uint8))  # never empty
@@ -210,9 +210,7 @@ class DeserializedEngine:
     def _set_outputs(self, held: Dict[str, Any]) -> Dict[str, Any]:
         lacking = list(self._context.infer_shapes())
         if lacking:
-            raise AdapterError(
-                AdapterFailure.RUN, "shapes cannot be told without {}".format(", ".join(map(str, lacking)))
-            )
+            raise AdapterError(AdapterFailure.RUN, "shapes are unknown without {}".format(", ".join(map(str, lacking))))
         allocators: Dict[str, Any] = {}
         for name in self._outs:
             shape, label = self._output(name)
@@ -269,7 +267,7 @@ def _make_allocator(trt: Any, buffers: Buffers, name: str) -> Any:
     """Return an ``IOutputAllocator``: it is asked for memory in the middle of a run, and told the final shape."""
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc] # TensorRT has no types here
-        """Exceptions do not get through TensorRT: they are kept in ``error``."""
+        """Exceptions do not get through TensorRT: they are stored in ``error``."""
 
         def __init__(self) -> None:
             trt.IOutputAllocator.__init__(self)

@@ -1,4 +1,4 @@
-"""What TensorRT chose while it built, and making it choose so again.
+"""TensorRT's choices while it builds, and making it repeat them.
 
 Two ways, by what the release has. 8.5 to 10.x ask an ``IAlgorithmSelector`` about every layer: it hears all that would
 do, and may answer with one. From 10.8 on (and alone in 11.x) there is the editable timing cache: the builder says in
@@ -19,7 +19,7 @@ from tensortriage_worker.tensorrt.dtypes import word
 
 FORMAT = "tensortriage.tactics/1"
 PINNED_MILLISECONDS = 1.0
-"""What an edited entry of a timing cache claims to take; any finite number does, there is one entry a key."""
+"""Time that an edited entry of a timing cache claims; any finite number does, there is one entry a key."""
 _OP = re.compile(r"Autotuning op (.*?)\(key: (0x[0-9a-fA-F]+)\):?\s*(?:\[ONNX Layer: .*)?$")
 _COST = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _HASH = re.compile("0x[0-9a-fA-F]+")
@@ -69,7 +69,7 @@ class Tactics:
         if not hasattr(cache, "queryKeys"):
             raise AdapterError(
                 AdapterFailure.MISSING,
-                "TensorRT {} can neither tell nor be told tactics".format(self._trt.__version__),
+                "TensorRT {} can neither report nor replay tactics".format(self._trt.__version__),
                 "tensorrt-feature-missing",
                 "use a release with an algorithm selector (8.5 to 10.x) or an editable timing cache (10.8 and later)",
             )
@@ -82,10 +82,10 @@ class Tactics:
             self._lines.append(message)
 
     def told(self) -> List[Row]:
-        """Return what was chosen, in order.
+        """Return the choices, in order.
 
         Raises:
-            AdapterError: When TensorRT did not do what the file of choices says.
+            AdapterError: When TensorRT did not follow the file of choices.
         """
         if self._selector is not None:
             rows = list(self._selector.rows)
@@ -129,9 +129,9 @@ def read_choices(path: str) -> List[Row]:
 
 
 def make_selector(trt: Any, wanted: Sequence[Row]) -> Any:
-    """Return an ``IAlgorithmSelector`` that answers with the wanted choices and notes what the builder settles for.
+    """Return an ``IAlgorithmSelector`` that answers with the wanted choices and records the builder's.
 
-    It has ``rows`` (what was chosen) and ``refused`` (layers of which the wanted choice was not among those offered).
+    It has ``rows`` (the choices) and ``refused`` (layers whose wanted choice was not among those offered).
     """
     by_layer = {choice["layer"]: choice for choice in wanted}
 
@@ -178,7 +178,7 @@ def describe(trt: Any, context: Any, algorithm: Any) -> Row:
 
 
 def same(row: Row, choice: Row) -> bool:
-    """Say whether an algorithm is the one of a choice: variant and formats, not its time."""
+    """Return whether an algorithm is the one of a choice: variant and formats, not its time."""
     formats = all(list(row[field]) == list(choice.get(field) or row[field]) for field in ("inputs", "outputs"))
     return formats and all(row[field] == choice[field] for field in ("tactic", "implementation"))
 
@@ -193,7 +193,7 @@ def _format(info: Any) -> str:
 
 
 def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:
-    """Make entries of an editable timing cache say what is wanted.
+    """Set entries of an editable timing cache to the wanted choices.
 
     Raises:
         AdapterError: When the cache has no entry of that key, or refuses.
@@ -213,7 +213,7 @@ def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:
 
 
 def rows_of_log(text: str) -> List[Row]:
-    """Return the choices that a verbose log of a build with an editable timing cache tells, with ``alternatives``.
+    """Return the choices in a verbose log of a build with an editable timing cache, with ``alternatives``.
 
     Format: TensorRT's sampleEditableTimingCache, release 10.8 and later: "Autotuning op NAME(key: KEY):", a table of
     the tactics tried, "The selected tactic is (tactic hash, cost(in ms)):HASH, COST". What the builder took from the
@@ -253,7 +253,7 @@ def _new_row(layer: str, key: str) -> Row:
 
 
 def _message(line: str) -> str:
-    """Return a line of a log without what loggers put in front of it: ``[11/20/2026-10:00:00] [V] [TRT] text``."""
+    """Return a line of a log without its prefix from loggers: ``[11/20/2026-10:00:00] [V] [TRT] text``."""
     return re.sub(r"^(\s*\[[^\]]*\])+\s*", "", line)
 
 
@@ -275,5 +275,5 @@ def _check_pinned(wanted: Sequence[Row], rows: Sequence[Row], refused: Sequence[
 
 
 def hash_word(number: int) -> str:
-    """Return an id as unsigned hexadecimal; TensorRT tells some of them as negative numbers."""
+    """Return an id as unsigned hexadecimal; TensorRT reports a few as negative numbers."""
     return "{:#x}".format(int(number) & _MASK)

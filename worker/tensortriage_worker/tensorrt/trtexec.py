@@ -1,4 +1,4 @@
-"""The trtexec command line that builds the same as the options of a build, for a vendor who has only that.
+"""The trtexec command line for the options of a build, for a vendor who has only that.
 
 What trtexec has no words for is told behind the command: one that leaves something out builds another engine, and
 whoever runs it would look for the fault there. Flags: samples/common/sampleOptions.cpp of NVIDIA/TensorRT, 8.5 to 10.x.
@@ -30,19 +30,19 @@ _UNSAID = (
     "strict_nans", "debug_sync", "builder_settings", "preview_features", "quantization_flags", "calibration_feeds",
     "load_tactics", "observe",
 )  # fmt: skip
-"""Options that change what is built, and have no words in trtexec, or other ones in every release."""
+"""Options that change the build, and have no words in trtexec, or other ones in every release."""
 
 
 def trtexec(
     trt: Any, config: Any, model: str, options: Mapping[str, str], used: Mapping[str, Shapes], *, strong: bool
 ) -> str:
-    """Return the command line, with a comment at its end for what trtexec has no words for.
+    """Return the command line, with a comment at its end about options that trtexec lacks.
 
     Args:
         trt: TensorRT's module.
         config: Configuration of the build.
         model: File to name.
-        options: What was asked for.
+        options: Options of the build.
         used: Shape ranges by input.
         strong: Whether the network was strongly typed.
     """

@@ -53,7 +53,7 @@ def check_accuracy(
 
     tolerances = judgement.tolerances(Limits())
     saved = load_accuracy(path, infinities_equal=judgement.infinities_compare_equal)
-    # As in Polygraphy new limits are for every iteration unless averages are asked for; without limits nothing changes.
+    # As in Polygraphy, new limits apply to every iteration unless averages are requested; else nothing changes.
     aggregation = AVERAGE if judgement.check_average else PER_SAMPLE if tolerances else None
     rejudged = rejudge(saved, tolerances, aggregation=aggregation)
     if save_accuracy_results is not None:

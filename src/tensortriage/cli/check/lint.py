@@ -69,7 +69,7 @@ def check_lint(
 
 
 def lines(report: "LintReport") -> Iterator["Line"]:
-    """Yield what was found, the worst first, and the numbers last."""
+    """Yield the findings, the worst first, and the counts last."""
     from tensortriage.report.terminal.lint_text import closing_line, finding_lines
 
     yield from finding_lines(report.findings)

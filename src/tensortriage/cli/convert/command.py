@@ -73,7 +73,7 @@ def convert(
 
 
 def wanted_by(output: Path) -> str:
-    """Return what the name of the result asks for; a dialect may refuse one that says nothing."""
+    """Return the kind of file that the name of the result implies; a dialect may refuse a name that implies none."""
     if output.suffix in (".engine", ".plan"):
         return "trt"
     dialect().check_output(output)
@@ -81,10 +81,10 @@ def wanted_by(output: Path) -> str:
 
 
 def _precision(words: list[str]) -> "Precision | None":
-    """Return the format asked for, by name or by a flag of its own.
+    """Return the requested format, given by name or by a flag of its own.
 
     Raises:
-        UsageError: When a format is unknown, or two are asked for (``convert-formats-many``).
+        UsageError: When a format is unknown, or two are requested (``convert-formats-many``).
     """
     from tensortriage.values.dtype import Precision
 

@@ -1,4 +1,4 @@
-"""Who writes 8-bit files for ``triage convert``: another package, whose options are those of its own class.
+"""The writer of 8-bit files for ``triage convert``: another package, whose options are those of its own class.
 
 It registers that class under `GROUP`; without one, 8 bits are refused.
 """
@@ -23,23 +23,23 @@ class Conversion(Protocol):
     """Options that say how a model is written in 8 bits."""
 
     def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
-        """Convert a model and say what it costs, where 8 bits are asked for; return whether they were.
+        """Convert a model to 8 bits, where they are requested, and show the loss; return whether they were requested.
 
         Raises:
-            UsageError: For options that do not go with the format that is asked for, or with each other.
+            UsageError: For options that contradict the requested format or each other.
         """
         ...
 
 
 @request
 class NoConversion:
-    """What stands in for the options where no package has them."""
+    """The placeholder of the options where no package provides them."""
 
     def converted(self, wanted: "ConvertRequest", *, as_json: bool) -> bool:
         """Refuse 8 bits.
 
         Raises:
-            UsageError: Where they are asked for (``convert-format-missing``).
+            UsageError: Where 8 bits are requested (``convert-format-missing``).
         """
         if wanted.precision is not None and wanted.precision.value in EIGHT_BITS:
             raise UsageError(

@@ -23,9 +23,9 @@ def build_and_show(request: ConvertRequest, tensorrt: TensorrtOptions, precision
     """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
 
     Args:
-        request: The model, the file to write, and what of the model is kept.
+        request: The model, the file to write, and the nodes to keep.
         tensorrt: Polygraphy's flags.
-        precision: The format that is asked for by name; may be empty.
+        precision: The format requested by name; may be empty.
         as_json: Whether stdout is for one document.
 
     Raises:

@@ -19,7 +19,7 @@ Examples:
 Exit codes: 0 what --until asks for was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
 130 interrupted (run again to go on).
 """
-KEPT = "Accepted; the case keeps what is known of every build."
+KEPT = "Accepted; the case records every build."
 REPLAYS = [
     GroupedOption(["--save-debug-replay"], type=Written(read_too=True), metavar="FILE", heading=ARTIFACTS, rare=True,
                   help=KEPT),

@@ -1,4 +1,4 @@
-"""Tells how ``triage debug build`` goes on, and shows what came of it."""
+"""The progress of ``triage debug build``, and its result."""
 
 import contextlib
 import dataclasses
@@ -46,14 +46,14 @@ class BuildTeller(Teller):
     def searched(self, progress: Progress[str]) -> None:
         """Print a line for a build with given tactics."""
         step, words = progress.step, {"same": "bad", "pass": "good"}
-        what = words.get(step.outcome.value, "cannot be told")
+        what = words.get(step.outcome.value, "unresolved")
         known = "known already" if step.cached else duration(step.seconds)
         self._left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} to go"
         self.tell(f"  with {count(step.items, 'choice')} of the bad build: {what}, {known}")
 
 
 def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
-    """Study the builds of a model, show what came of it and exit."""
+    """Study the builds of a model, show the result and exit."""
     teller = BuildTeller(err=as_json, most=request.goal.ends_at)
     with contextlib.closing(teller):
         study = study_builds(request, listener=teller)
@@ -69,7 +69,7 @@ def build_and_show(request: BuildRequest, *, as_json: bool) -> NoReturn:
 
 
 def with_target(request: BuildRequest, tensorrt: TensorrtOptions) -> BuildRequest:
-    """Return the request with the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
+    """Return the request with the engine to build: the named one, else that of Polygraphy's TensorRT flags.
 
     Raises:
         UsageError: When neither says, or both do (``target-missing``, ``usage``).

@@ -1,4 +1,4 @@
-"""Tells how ``triage debug precision`` goes on, and shows what came of it."""
+"""The progress of ``triage debug precision``, and its result."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 
 def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
-    """Search, tell how it goes on, show what came of it and exit."""
+    """Search with progress lines, show the result and exit."""
     guard.about_to_leave_work()
     teller = Teller(err=as_json)
     with contextlib.closing(teller):
@@ -51,9 +51,9 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
     for path in plan.files.values():
         yield f"written: {path}"
     if not plan.confirmed:
-        yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not seen this choice yet"
+        yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not run with this choice yet"
     if plan.interrupted:
-        yield "interrupted: the same command goes on from here"
+        yield "interrupted: run the same command to resume"
     judge = "build" if plan.asked == "engine" else "check"
     known = f" ({plan.known} more known from the case)" if plan.known else ""
     yield f"{count(plan.builds, judge)}{known}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"
@@ -63,7 +63,7 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
 
 def _nodes(plan: PrecisionPlan) -> Iterator[str]:
     if not plan.nodes:
-        yield f"good enough with every node in {plan.precision}: none of {plan.candidates} has to be kept"
+        yield f"good enough with every node in {plan.precision}: none of {plan.candidates} needs {plan.higher}"
         return
     share = (
         ""
@@ -113,7 +113,7 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
 def _curve(plan: PrecisionPlan) -> Iterator[str]:
     if len(plan.pareto) < 2:
         return
-    yield "accuracy against nodes kept:"
+    yield "accuracy by number of kept nodes:"
     for point in plan.pareto[:SHOWN_POINTS]:
         yield "  " + _point(point)
 
@@ -136,7 +136,7 @@ def _read_back(plan: PrecisionPlan) -> Iterator[str]:
         kept = f"every kept node computes in {plan.higher}, " if plan.kept else ""
         yield f"read back from the engine: {kept}{count(found.regions, 'region')} judged"
     if found.wider:
-        yield f"  wider than asked all the same: {count(len(found.wider), 'other node')}, e.g. '{found.wider[0]}'"
+        yield f"  wider than requested: {count(len(found.wider), 'other node')}, e.g. '{found.wider[0]}'"
 
 
 def _number(error: float | None) -> str:

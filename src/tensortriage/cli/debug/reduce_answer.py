@@ -1,4 +1,4 @@
-"""Tells how ``triage debug reduce`` goes on, asks the person at the terminal, and shows what came of it."""
+"""The progress of ``triage debug reduce``, its questions to the person at the terminal, and its result."""
 
 import contextlib
 import dataclasses
@@ -35,10 +35,10 @@ MINIMALITY = {
 
 
 class ReduceTeller(Teller):
-    """Tells how a reduction goes on: a line for every check, and what is left to do."""
+    """Prints the progress of a reduction: a line for every check, with the work that is left."""
 
     def checked(self, progress: Progress[str]) -> None:
-        """Print a line for a check, with what is left to do."""
+        """Print a line for a check, with the work that is left."""
         step, verdict = progress.step, progress.verdict
         again = f", run {step.attempt + 1}" if step.attempt else ""
         known = ", known already" if step.cached else f", {duration(step.seconds)}"
@@ -60,8 +60,8 @@ class Asked:
         """Ask whether a model fails; see `tensortriage.reduce.request.Person`.
 
         Raises:
-            UndoError: When the last answer is to be taken back.
-            KeyboardInterrupt: When no more is to be asked.
+            UndoError: When the person takes back the last answer.
+            KeyboardInterrupt: When the person quits.
         """
         reply = dialect().ask_about(model, nodes)
         if reply is Reply.UNDO:
@@ -72,7 +72,7 @@ class Asked:
 
 
 def reduce_and_show(request: ReduceRequest, *, as_json: bool) -> NoReturn:
-    """Reduce, tell how it goes on, show what came of it and exit."""
+    """Reduce with progress lines, show the result and exit."""
     teller = ReduceTeller(err=as_json)
     with contextlib.closing(teller):
         reduction = reduce(dataclasses.replace(request, person=Asked()), listener=teller)
@@ -101,7 +101,7 @@ def summary(reduction: Reduction) -> Iterator[str]:
         yield f"failure: {reduction.signature or 'as you said'}"
     yield "minimal: " + _minimal(reduction)
     if reduction.failed_runs < reduction.runs:
-        yield f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs"
+        yield f"the fault is intermittent: failed in {reduction.failed_runs} of {reduction.runs} runs"
     for opened in reduction.opened:
         yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
     for shrunk in reduction.shrunk:
@@ -115,9 +115,9 @@ def summary(reduction: Reduction) -> Iterator[str]:
         again = "the result failed again in a fresh process"
         yield again if reduction.verified else f"the result did NOT fail again in a fresh process{why}"
     if reduction.stop == "interrupted":
-        yield "interrupted: the same command goes on from here"
+        yield "interrupted: run the same command to resume"
     elif reduction.stop != "finished":
-        yield "out of budget: the same command with more of it goes on from here"
+        yield "out of budget: run the same command with a larger budget to resume"
     confirmed = f" and {reduction.repeats} that confirm them" if reduction.repeats else ""
     yield (
         f"{count(reduction.checks, 'check')}{confirmed} of {count(reduction.candidates, 'piece')}, "
@@ -126,18 +126,18 @@ def summary(reduction: Reduction) -> Iterator[str]:
 
 
 def _minimal(reduction: Reduction) -> str:
-    """Return what was shown of the size of a result, and how surely; nothing of one that did not fail again."""
+    """Return how small the result was shown to be, and how surely; "not shown" for one that did not fail again."""
     words = MINIMALITY[reduction.minimality].format(size=reduction.block_items)
     if reduction.verified is False:
         return "not shown: the result did not fail again"
     untold = sum(node.without == CandidateOutcome.UNRESOLVED.value for node in reduction.kept)
     if reduction.minimality != "budget" and untold:
-        words += f"; of {count(untold, 'node')} that cannot be told"
+        words += f"; unknown for {count(untold, 'node')}"
     if reduction.confidence is None or reduction.minimality == "budget":
         return words
     if reduction.confidence < CONFIDENCE - 0.005:
         return f"not shown with {percent(CONFIDENCE)} confidence, only with {percent(reduction.confidence)}: {words}"
-    again = "" if reduction.failed_runs < reduction.runs else ", even if the fault comes and goes"
+    again = "" if reduction.failed_runs < reduction.runs else ", even if the fault is intermittent"
     return f"{words}; with {percent(reduction.confidence)} confidence{again}"
 
 

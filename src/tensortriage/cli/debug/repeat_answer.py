@@ -22,7 +22,7 @@ from tensortriage.values.text import percent
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 CANDIDATE = "repeat"
-"""What the replay of a repetition calls its subject: there is only one."""
+"""Name of a repetition's only subject in its replay."""
 
 _ENDED = {
     RepeatStop.REACHED: "",
@@ -35,7 +35,7 @@ _ENDED = {
 def repeat_and_show(
     goal: RepeatGoal, spec: CheckSpec, save_replay: Path | None, loaded: Path | None, *, as_json: bool
 ) -> NoReturn:
-    """Repeat a check (or ask, when it has no words), show what came of it and exit.
+    """Repeat a check (or ask, when it has no words), show the result and exit.
 
     Raises:
         click.UsageError: Without ``--until`` where a dialect asks for it.
@@ -63,7 +63,7 @@ def summary(result: Repeated) -> Iterator[str]:
     told = result.passed + result.failed
     yield (
         f"{made} runs, {result.passed} passed, {result.failed} failed"
-        + (f", {result.unresolved} told nothing" if result.unresolved else "")
+        + (f", {result.unresolved} unresolved" if result.unresolved else "")
         + f", {result.seconds:.1f} s"
         + _ENDED[result.stop]
     )

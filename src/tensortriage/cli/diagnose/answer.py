@@ -1,4 +1,4 @@
-"""What ``diagnose`` and ``demo`` share: telling the progress, showing the verdict."""
+"""The common part of ``diagnose`` and ``demo``: progress lines and the verdict."""
 
 import contextlib
 import dataclasses
@@ -37,7 +37,7 @@ def exported_first(request: DiagnoseRequest, exporter: str, *, real: bool) -> Di
 
 
 def breakers_line(verdict: Verdict, path: Path) -> str:
-    """Return what became of ``--emit-breakers``."""
+    """Return the outcome of ``--emit-breakers``."""
     if not verdict.breakers:
         return f"breakers: none found, {path} is not written"
     outputs = "output" if len(verdict.breakers) == 1 else "outputs"
@@ -45,7 +45,7 @@ def breakers_line(verdict: Verdict, path: Path) -> str:
 
 
 def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool, began: float | None = None) -> NoReturn:
-    """Run a diagnosis, tell it as it goes, show the verdict and exit with its code.
+    """Run a diagnosis with progress lines, show the verdict and exit with its code.
 
     Args:
         request: What is asked.

@@ -1,4 +1,4 @@
-"""How many threads a matrix product of numpy takes where several evaluations of a model run side by side.
+"""Number of threads of a numpy matrix product while several evaluations of a model run in parallel.
 
 Threads of OpenBLAS wait for one another by spinning, which costs more than it saves where they have no processor each:
 at a load of 13 on two, the three evaluations of a MiniLM took 5.2 CPU seconds in 21 with two threads a product, and 0.9
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-"""What OpenBLAS reads as it is loaded, the first before the second."""
+"""Variables that OpenBLAS reads as it is loaded, the first before the second."""
 
 EVALUATIONS = 3
 """Run side by side at most, as a rule: the types of the model, ten times the noise of fp32, the target's format."""
@@ -18,7 +18,7 @@ EVALUATIONS = 3
 
 @contextlib.contextmanager
 def few_blas_threads() -> Iterator[None]:
-    """Share the processors out to evaluations, where numpy is first imported inside; what the user says counts."""
+    """Divide the processors among evaluations, if numpy is first imported inside; the user's setting has priority."""
     if any(name in os.environ for name in VARIABLES):
         yield
         return

@@ -29,7 +29,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 
 
 def import_diagnosis(given: Mapping[str, Any]) -> None:
-    """Import what a diagnosis takes, in the way that is good for it, while the target's process starts."""
+    """Import the modules of a diagnosis, with few threads and collections, while the target's process starts."""
     from tensortriage.cli.diagnose.blas_threads import few_blas_threads
     from tensortriage.cli.diagnose.cycle_collector import rare_collections
 

@@ -1,4 +1,4 @@
-"""``triage inspect data``: what a file of feeds, saved outputs or accuracy results holds."""
+"""``triage inspect data``: the contents of a file of feeds, saved outputs or accuracy results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A data file as text and as JSON: one table per iteration, values and histograms where asked for."""
+"""A data file as text and as JSON: one table per iteration, values and histograms on request."""
 
 import dataclasses
 import sys
@@ -27,7 +27,7 @@ BAR_WIDTH = 40
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DataView:
-    """What is asked of a file.
+    """The parts of a file to show.
 
     Attributes:
         path: The file or directory.

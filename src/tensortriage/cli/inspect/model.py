@@ -1,4 +1,4 @@
-"""``triage inspect model``: what is in a model, on one screen or node by node."""
+"""``triage inspect model``: the contents of a model, on one screen or node by node."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ PARTS = ("layers", "attrs", "weights")
 
 
 class Details(TypedDict, total=False):
-    """What is shown beside the summary, where it was asked for."""
+    """The parts to show in addition to the summary."""
 
     layers: "Sequence[LayerFacts]"
     values: "Sequence[ValueSpec]"
@@ -88,7 +88,7 @@ def inspect_model(
 def deeper(
     path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool, infer_shapes: bool
 ) -> Details:
-    """Return what needs the loaded model."""
+    """Return the parts that need the loaded model."""
     from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
     from tensortriage.model.shape_inference.value_specs import value_specs
@@ -118,7 +118,7 @@ def document(summary: "ModelSummary", details: Details) -> str:
 
 
 def lines(summary: "ModelSummary", details: Details, *, attributes: bool) -> Iterator["Line"]:
-    """Yield the summary and what else was asked for."""
+    """Yield the summary and the requested parts."""
     from tensortriage.report.terminal.model_text import layer_lines, shape_text, summary_lines, weight_range
     from tensortriage.values.text import size
 

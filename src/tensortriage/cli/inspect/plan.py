@@ -1,4 +1,4 @@
-"""``triage inspect plan``: what an engine really runs for a model."""
+"""``triage inspect plan``: the regions that an engine really runs for a model."""
 
 import sys
 from pathlib import Path
@@ -19,14 +19,14 @@ Examples:
   triage inspect plan model.onnx --target openvino --findings
 
 \b
-Exit codes: 0 every region computes in what was asked for, where it was asked to; 1 some do not.
+Exit codes: 0 every region computes in the requested format on the requested device; 1 some do not.
 """
 
 
 @command(epilog=EPILOG)
 def inspect_plan(
     model: Path = argument("MODEL"),
-    findings: bool = flag("--findings", "Show only the regions that are not what was asked for.", group="What to show"),
+    findings: bool = flag("--findings", "Show only the regions that differ from the request.", group="What to show"),
     target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine"),
     external_data_dir: Path | None = external_data_field(),
     limits: "Limits" = part(factory=LimitOptions),
@@ -35,9 +35,9 @@ def inspect_plan(
 ) -> None:
     """Show what an engine really runs for MODEL: fused regions, their ONNX nodes, implementations, precision.
 
-    The precision asked for is that of the engine's options, else the types of the model. A region that computes in
-    another one (fp32 where fp16 was asked for, bf16 where nobody asked for it), or that runs elsewhere than on the
-    provider that was asked for, is a finding, marked with "!".
+    The requested precision is that of the engine's options, else the types of the model. A region that computes in
+    another one (fp32 where fp16 was requested, bf16 where nothing was), or that runs on another provider than
+    requested, is a finding, marked with "!".
     """
     from tensortriage.report.terminal.plan_text import closing_lines, region_lines
     from tensortriage.workflows.engines import engine_inspection

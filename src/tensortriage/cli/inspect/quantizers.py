@@ -30,7 +30,7 @@ DESIGNS = {
     "half range": "half of its range on purpose (as NNCF's overflow fix): for kernels that sum in int16",
     "smoothed": "a factor per input went into it on purpose, and out of the other operand (SmoothQuant)",
 }
-"""What quantizers do on purpose besides rounding, by the word that documents have."""
+"""Intended effects of quantizers besides rounding, by the word in documents."""
 
 
 @command(epilog=EPILOG)

@@ -14,7 +14,6 @@ import click
 from tensortriage.cli.dialect import Dialect, dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.run import averages
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.options import RunOptions
 from tensortriage.engines.spec import EngineSpec
@@ -51,6 +50,8 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         check_saved_alone(given, context)
     request = request_of(given, spoken)
     if given.judgement.check_average:
+        from tensortriage.cli.run import averages  # with the modules of saved accuracies, only when asked for
+
         averages.check(request.tolerances)
     check_places(request, given)
     names = spoken.runner_names(participants(request))
@@ -104,7 +105,7 @@ def request_of(given: RunOptions, spoken: Dialect) -> CompareRequest:
 
 
 def check_saved_alone(given: RunOptions, context: click.Context) -> None:
-    """Refuse what only a model can answer, when none is named.
+    """Refuse options that need a model, when none is named.
 
     Raises:
         click.UsageError: When something is to be run, or no saved outputs are named.
@@ -126,7 +127,7 @@ def check_saved_alone(given: RunOptions, context: click.Context) -> None:
 
 
 def prepared(request: CompareRequest, model: Path, given: RunOptions, folder: Path) -> CompareRequest:
-    """Return the request with the model that is run, written where asked for, and with targets that can be built."""
+    """Return the request with the model to run, written where requested, and with targets that can be built."""
     chosen = model_to_run(model, given, request.outputs, folder)
     source = given.request.target_model or chosen
     feeding = request.feeding
@@ -147,10 +148,10 @@ def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
 
 
 def check_places(request: CompareRequest, given: RunOptions) -> None:
-    """Refuse files to save that could not hold what will be saved.
+    """Refuse output files that cannot hold the data to save.
 
     Raises:
-        UsageError: For a file that could not hold what is to be saved, or a file of worst samples without a metric.
+        UsageError: For a file that cannot hold the data, or a file of worst samples without a metric.
     """
     if given.save_inputs:
         check_place(given.save_inputs, [""], kind=Kind.INPUTS)
@@ -177,7 +178,7 @@ def participants(request: CompareRequest) -> list[str]:
 
 
 def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str]) -> CompareResult:
-    """Compare, and write the files that were asked for.
+    """Compare, and write the requested files.
 
     Args:
         request: The comparison.
@@ -212,7 +213,7 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
 
 
 def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> Iterator[str]:
-    """Yield what was saved of the worst feeds, and the commands that look into them."""
+    """Yield the saved worst feeds, and the commands that look into them."""
     if not saved:
         yield f"no sample is known to lose by the metric: {path} was not written"
         return
@@ -225,7 +226,7 @@ def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> 
 
 
 def tell_network(request: CompareRequest, model: Path) -> Iterator[str]:
-    """Yield the command that tells the fault of an export from an engine's, where the reference is a network."""
+    """Yield the command that separates a fault of the export from the engine's, where the reference is a network."""
     network = network_behind(request.reference)
     if network is None:
         return
@@ -242,7 +243,7 @@ def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | 
     Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
 
     Raises:
-        UsageError: For a flag of a runner that is not asked for (``flag-without-runner``), or a malformed spec.
+        UsageError: For a flag of a runner that is not named (``flag-without-runner``), or a malformed spec.
     """
     flag = given.tensorrt.any_given()
     if flag and "tensorrt" not in given.runners:
@@ -276,7 +277,7 @@ def runner(name: str, given: RunOptions) -> EngineSpec:
 
 
 def headline(request: CompareRequest) -> str:
-    """Return the first line: who is the reference, who is compared with it."""
+    """Return the first line: the reference and its targets."""
     targets = ", ".join([*(str(spec) for spec in request.targets), *(saved.name for saved in request.saved[1:])])
     if request.reference is not None:
         reference = str(request.reference)

@@ -20,7 +20,7 @@ def check(tolerances: Sequence[Tolerance]) -> None:
     """Refuse limits that are for elements.
 
     Raises:
-        UsageError: With what to say instead (``average-of-elements``).
+        UsageError: With an alternative (``average-of-elements``).
     """
     cure = "add --check-error-stat max, mean, median or quantile, or --compare l2, cosine_similarity or snr"
     for tolerance in tolerances or [PolygraphyTolerance()]:

@@ -43,7 +43,7 @@ def threshold_field(kind: str, *, rare: bool = True) -> Mapping[str, float]:
 
 @request
 class JudgementOptions:
-    """By what outputs are judged."""
+    """The tolerances of outputs."""
 
     # fmt: off
     atol: Mapping[str, float] = atol_field(

@@ -7,7 +7,6 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.edits.convert import convert
 from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest, Source, Target, Verify
 
 
@@ -31,6 +30,10 @@ def model_to_run(model: Path, given: RunOptions, outputs: OutputChoice, folder: 
             cure="add --save-onnx FILE",
         )
     precision = Precision.FP16 if given.to_fp16 else None
+    if given.save_onnx is None and precision is None:
+        return model
+    from tensortriage.workflows.edits.convert import convert  # with the modules of edits and their proof
+
     unproven = ProofRequest(verify=Verify.NEVER)
     if given.save_onnx is not None:
         convert(

@@ -35,7 +35,7 @@ ACCEPTED = [
 
 @request
 class RunOptions:
-    """What a command line of ``triage run`` asks for."""
+    """The options of a command line of ``triage run``."""
 
     # fmt: off
     targets: tuple[str, ...] = option(

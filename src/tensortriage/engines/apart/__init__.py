@@ -18,7 +18,7 @@ IN_PROCESS: Mapping[str, tuple[str, str]] = {
 }
 """Engines of native code in this process: name to module and class."""
 NAME = "apart.engine"
-"""Option that tells the worker which one it is to be."""
+"""Option that names the engine for the worker."""
 
 
 def engine_class(name: str) -> Callable[..., Engine]:

@@ -13,7 +13,7 @@ from tensortriage_worker.silence import APART
 
 
 class EngineInWorker:
-    """What the worker makes an engine of."""
+    """Class from which the worker makes an engine."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build the model with the engine that the options name."""

@@ -1,6 +1,6 @@
 """The engine ``float64``: float64 arithmetic in numpy.
 
-Scripts that wrap this engine import `Float64Engine` from here; it is loaded when it is asked for.
+Scripts that wrap this engine import `Float64Engine` from here; it is loaded on first use.
 """
 
 from typing import Any

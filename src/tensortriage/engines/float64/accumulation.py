@@ -1,4 +1,4 @@
-"""How sums of products add up: what engines are free to choose in Conv, MatMul and reductions.
+"""Order and format of sums of products: the freedom of engines in Conv, MatMul and reductions.
 
 Units that multiply matrices add a block of products at high precision, then round the running sum to the accumulator's
 type: cuBLAS and TensorRT's FP16 kernels keep it in float16, most others in float32. Which block comes first is free as
@@ -78,7 +78,7 @@ class Accumulation:
 
     @property
     def _by_order(self) -> bool:
-        """Whether a float32 matrix product in another order is all that is asked."""
+        """Whether only a float32 matrix product in another order is needed."""
         return self.accumulator is DType.FLOAT and not self.truncate
 
     def matmul(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ class Accumulation:
         return total if self.accumulator is None else self.stored(total.astype(np.float32)).astype(np.float64)
 
     def total(self, terms: Iterable[np.ndarray]) -> np.ndarray:
-        """Return the sum of equally shaped terms, at least one; they may be changed once the next one is asked for.
+        """Return the sum of equally shaped terms, at least one; a term may be overwritten once the next one is drawn.
 
         Args:
             terms: Arrays in the order in which they are added, as `term` returns them.
@@ -232,7 +232,7 @@ def _last_block_first(x: np.ndarray, axis: int, block: int) -> np.ndarray:
 
 
 def _truncated(total: np.ndarray, dtype: DType) -> np.ndarray:
-    """Return a running sum rounded towards zero to a type, as float32; what is too large becomes the largest number."""
+    """Return a running sum rounded towards zero to a type, as float32; overflow becomes the largest number."""
     if dtype is DType.FLOAT:
         narrow = total.astype(np.float32)
         over = np.abs(narrow) > np.abs(total)

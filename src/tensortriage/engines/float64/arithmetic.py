@@ -1,4 +1,4 @@
-"""What the engine ``float64`` leaves exact and what it rounds: one policy for a whole evaluation.
+"""Which values the engine ``float64`` rounds, and which it leaves exact: one policy for a whole evaluation.
 
 The engine computes in float64. An `Arithmetic` says where a healthy engine would lose digits instead: results rounded
 to the types of the model or to a format, sums kept in an accumulator, operands shortened, functions approximated. Every
@@ -77,7 +77,7 @@ class Arithmetic:
         winograd: Size of the output tiles of 3x3 convolutions by Winograd's method; 0 for direct convolution.
         cut_convolutions: Whether results of convolutions that are stored in fp16 are cut off instead of rounded.
         amplify: Factor on the error that each operator makes in float32, before its result is rounded to its type.
-        stored: What quantizers and stored numbers stand for.
+        stored: Meaning of quantizers and stored numbers.
     """
 
     rounds: bool = False
@@ -95,7 +95,7 @@ class Arithmetic:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is rounded, whatever stored numbers stand for."""
+        """Whether nothing is rounded, apart from stored numbers."""
         return self == dataclasses.replace(EXACT, stored=self.stored)
 
     @property
@@ -120,7 +120,7 @@ class Arithmetic:
         return dataclasses.replace(self, functions=functions, products=products)
 
     def rounding(self, dtype: DType, *, to_format: bool = True, convolved: bool = False) -> Rounding | None:
-        """Return what happens to a value of a declared type; None when nothing does.
+        """Return the rounding of a value of a declared type; None for none.
 
         Args:
             dtype: The declared type.

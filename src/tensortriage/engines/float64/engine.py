@@ -75,7 +75,7 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
         self.limits = limits or Limits()
 
     def availability(self) -> Availability:
-        """Say that it is usable: it needs only what TensorTriage itself needs."""
+        """Return that the engine is available: it needs only TensorTriage's own dependencies."""
         return Availability(usable=True, version=np.__version__, device="CPU")
 
     def precision(self, options: Mapping[str, str]) -> str:
@@ -87,11 +87,11 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
         return "cpu"
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two builds are the same: everything is computed by rule."""
+        """Return False: everything is computed by rule, so two builds are the same."""
         return False
 
     def runs_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two runs are the same, too."""
+        """Return False: two runs are the same, too."""
         return False
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "Float64Session":
@@ -319,7 +319,7 @@ def _plain(attr: ir.Attr) -> Any:
 
 
 def _empty(value: ir.Value) -> np.ndarray:
-    """Return no arrays of the type and shape of a value, stacked: what a loop without iterations gives.
+    """Return empty stacked arrays of the type and shape of a value: the result of a loop without iterations.
 
     Dimensions that are symbols, or sizes that no array has, are taken as 0.
     """
@@ -361,7 +361,7 @@ def _borrowed(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str,
     parameters = {"log": lambda *_: None, "opsets": dict(opsets), "new_ops": None, "verbose": 0}
     try:
         implementation = load_op("", node.op_type, opsets.get("", 0))(proto, parameters)
-    except Exception as error:  # older releases of the package lack some operators and say so in several ways
+    except Exception as error:  # older releases of the package lack some operators, with different exceptions
         raise build_failed(NAME, f"node '{node.name}': {error}") from error
 
     def kernel(call: Call) -> tuple[Any, ...]:

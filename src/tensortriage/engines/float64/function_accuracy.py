@@ -1,4 +1,4 @@
-"""How accurately classes of hardware compute functions, and results with an error of that size.
+"""Accuracy of functions on classes of hardware, and results with an error of that size.
 
 Exp, Tanh or a division have no prescribed last bits: every class of hardware has its own approximations, within bounds
 that vendors document or that were measured. `ACCURACIES` is the one table of these bounds, each with its source;
@@ -153,7 +153,7 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
     "Sin": (-1.0, 1.0), "Softmax": (0.0, 1.0), "Softplus": (0.0, np.inf), "Tanh": (-1.0, 1.0),
     "ReduceL2": (0.0, np.inf), "Sqrt": (0.0, np.inf),
 }  # fmt: skip
-"""What approximations keep to, however inaccurate they are."""
+"""Bounds that approximations never exceed, however inaccurate they are."""
 _WAVES = (0, 1, 2, 3, 5, 64, 4096)  # none: one sign everywhere; few: a polynomial's error; many: a table's
 
 
@@ -228,7 +228,7 @@ class Functions:
     cut_reciprocals: bool = False
 
     def error(self, op_type: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return what puts the error of an operator on its exact results; None when the class computes it exactly."""
+        """Return the function that adds an operator's error to its exact results; None when it computes exactly."""
         if self.hardware is None:
             return None
         if (self.hardware, op_type) == (Hardware.LIGHT, "Erf"):

@@ -21,7 +21,7 @@ Fetch = Callable[[], np.ndarray]
 
 
 class ValueChange(Protocol):
-    """What is done to a value between two kernels."""
+    """Conversion of a value between two kernels."""
 
     def __call__(self, y: np.ndarray, exact: np.ndarray | None = None, /) -> np.ndarray:
         """Return the changed value; ``exact`` is the value without the errors that the arithmetic makes inside."""
@@ -37,13 +37,13 @@ class ProgramStep:
         op_type: Operator name for messages, and which control flow it is.
         version: Operator set version.
         inputs: Value names; empty for omitted optional inputs.
-        outputs: Value names; empty for outputs nobody wants.
+        outputs: Value names; empty for unused outputs.
         attributes: Attributes as plain values.
         kernel: The arithmetic; None for control flow and functions.
         bodies: Programs of the node's bodies by attribute name; of a function under the empty name.
         arithmetic: What the kernel leaves exact.
-        operands: Per input, what is done to it before the kernel reads it, or None; empty for nothing at all.
-        results: Per output, what is done to it before anyone reads it, or None; empty for nothing at all.
+        operands: Per input, the conversion before the kernel reads it, or None; empty for no conversion at all.
+        results: Per output, the conversion before it is read, or None; empty for no conversion at all.
     """
 
     node: str
@@ -96,11 +96,11 @@ class Program:
         steps: Sequence[ProgramStep],
         empty: Sequence[np.ndarray] = (),
     ) -> "Program":
-        """Return the program without steps that no output needs, with what it captures and when values are released.
+        """Return the program without steps that no output needs, with captured values and the times of release.
 
         Args:
-            inputs: Names of what is fed.
-            outputs: Names of what is returned.
+            inputs: Names of the fed values.
+            outputs: Names of the returned values.
             weights: What gives each weight, by name.
             steps: The operators in topological order.
             empty: Per output, an array of its type without rows, for loops without iterations.
@@ -141,7 +141,7 @@ READS_STORED = frozenset(
 """Operators whose kernels take weights in float32: they move elements of any type, or convert what they multiply."""
 
 _RESULT_ALONE = ELEMENTWISE - {"Div"}
-"""Operators whose kernels are exact as on a CPU: what happens to their results is all of their error."""
+"""Operators whose kernels are exact as on a CPU: the rounding of their results is all of their error."""
 
 
 class _Scope:
@@ -194,7 +194,7 @@ def run(
     Args:
         program: What to run.
         feed: Values of its inputs.
-        going_on: Called before every step of the program itself; what it raises ends the run.
+        going_on: Called before every step of the program itself; its exceptions end the run.
 
     Raises:
         NodeFailed: When a kernel fails.
@@ -263,7 +263,7 @@ def _changed(values: Sequence[Any], changes: Sequence[ValueChange | None]) -> li
 
 
 def _amplified(values: Sequence[Any], exact: Sequence[Any], changes: Sequence[ValueChange | None]) -> list[Any]:
-    """Change results whose error is measured against what the kernel gives when nothing is rounded inside."""
+    """Change results whose error is relative to the kernel's result without inner rounding."""
     triples = zip(values, exact, changes, strict=False)
     changed = [v if change is None or v is None else change(v, _array(e)) for v, e, change in triples]
     return [*changed, *values[len(changed) :]]

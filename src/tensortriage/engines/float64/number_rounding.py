@@ -1,4 +1,4 @@
-"""Rounding of arrays to what narrower floating-point types hold; the arrays keep their own type.
+"""Rounding of arrays to narrower floating-point types; the arrays keep their own type.
 
 An evaluator that computes in float64 and rounds each result once is a correctly rounded evaluator of the narrow type,
 because float64 has more than twice the digits of the types here (Figueroa 1995, "When is double rounding innocuous?").
@@ -32,7 +32,7 @@ def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype is DType.FLOAT:
         return x.astype(np.float32).astype(x.dtype)
     if dtype is DType.BFLOAT16 and x.dtype == np.float32:
-        with np.errstate(all="ignore"):  # NaN and numbers beyond the range are what they become
+        with np.errstate(all="ignore"):  # NaN and numbers beyond the range propagate
             return x.astype(dtype.numpy).astype(x.dtype)
     wide, narrow = np.finfo(x.dtype), dtype.finfo
     y = shortened(x, wide.nmant - narrow.nmant)
@@ -54,7 +54,7 @@ def shortened(x: np.ndarray, dropped: int, *, truncate: bool = False) -> np.ndar
     """Return an array without the last bits of its fractions, rounded to nearest even or cut off.
 
     Args:
-        x: float64 or float32 array; finite, or else what becomes of NaN is not defined.
+        x: float64 or float32 array; finite, or else the result for NaN is undefined.
         dropped: How many bits, at least one.
         truncate: Whether they are cut off.
     """
@@ -72,7 +72,7 @@ def shortened(x: np.ndarray, dropped: int, *, truncate: bool = False) -> np.ndar
 
 
 def in_blocks(change: Callable[..., np.ndarray], x: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Return what an element-wise change makes of an array, block by block.
+    """Return the result of an element-wise change of an array, block by block.
 
     Such a change makes some ten sweeps; over a block they stay in the second-level cache.
 
@@ -92,7 +92,7 @@ def in_blocks(change: Callable[..., np.ndarray], x: np.ndarray, *others: np.ndar
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rounding:
-    """What happens to one floating-point value on its way from one operator to the next.
+    """Conversion of one floating-point value on its way from one operator to the next.
 
     Attributes:
         types: Types it is rounded to, one after the other.
@@ -119,7 +119,7 @@ class Rounding:
         Returns:
             In the type of `x`, every element a number of the last format.
         """
-        y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows
+        y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for the next steps
         for dtype in self.types:
             y = _cut_off(y) if self.cut and dtype is DType.FLOAT16 else rounded(y, dtype)
         if self.flush and self.types and self.types[-1] in FLUSHED:
@@ -128,7 +128,7 @@ class Rounding:
 
 
 def _through_float32(x: np.ndarray) -> np.ndarray:
-    """Return a contiguous float64 array rounded to float32, which is what is rounded to most."""
+    """Return a contiguous float64 array rounded to float32, the usual target."""
     y, narrow = np.empty_like(x), np.empty(min(x.size, BLOCK), np.float32)
     flat, into = x.reshape(-1), y.reshape(-1)
     for start in range(0, x.size, BLOCK):

@@ -1,7 +1,7 @@
-"""What an evaluation makes of quantizers and of numbers that a file stores rounded: as they are, or as before rounding.
+"""The meaning of quantizers, and of numbers that a file stores rounded: as they are, or as before rounding.
 
-A quantized file stands for a network, which is what it computes where no quantizer rounds. A quantizer that does not
-round still cuts off what is beyond its range, because a Clip or Relu of the network may live in it; that is left out on
+A quantized file stands for a network: the one that it computes where no quantizer rounds. A quantizer that does not
+round still clips values beyond its range, because a Clip or Relu of the network may live in it; that is left out on
 request. What the stored numbers were before they were rounded nobody knows: each is within half a step of what it is,
 and a draw takes one for each at random, which shows how far apart two roundings of one network may lie.
 """
@@ -20,7 +20,7 @@ _LEAST_WRITTEN = 2.0**-23
 
 
 class CutsOff(enum.Enum):
-    """What quantizers cut off."""
+    """Values that quantizers clip."""
 
     RANGE = "what is beyond the range of their integers"
     SIGN = "what is beyond 0 where a range ends there, as it does where a quantizer took over a Relu"
@@ -34,8 +34,8 @@ class StoredNumbers:
     Attributes:
         rounds: Whether quantizers round.
         cuts: What they cut off where they do not round; where they round it is all that is beyond their range.
-        draw: Which numbers stored ones are taken to have been before they were rounded; 0 for those that are there.
-        but: Nodes whose quantizers round all the same.
+        draw: Which original values to assume for stored numbers; 0 for the stored numbers themselves.
+        but: Nodes whose quantizers still round.
         at: Nodes whose stored numbers a draw moves, and constants; empty for all.
     """
 
@@ -56,7 +56,7 @@ class StoredNumbers:
         return StoredNumbers(rounds or self.rounds, CutsOff.RANGE if rounds else self.cuts, draw)
 
     def quantized(self, shifted: np.ndarray, limits: tuple[float, float], zero: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return what a quantizer that does not round makes of its values.
+        """Return the values behind a quantizer that does not round.
 
         Args:
             shifted: They, over the scale and plus the zero point, float64.
@@ -86,7 +86,7 @@ class StoredNumbers:
         """Return a constant as float64 where it is moved: one in fp16 or bf16, when there is a draw.
 
         Args:
-            name: Its name.
+            name: Name of the quantizer.
             array: Any constant, in its type.
         """
         if not self.draw or array.size < 2 or array.dtype.kind not in "fV" or (self.at and name not in self.at):
@@ -113,4 +113,4 @@ def _spacing(wide: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 AS_STORED = StoredNumbers()
-"""Quantizers round, and stored numbers are what they are."""
+"""Quantizers round, and stored numbers are exact."""

@@ -1,4 +1,4 @@
-"""From a model and an arithmetic to what each node rounds: the part of building a program that knows types.
+"""From a model and an arithmetic to the rounding of each node: the part of building a program that knows types.
 
 A value is rounded where it is made, so that every reader sees the same number; inputs and weights are rounded to a
 format where a node reads them. Which values a format rounds is decided by
@@ -39,7 +39,7 @@ QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finish:
-    """What happens to one exact result before the next operator reads it.
+    """Conversion of one exact result before the next operator reads it.
 
     Attributes:
         error: The error of an approximated function; None for none.
@@ -77,10 +77,10 @@ class Finish:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReadArgument:
-    """How a function reads its argument that it first reduces to one period.
+    """The reading of an argument that a function first reduces to one period, with its errors.
 
     Attributes:
-        error: Relative error of that.
+        error: Relative error of the reduction.
         rounding: How the argument is rounded before; None when it is not.
     """
 
@@ -95,12 +95,12 @@ class ReadArgument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepArithmetic:
-    """What a step needs to know of the arithmetic.
+    """The facts about the arithmetic that a step needs.
 
     Attributes:
         arithmetic: The policy for its kernel.
         operands: Per input, how it is rounded; empty when none is.
-        results: Per output, what happens to it; empty when nothing does.
+        results: Per output, its conversion; empty for none.
     """
 
     arithmetic: Arithmetic = EXACT
@@ -109,7 +109,7 @@ class StepArithmetic:
 
 
 class ExactSteps:
-    """Every step exact, of what stored numbers stand for."""
+    """Every step exact, on the meaning of stored numbers."""
 
     def __init__(self, model: Model, arithmetic: Arithmetic = EXACT) -> None:
         self.arithmetic = arithmetic
@@ -217,7 +217,7 @@ class TypedSteps:
         return value in self._body_inputs if producer is None else producer not in self._lowering.kept
 
     def _is_fused(self, value: ir.Value) -> bool:
-        """Say whether one element-wise operator of the same graph alone reads a value."""
+        """Return whether one element-wise operator of the same graph is the only reader of a value."""
         producer = value.producer()
         readers = {use.node for use in value.uses()}
         if not self.arithmetic.fused or producer is None or len(readers) != 1:

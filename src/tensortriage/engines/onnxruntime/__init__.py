@@ -1,6 +1,6 @@
 """ONNX Runtime, in this process.
 
-Scripts that wrap this engine import `OnnxRuntimeEngine` from here; it is loaded when it is asked for.
+Scripts that wrap this engine import `OnnxRuntimeEngine` from here; it is loaded on first use.
 """
 
 from typing import Any

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TITLE = "ONNX Runtime"
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _PROBED: dict[str, Mapping[str, Any]] = {}
-"""What a Python's ONNX Runtime offers, by its interpreter and plugin: asked once in this process."""
+"""Features of a Python's ONNX Runtime, by interpreter and plugin: queried once per process."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ class ElsewhereSession(SessionByShape):
     """A model built by ONNX Runtime in a worker; made by `Elsewhere.compile`.
 
     Args:
-        original: The user's model, whose nodes `plan` names.
+        original: Path of the user's model, whose nodes `plan` names.
         model: What is built: the same, or converted.
         build: Builds a file.
         provider: The plugin provider that is to compute; empty for the providers of the build.
-        compiled: Whether what runs was compiled before: then it tells neither its nodes nor inner values.
-        precision: The format that is asked for.
+        compiled: Whether the session runs a precompiled file: then it reports neither nodes nor inner values.
+        precision: The requested format.
         fixed_shapes: Whether open dimensions must be closed, by those of the feeds.
     """
 
@@ -157,9 +157,9 @@ class ElsewhereSession(SessionByShape):
             self.inputs, self.outputs = self._built.inputs, self._built.outputs
 
     def plan(self) -> Plan | None:
-        """Return what runs, and on which provider; builds for dimensions of 1 when nothing has been run yet.
+        """Return the regions and their providers; builds for dimensions of 1 when nothing has been run yet.
 
-        None for what was compiled before.
+        None for a precompiled file.
         """
         if self._compiled:
             return None
@@ -193,7 +193,7 @@ def _place(given: Options) -> dict[str, str]:
 
 
 def _asked(given: Options, model: "Model") -> Precision:
-    """Return the format asked for.
+    """Return the requested format.
 
     Raises:
         BuildFailed: For int8 where the model has no quantizers (``quantizers-missing``).
@@ -213,7 +213,7 @@ def _asked(given: Options, model: "Model") -> Precision:
 
 
 def _check_whole(session: IsolatedSession, model: "Model") -> None:
-    """Refuse to run what was compiled in the place of another model, a part of its own for example.
+    """Refuse to run a precompiled file in the place of another model, a part of its own for example.
 
     Raises:
         BuildFailed: When it takes or gives other tensors.
@@ -235,7 +235,7 @@ def _check_whole(session: IsolatedSession, model: "Model") -> None:
 def _check_placement(
     placement: Sequence[Mapping[str, Any]] | None, model: "Model", provider: str, precision: Precision
 ) -> None:
-    """Refuse a build of which nothing that rounds runs where it was asked to.
+    """Refuse a build of which no rounding operator runs on the requested provider.
 
     Raises:
         BuildFailed: Then (``provider-unused``).
@@ -260,5 +260,5 @@ def _check_placement(
 
 
 def _rounds(model: "Model") -> bool:
-    """Say whether a model has floating point to compute in."""
+    """Return whether a model computes in floating point."""
     return any(spec.dtype is not None and spec.dtype.is_float for spec in (*model.inputs, *model.outputs))

@@ -88,7 +88,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         self.limits = limits or Limits()
 
     def availability(self) -> Availability:
-        """Say whether ONNX Runtime can be imported, which version it is and which devices its providers drive."""
+        """Return whether ONNX Runtime can be imported, which version it is and which devices its providers drive."""
         try:
             ort = library()
         except EngineMissing as error:
@@ -107,11 +107,11 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
         return nominal_precision(read_options(options, self.options))
 
     def hardware(self, options: Mapping[str, str]) -> str:
-        """Return the class of the providers that are asked for; see `settings.hardware_of`."""
+        """Return the class of the requested providers; see `settings.hardware_of`."""
         return hardware_of(read_options(options, self.options))
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether two builds may differ: the CPU's kernels are chosen by rule, other providers may time theirs."""
+        """Return whether two builds may differ: CPU kernels are chosen by rule, other providers may time theirs."""
         return "ep" in options or options.get("providers", "cpu").casefold() not in ("cpu", "cpuexecutionprovider")
 
     def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -133,7 +133,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            EngineMissing: When ONNX Runtime or a requested provider is not usable here.
             BuildFailed: When ONNX Runtime refuses the model, with its reason; also for inputs and outputs that are no
                 tensors (sequences, optionals, maps), and where a provider from a plugin takes nothing of it.
             EngineError: Another of its kinds where it works in a process of its own.
@@ -174,7 +174,7 @@ class OnnxRuntimeSession:
         model: The ONNX file, or a message with the directory of its external data.
         settings: How to build it.
         folder: Temporary directory that holds the file, removed on close; None when the file is the user's.
-        original: The file that the model was made from, whose nodes `plan` names; None when it is the model itself.
+        original: File that the model was made from, whose nodes `plan` names; None when it is the model itself.
 
     Raises:
         EngineMissing: When ONNX Runtime or a provider is not usable here.
@@ -298,7 +298,7 @@ def library() -> Any:
     """
     try:
         import onnxruntime
-    except Exception as error:  # besides ImportError, a broken shared library raises what it likes
+    except Exception as error:  # besides ImportError, a broken shared library may raise anything
         raise EngineMissing(
             f"ONNX Runtime cannot be imported: {one_line(error)}",
             slug="engine-not-installed",

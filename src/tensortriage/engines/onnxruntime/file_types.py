@@ -29,7 +29,7 @@ def file_precision(path: str) -> Precision | None:
 
 @functools.lru_cache(maxsize=16)
 def _read(file: Path, changed: int, size: int) -> Precision | None:
-    del changed, size  # they tell one state of the file from another
+    del changed, size  # they identify one state of the file
     kinds = {*(_kinds_of_ort(file) if file.suffix == _ORT else _kinds_of_onnx(file))}
     return next((precision for kind, precision in _NARROW.items() if kind in kinds), None)
 
@@ -55,7 +55,7 @@ def _kinds_of_ort(file: Path) -> Iterator[int]:
     try:
         from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs import InferenceSession, TypeInfoValue
         from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs.TensorTypeAndShape import TensorTypeAndShape
-    except ImportError:  # some packages of ONNX Runtime come without their tools
+    except ImportError:  # several packages of ONNX Runtime come without their tools
         return
     content = file.read_bytes()
     if content[4:8] != b"ORTM":

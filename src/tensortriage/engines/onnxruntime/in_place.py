@@ -21,11 +21,11 @@ class EmbeddedOnnxRuntime(OnnxRuntimeEngine, CompilesInPlace):
     def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> OnnxRuntimeSession:
         """Build a session on a message whose weights are mapped from the files where they are, and used as they are.
 
-        Kernels that would rather have their weights in another order add otherwise: results may differ by rounding.
+        Weights are not rearranged for kernels, which may then add in another order: results may differ by rounding.
 
         Raises:
             UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
-            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            EngineMissing: When ONNX Runtime or a requested provider is not usable here.
             BuildFailed: When ONNX Runtime refuses the model.
         """
         given = read_options(options, self.options)

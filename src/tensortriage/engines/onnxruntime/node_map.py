@@ -1,4 +1,4 @@
-"""Which original nodes each kernel of an optimized ONNX graph executes, told from the value names that survived.
+"""The original nodes that each kernel of an optimized ONNX graph executes, inferred from surviving value names.
 
 Optimizers rewrite nodes but keep the names of the values between them: a fused kernel's output is an original value,
 and it executes every original node from there back to values that other kernels provide. Values an optimizer made up
@@ -22,12 +22,12 @@ _MOVEMENT = frozenset(
 _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 _BLOCKED_LAYOUT = "_nchwc"
 _INTEGER_KERNELS = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul")
-"""How the names of operators begin that multiply and add integers."""
+"""Prefixes of operators that multiply and add integers."""
 _INTEGERS_TO_FLOAT = frozenset({"MatMulIntegerToFloat", "QAttention", "DynamicQuantizeMatMul"})
 
 
 class Kernel(Protocol):
-    """One operation of what an engine runs, by the names of its values; a `Node` is one."""
+    """One operation of an optimized graph, by the names of its values; a `Node` is one."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Kernel(Protocol):
 
     @property
     def attributes(self) -> Mapping[str, object]:
-        """Its attributes, as far as they tell what was absorbed."""
+        """The attributes that show an absorbed operation."""
         ...
 
 
@@ -96,7 +96,7 @@ def executed_nodes(
 
 
 def _stands_for(kernels: Sequence[Kernel], graph: Graph, known: set[str]) -> dict[str, str]:
-    """Return for each value of the optimized graph the original value that it holds, as far as can be told."""
+    """Return for each value of the optimized graph the original value that it holds, where that is certain."""
     found = {name: name for kernel in kernels for name in (*kernel.inputs, *kernel.outputs) if name in known}
     for kernel in kernels:
         hint = kernel.name.removesuffix(_BLOCKED_LAYOUT)

@@ -1,6 +1,6 @@
 """ONNX Runtime in steps: its levels of optimization, and which graph transformers change a model.
 
-The transformers it tells in its log, at level INFO, and nowhere else: ``GraphTransformer GeluFusionL2 modified: 1 with
+The transformers appear in its log, at level INFO, and nowhere else: ``GraphTransformer GeluFusionL2 modified: 1 with
 status: OK`` (onnxruntime/core/optimizer/graph_transformer.cc). The log goes to the standard error of the process, so
 the model is built once in a process of its own.
 """
@@ -30,22 +30,22 @@ onnxruntime.OnnxRuntimeEngine().compile(pathlib.Path(sys.argv[1]), options).clos
 
 
 class InSteps(OffersLadder, NamesPasses, TellsPlan):
-    """What an engine with ONNX Runtime's options tells of its builds: `OffersLadder`, `NamesPasses`, `TellsPlan`."""
+    """Reports on builds of an engine with ONNX Runtime's options: `OffersLadder`, `NamesPasses`, `TellsPlan`."""
 
     options: ClassVar[Mapping[str, str]] = {}
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return the levels of optimization up to the one asked for; in fp32 first when the format is narrower."""
+        """Return the levels of optimization up to the requested one; in fp32 first when the format is narrower."""
         return ladder(options, nominal_precision(read_options(options, self.options)))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say whether sessions tell their plan without another build: with a provider from a plugin."""
+        """Return whether sessions report their plan without another build: with a provider from a plugin."""
         return "ep" in options
 
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
         """Return the graph transformers that change a model; costs a build in a process of its own.
 
-        A worker does not tell them.
+        A worker does not report them.
         """
         return () if {"worker", "ep"} & {*options} else passes_of(model, options)
 
@@ -56,7 +56,7 @@ class InSteps(OffersLadder, NamesPasses, TellsPlan):
 
 
 def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
-    """Return the transformers that change a model, each once, in order of first application; empty when not told.
+    """Return the transformers that change a model, each once, in order of first application; empty when unknown.
 
     Args:
         model: ONNX file.

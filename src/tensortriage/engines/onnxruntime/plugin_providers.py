@@ -1,4 +1,4 @@
-"""What is known of execution providers from plugin libraries: how a format is asked of them, what they compute in.
+"""Execution providers from plugin libraries: the option that selects a format, and the format that they compute in.
 
 A provider that is not in the table is used as any other: the model is handed over as it is, or converted.
 """
@@ -22,7 +22,7 @@ class KnownProvider:
 
     Attributes:
         precisions: Formats it computes in, the default first.
-        options: What it is told unless the user says otherwise.
+        options: Defaults of its options.
         fixed_shapes: Whether it takes only models without open dimensions.
     """
 
@@ -43,7 +43,7 @@ KNOWN: Mapping[str, KnownProvider] = MappingProxyType({"qnn": QNN, "qnnexecution
 
 
 def known_provider(given: Options) -> KnownProvider | None:
-    """Return what is known of the plugin that options name; None for an unknown one and for none at all."""
+    """Return the properties of the plugin that options name; None for an unknown one and for none at all."""
     words = (given.text("ep"), given.text("ep_name"))
     return next((KNOWN[word.lower()] for word in words if word.lower() in KNOWN), None)
 
@@ -59,7 +59,7 @@ def plugin_precision(given: Options) -> Precision | None:
 
 
 def plugin_words(given: Options) -> Mapping[str, object] | None:
-    """Return what the worker has to know of the plugin that options name; None without one.
+    """Return the worker's settings for the plugin that options name; None without one.
 
     Raises:
         UsageError: For options of a plugin without one (``engine-option-value``).
@@ -80,7 +80,7 @@ def plugin_words(given: Options) -> Mapping[str, object] | None:
 
 
 def in_a_worker(given: Options) -> bool:
-    """Say whether options mean a process of its own; checks those that belong to a plugin.
+    """Return whether options mean a process of its own; checks those that belong to a plugin.
 
     Raises:
         UsageError: As `plugin_words`.

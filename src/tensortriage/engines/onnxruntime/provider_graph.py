@@ -1,8 +1,8 @@
-"""What a plugin provider runs, told from the graphs it dumps and from ONNX Runtime's word on which provider got what.
+"""The regions of a plugin provider, from its dumped graphs and from ONNX Runtime's assignment of nodes to providers.
 
 QNN writes the graph that it hands to the hardware's compiler as JSON: operations with the names of their values, most
 of which are still those of the ONNX model, and the type of every value as a number (QnnTypes.h, Qnn_DataType_t).
-Nodes that the provider did not take are told by ONNX Runtime (1.24 and later), by name.
+Nodes that the provider did not take are named by ONNX Runtime (1.24 and later).
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _TYPES = {
 }  # fmt: skip
 _FLOAT32 = "float32"
 _ADDED = re.compile(r"(_token_\d+|_nchwc|/MatMulAddFusion|/LayerNormFusion|/GeluFusion|_\d+|/)$")
-"""What ONNX Runtime and QNN append to the names of nodes that they rewrite."""
+"""Suffixes that ONNX Runtime and QNN append to the names of nodes that they rewrite."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ def placed_regions(
     provider: str,
     float_label: str,
 ) -> tuple[Region, ...]:
-    """Return what runs where, in the order of the model's nodes.
+    """Return the regions with their providers, in the order of the model's nodes.
 
     Args:
         original: The model as given to the engine.
         graphs: Dumped graphs; empty for a provider that dumps none, whose parts are then one region each.
         placement: Per part of the graph the ``provider`` and its ``nodes`` (``name``, ``op_type``, ``domain``).
-        provider: The provider that was asked for.
+        provider: The requested provider.
         float_label: Type that the provider computes values in which are float32 in its graph; empty for float32.
     """
     graph = original.graph
@@ -104,7 +104,7 @@ def _operations(dumped: Mapping[str, Any], graph: Graph) -> list[_Operation]:
 
 
 def _value(word: str, graph: Graph) -> str:
-    """Return the model's value that a tensor holds: some are called after the node that makes them."""
+    """Return the model's value that a tensor holds: several are named after the node that makes them."""
     if word not in graph or word in graph.values:
         return word
     return graph.node(word).outputs[0]

@@ -40,7 +40,7 @@ _LEVELS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to build a session; the values are checked.
+    """Settings of a session, checked.
 
     Attributes:
         level: Member name of ``onnxruntime.GraphOptimizationLevel``.
@@ -74,7 +74,7 @@ UNOPTIMIZED = SessionSettings(level=_LEVELS["none"])
 
 
 class ProviderList(Protocol):
-    """What is needed of the onnxruntime module."""
+    """The parts of the onnxruntime module in use."""
 
     def get_available_providers(self) -> list[str]:
         """Return the providers of this build."""
@@ -117,7 +117,7 @@ def read_settings(given: Options, known: ProviderList) -> SessionSettings:
 
 
 def nominal_precision(given: Options) -> str:
-    """Return the precision word for options, without asking the machine: where they name a file, what that says."""
+    """Return the precision word for options, without probing the machine; the word of the file if they name one."""
     if (own_way := plugin_precision(given)) is not None:
         return own_way.value
     if "precision" in given:
@@ -133,7 +133,7 @@ def nominal_precision(given: Options) -> str:
 
 
 def hardware_of(given: Options) -> str:
-    """Return the class of hardware of the providers that are asked for, that of an accelerator first.
+    """Return the class of hardware of the requested providers, that of an accelerator first.
 
     ``cpu`` only where all of them are the CPU's; ``any`` where one is not known.
     """
@@ -147,7 +147,7 @@ def hardware_of(given: Options) -> str:
 
 
 def ladder(options: Mapping[str, str], precision: str) -> list[tuple[str, Mapping[str, str]]]:
-    """Return rungs from no optimization to the options given, with the words for what each sets.
+    """Return levels from no optimization to the options given, with the words for the settings of each.
 
     Args:
         options: As written in the engine spec.

@@ -1,4 +1,4 @@
-"""Types that no operator schema tells: ONNX Runtime knows its own operators, and says what their results are.
+"""Types that no operator schema gives: those of ONNX Runtime's own operators, as it infers them.
 
 ONNX has no schemas of the domain com.microsoft (EmbedLayerNormalization, DecoderMaskedMultiHeadAttention, ...). ONNX
 Runtime infers the types of every value when it loads a model, and states those of outputs.
@@ -16,7 +16,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 def known_specs(model: Model, outputs_of: Callable[[Path], Iterable[ValueSpec]]) -> Mapping[str, ValueSpec]:
-    """Return what is known of every value: what the model and schemas tell, else what ONNX Runtime does if it takes it.
+    """Return the specs of every value: from the model and schemas, else from ONNX Runtime if it accepts the model.
 
     Args:
         model: The model.

@@ -1,7 +1,7 @@
-"""What an engine's process may answer to each question; anything else is a process that is not to be trusted.
+"""Valid answers of an engine's process to each question; a process with any other answer is not to be trusted.
 
 The process runs an engine or a user's script, which may write what it likes where the answers go. Only the shape of
-answers is checked here; whether the numbers in them are right is what everything else is about.
+answers is checked here; whether their numbers are right is the subject of the rest of the program.
 """
 
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ _FORMS: Mapping[str, Any] = {
 
 
 def fault_of(answer: Mapping[str, Any], operation: str) -> str:
-    """Return what is wrong with the form of an answer; empty when nothing is."""
+    """Return the defect in the form of an answer; empty for none."""
     try:
         msgspec.convert(answer, _Failed if "error" in answer else _FORMS[operation])
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What workers are asked to build, for whoever wants the same built without this package: a repro that is handed on."""
+"""Builds requested from workers, for callers that repeat them without this package: a repro for others."""
 
 import contextlib
 import dataclasses
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclasses.dataclass(slots=True)
 class AskedBuild:
-    """What a worker was asked to build, which any process that has the adapter can build again.
+    """A build requested from a worker, which any process with the adapter can repeat.
 
     Attributes:
         adapter: As `IsolatedEngine` takes it.
         model: The file that was handed over.
-        options: What the adapter was told.
+        options: Options passed to the adapter.
         files: Options whose values are files.
         fed_as: The engine's name of each input that it has.
-        info: What the adapter told about the build; empty when it failed.
+        info: Report of the adapter about the build; empty when it failed.
     """
 
     adapter: str
@@ -33,7 +33,7 @@ _listeners: list[Callable[[AskedBuild], object]] = []
 
 @contextlib.contextmanager
 def heard_builds(hear: Callable[[AskedBuild], object]) -> Iterator[None]:
-    """Tell of every build that a worker is asked for while this is open, while its files are there."""
+    """Report every build that a worker is asked for while this is open and its files exist."""
     _listeners.append(hear)
     try:
         yield
@@ -42,7 +42,7 @@ def heard_builds(hear: Callable[[AskedBuild], object]) -> Iterator[None]:
 
 
 def told(asked: AskedBuild) -> AskedBuild:
-    """Tell whoever listens of a build that begins, and return it."""
+    """Report the start of a build to the listeners, and return it."""
     for hear in _listeners:
         hear(asked)
     return asked

@@ -1,4 +1,4 @@
-"""Sessions of engines that take models without open dimensions only: built when the first feed tells the shapes.
+"""Sessions of engines that take models without open dimensions only: built when the first feed fixes the shapes.
 
 A feed of other shapes is another build. Without open dimensions the model is built at once.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensortriage.model.model import Model
 
 Build = Callable[[Path, "Model"], IsolatedSession]
-"""Builds a file; the model beside it is what the file holds."""
+"""Builds a file; the given model has the same contents."""
 
 
 class SessionByShape(RebuiltSession, FedOtherwise):
@@ -55,12 +55,12 @@ class SessionByShape(RebuiltSession, FedOtherwise):
 
     @property
     def layouts(self) -> Sequence[str]:
-        """How inputs may lie in the worker; see `FedOtherwise`."""
+        """Memory layouts for inputs in the worker; see `FedOtherwise`."""
         return self.built_for_any().layouts
 
     @property
     def own_options(self) -> Sequence[str]:
-        """None: what is built by shape is no script."""
+        """None: a session built by shape is no script."""
         return ()
 
     def run_laid_out(self, feed: Mapping[str, np.ndarray], layout: str) -> Mapping[str, np.ndarray]:
@@ -105,7 +105,7 @@ class SessionByShape(RebuiltSession, FedOtherwise):
         return self._rebuilt(self._made)
 
     def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
+        """Release the worker; calling it twice is harmless."""
         try:
             super().close()
         finally:

@@ -1,4 +1,4 @@
-"""The memory that this process's control group leaves it: what SLURM, systemd-run, Docker and Kubernetes bound it by.
+"""The memory left to this process by its control group: the limit of SLURM, systemd-run, Docker and Kubernetes.
 
 A group is found by /proc/self/cgroup and the mounts of /proc/self/mountinfo (cgroups(7)); of version 2, or of version 1
 where the controller of memory is mounted as that. Every group around it bounds it as well. Pages of files that were not
@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GroupMemory:
-    """What the narrowest of the groups that a process is in leaves it.
+    """Memory that the narrowest control group of a process leaves it.
 
     Attributes:
         limit: Most bytes that all processes of the group may hold together.
@@ -27,7 +27,7 @@ class GroupMemory:
 
     @property
     def cure(self) -> str:
-        """What to do when the kernel has ended a process of the group: a bound below the group's."""
+        """Cure when the kernel has ended a process of the group: a bound below the group's."""
         return (
             f"try --memory-limit {self.limit * _BELOW // 100 >> 20}M, or give the group more than {self.limit >> 20} MB"
         )
@@ -51,7 +51,7 @@ _UNBOUND = 1 << 60
 
 
 def group_memory(proc: Path = Path("/proc/self"), root: Path = Path("/")) -> GroupMemory | None:
-    """Return what the control groups of this process leave it; None where none bounds it, or it cannot be told.
+    """Return the memory left by the control groups of this process; None without a limit, or an unknown one.
 
     Args:
         proc: Folder with ``cgroup`` and ``mountinfo``.

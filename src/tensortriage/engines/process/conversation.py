@@ -1,4 +1,4 @@
-"""Talking to an engine process about one model, and what its answers and its silences mean.
+"""Talking to an engine process about one model, and the meaning of its answers and silences.
 
 A conversation holds a worker for itself, from the first question until `end`. Whatever happens over there arrives here
 as an error of this package: a refusal, a crash with the last words of the process, a hang, a lack of memory. After the
@@ -41,7 +41,7 @@ CLOSE_SECONDS = 10.0
 RETIRED_BYTES = 1 << 30
 """An engine process that holds so much more, after its model is closed, than it held after its first is not reused."""
 LIBRARIES_BYTES = 3 << 30
-"""What a process may hold after its first model: CUDA and TensorRT keep 2 GB, and take four seconds to load."""
+"""Memory that a process may hold after its first model: CUDA and TensorRT keep 2 GB, and take four seconds to load."""
 
 _ERRORS: dict[str, type[TriageError]] = {
     "usage": UsageError,
@@ -60,8 +60,8 @@ _DOING = {
 }  # fmt: skip
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
-"""What a script of users raises may have an attribute ``slug`` that is something else."""
-NO_CURE = "the engine, or the script, that said so may tell more in its log"
+"""An exception of a user's script may have an attribute ``slug`` with another meaning."""
+NO_CURE = "the log of the engine, or of the script, may have details"
 
 
 class Conversation:
@@ -108,7 +108,7 @@ class Conversation:
 
         Args:
             operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
-            seconds: Longest wait; None for what the limits say.
+            seconds: Longest wait; None for the limits' own.
             fields: What the operation needs, JSON types only.
 
         Raises:
@@ -128,7 +128,7 @@ class Conversation:
         return answer
 
     def run(self, items: Iterable[Item], *, layout: str = "") -> list[Item]:
-        """Hand inputs over, let the engine run once, and return what it wrote.
+        """Pass inputs to the engine, run it once, and return its outputs.
 
         Args:
             items: The inputs.
@@ -136,7 +136,7 @@ class Conversation:
 
         Raises:
             StoreError: When there is no room for the inputs or the outputs.
-            RunFailed: When the engine fails, or what it wrote is no shard.
+            RunFailed: When the engine fails, or its outputs are no shard.
             EngineError: When it crashes, hangs or runs out of memory.
         """
         return self._exchange("run", items, layout=layout)[1]
@@ -153,7 +153,7 @@ class Conversation:
     def answer(
         self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any
     ) -> tuple[Mapping[str, Any], dict[str, np.ndarray]]:
-        """Ask the adapter a question of its own and return what it tells, and arrays by name.
+        """Put the adapter a question of its own and return the answer, and arrays by name.
 
         Raises:
             TriageError: As for `ask` and `run`.
@@ -213,7 +213,7 @@ class Conversation:
         except WorkerDied as error:
             self._over = "its process died"
             raise self._obituary(error.death, operation) from None
-        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be taken for the next one
+        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be read as the next answer
             self._over = "it was interrupted"
             self.worker.close()
             raise
@@ -263,7 +263,7 @@ class Conversation:
 def wrong_outputs(title: str, what: str) -> RunFailed:
     """Return the error for results that are not the model's outputs."""
     return RunFailed(
-        f"{title} returned something else than the model's outputs: {what}",
+        f"{title} returned other values than the model's outputs: {what}",
         slug="engine-outputs-wrong",
         cure="return one array per model output, by its name, in the dtype the model declares",
     )

@@ -1,4 +1,4 @@
-"""Files that an engine made of a model before: given with ``file=``, they run in place of what it would build now."""
+"""Prebuilt files of an engine: given with ``file=``, they run in place of a new build."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ FILE = "file"
 
 
 class HeldOtherwise(Protocol):
-    """How a given file holds a model's inputs and outputs, where other names or orders of axes are possible."""
+    """Form of a model's inputs and outputs in a given file, where other names or orders of axes are possible."""
 
     def feed(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Return a feed of the model's as the file takes it, by the file's names."""

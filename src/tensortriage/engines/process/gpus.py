@@ -34,12 +34,12 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def own_gpus() -> str:
-    """Return what ``CUDA_VISIBLE_DEVICES`` has to be for what this job starts; empty to leave it as it is."""
+    """Return ``CUDA_VISIBLE_DEVICES`` for the processes of this job; empty to leave it unchanged."""
     return _own.get()
 
 
 def with_own_gpus() -> dict[str, str] | None:
-    """Return the environment for what this job starts; None for that of this process."""
+    """Return the environment for the processes of this job; None for that of this process."""
     own = own_gpus()
     return {**os.environ, VARIABLE: own} if own else None
 

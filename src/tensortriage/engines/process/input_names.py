@@ -1,4 +1,4 @@
-"""Which input of an engine is which of the model, for engines rename, sort and drop them."""
+"""Matches the inputs of an engine with the model's, for engines rename, sort and drop them."""
 
 from collections.abc import Mapping, Sequence
 

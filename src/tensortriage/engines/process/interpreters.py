@@ -1,4 +1,4 @@
-"""Which Python a worker runs with: this one, another on this machine, or one behind ssh."""
+"""The Python of a worker: this one, another on this machine, or one behind ssh."""
 
 import functools
 import hashlib
@@ -60,7 +60,7 @@ def check_interpreter(word: str) -> str:
 
 
 def packages_digest(word: str) -> str:
-    """Return what changes whenever a package is installed, upgraded or removed in a worker's Python.
+    """Return a text that changes whenever a package is installed, upgraded or removed in a worker's Python.
 
     Args:
         word: As for `check_interpreter`; empty for this one.
@@ -81,7 +81,7 @@ def execnet_spec(interpreter: str) -> str:
     # Python looks for modules in the current folder first, where a stranger's queue.py may lie: hence the `cd /`.
     if interpreter.startswith(REMOTE):
         return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
-    # A Ctrl-C in the terminal is the host's to answer: a supervisor that has just been started would tell a traceback.
+    # Ctrl-C in the terminal belongs to the host: a supervisor that has just been started would print a traceback.
     setting = f"export {VARIABLE}={own_gpus()}; " if own_gpus() else ""
     return f"""popen//python=/bin/sh -c '{setting}trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
 
@@ -90,7 +90,7 @@ def _behind_ssh(word: str) -> tuple[str, str]:
     """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there.
 
     Raises:
-        UsageError: When the word is no such address (``worker-address``); nothing of it reaches ssh as an option.
+        UsageError: When the word is no such address (``worker-address``); no part of it reaches ssh as an option.
     """
     address = _ADDRESS.fullmatch(word)
     if address is None or int(address["port"] or 22) > MAX_PORT:
@@ -105,7 +105,7 @@ def _behind_ssh(word: str) -> tuple[str, str]:
 
 
 def unusable(interpreter: str, reason: str) -> EngineMissing:
-    """Return the error for an interpreter, with the last line of what it said."""
+    """Return the error for an interpreter, with the last line of its output."""
     lines = reason.splitlines()
     return EngineMissing(
         f"no worker can run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",

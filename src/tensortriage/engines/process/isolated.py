@@ -1,6 +1,6 @@
-"""An engine in a process of its own: whatever becomes of it is an answer, and this process goes on.
+"""An engine in a process of its own: any end of that process is an answer, and this process goes on.
 
-`IsolatedEngine` is what engine modules build on: it knows an adapter's name (see `tensortriage_worker.adapter`), and
+`IsolatedEngine` is the base of engine modules: it knows an adapter's name (see `tensortriage_worker.adapter`), and
 its sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a
 crash ends one session and no other. What `IsolatedSession.run` returns is mapped from files that are already unlinked:
 no copy, no lifetime to think about.
@@ -37,7 +37,7 @@ _RAW_KINDS = "ui"
 
 
 def installed(package: str, title: str, cure: str) -> Availability:
-    """Say whether this interpreter, the worker's unless another is named, has a package; nothing is imported."""
+    """Return whether this interpreter, the worker's unless another is named, has a package; nothing is imported."""
     try:
         if importlib.util.find_spec(package) is not None:
             return Availability(usable=True, version=importlib.metadata.version(package), device="CPU")
@@ -61,11 +61,11 @@ class IsolatedEngine:
         self.limits = limits
 
     def probe(self, options: Mapping[str, str], *, affinity: str = "") -> Mapping[str, Any]:
-        """Return what the adapter tells about this place: version, device, precision.
+        """Return the adapter's report about this place: version, device, precision.
 
         Args:
             options: Options for the adapter, already checked.
-            affinity: That of the compiles whose worker may be asked.
+            affinity: Affinity of the compiles whose worker may answer.
 
         Raises:
             EngineMissing: When it cannot be used here.
@@ -87,13 +87,13 @@ class IsolatedEngine:
         affinity: str = "",
         files: Sequence[str] = (),
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Ask the adapter something of its own about a model; return what it tells, and arrays (bytes as uint8).
+        """Put the adapter a question of its own about a model; return the answer, and arrays (bytes as uint8).
 
         Args:
             question: One that the adapter knows.
             model: ONNX file.
             options: Options for the adapter, already checked.
-            affinity: That of the compiles whose worker may be asked.
+            affinity: Affinity of the compiles whose worker may answer.
             files: Options whose values are files that the worker needs.
 
         Raises:
@@ -128,7 +128,7 @@ class IsolatedEngine:
             options: Options for the adapter, already checked; ``worker`` names the interpreter.
             affinity: A worker is reused only by compiles of the same affinity.
             files: Options whose values are files that the worker needs.
-            declared: Finds input and output specs where the adapter's session does not tell them.
+            declared: Finds input and output specs where the adapter's session does not report them.
             declared_inputs: Finds the inputs that the model declares, for engines that rename or drop some.
             arrange: Finds how inputs and outputs of the adapter's session, those of a given file, are the model's.
             translate: Turns the adapter's plan, given the model, into the one to show.
@@ -182,7 +182,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     Attributes:
         inputs: What `run` must be fed.
         outputs: What it returns.
-        info: What the adapter tells about the build, e.g. the effective ``precision``.
+        info: Report of the adapter about the build, e.g. the effective ``precision``.
         held: How inputs and outputs are the model's, where they are those of a given file.
         pid: Process id of the engine, on its machine.
     """
@@ -223,7 +223,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
 
     @property
     def layouts(self) -> Sequence[str]:
-        """How inputs may lie there; an adapter that makes arrays contiguous itself cannot show what strides do."""
+        """Memory layouts for inputs; without strides where the adapter makes arrays contiguous itself."""
         return [layout for layout in LAYOUTS if layout != STRIDED or self.info.get("strided")]
 
     @property
@@ -253,7 +253,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
     def answer(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Ask the adapter's session something of its own; return what it tells, and arrays (bytes as uint8).
+        """Put the adapter's session a question of its own; return the answer, and arrays (bytes as uint8).
 
         Raises:
             TriageError: As for `run`.
@@ -262,28 +262,28 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return self._open().answer(question, items, arguments=arguments)
 
     def _items(self, feed: Mapping[str, np.ndarray]) -> list[Item]:
-        """Return a feed, checked, as the engine or the given file takes it, without what that dropped."""
+        """Return a feed, checked, as the engine or the given file takes it, without dropped inputs."""
         arrays = self.held.feed(feed) if self.held else checked_feed(feed, self.inputs)
         return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
+        """Limit later runs to the given seconds; a longer one counts as a hang."""
         conversation = self._open()
         conversation.limits = dataclasses.replace(conversation.limits, run_seconds=run_seconds)
 
     def plan(self) -> Plan | None:
-        """Return what the engine really runs, or None when it cannot tell."""
+        """Return the plan that the engine really runs, or None when it reports none."""
         rows = self._open().ask("plan")["plan"]
         if rows is None:
             return None
         return self._translate(Plan(tuple(_region(row) for row in rows)))
 
     def tactics(self) -> Sequence[Choice]:
-        """Return what the engine chose while building, as its adapter told; empty when it did not."""
+        """Return the choices of the engine while building, as the adapter reported them; empty without a report."""
         return tuple(_choice(row) for row in self.info.get("tactics", ()))
 
     def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
+        """Release the worker; calling it twice is harmless."""
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             self._finalizer.detach()
@@ -295,7 +295,7 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
         return self._conversation
 
     def _named(self, results: Sequence[Item]) -> dict[str, np.ndarray]:
-        """Return results in the order and dtypes that the model declares, or say what is wrong with them."""
+        """Return results in the order and dtypes that the model declares, or raise an error about their defect."""
         found = {item.name: item.array for item in results}
         missing = [spec.name for spec in self.outputs if spec.name not in found]
         unknown = sorted(found.keys() - {spec.name for spec in self.outputs})

@@ -1,6 +1,6 @@
-"""Which files of code the engines of users have loaded, as their worker processes tell: file by file, with its content.
+"""Files of code that users' engines have loaded, as their worker processes report: file by file, with the content.
 
-A script imports modules that lie beside it, and maps libraries; what it answers depends on those as on itself. Only
+A script imports modules from its folder, and maps libraries; its answers depend on those as on itself. Only
 workers of this machine are listened to: paths of another one mean nothing here.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tensortriage.values.files import content_digest
 
 LOADED_CODE = "TRIAGE_LOADED_CODE"
-"""Where it is set, what is loaded is also told to the file that it names, for who runs this program as a command."""
+"""Environment variable with a file to which loaded code is also reported, for callers of this program as a command."""
 REPLACED = "replaced while it was in use"
 """In place of a digest: no file is known to have the content that answered."""
 
@@ -22,7 +22,7 @@ _digests: dict[tuple[str, int, int], str] = {}
 
 
 class CodeLog:
-    """What one worker tells.
+    """The report of one worker.
 
     Args:
         path: The file that its engine process writes; see `tensortriage_worker.loaded`.
@@ -37,14 +37,14 @@ class CodeLog:
 
     @property
     def current(self) -> bool:
-        """Whether all that it has loaded is still what the disk holds, so that it may serve once more.
+        """Whether everything that the worker has loaded still equals the disk, so that it may serve once more.
 
         The engine's own file is no part of it: that is executed anew for each session.
         """
         return all(_facts(path) == facts for path, facts in self._seen.items() if path != self._engine)
 
     def hear(self) -> None:
-        """Take down what has been loaded since."""
+        """Record the code loaded since."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._read)
@@ -55,7 +55,7 @@ class CodeLog:
         for line in whole.splitlines():
             try:
                 path, size, changed = json.loads(line)
-            except ValueError:  # an engine may write what it likes there
+            except ValueError:  # an engine may write anything there
                 continue
             self._seen[path] = (size, changed)
             _take_down(self._engine, path, digest_of(path) if _facts(path) == (size, changed) else REPLACED)
@@ -76,7 +76,7 @@ def digest_of(path: str) -> str:
 
 
 def code_is_current(log: Path) -> bool:
-    """Say whether the code that a command has told to a file (`LOADED_CODE`) is what the disk holds."""
+    """Return whether the code that a command reported to a file (`LOADED_CODE`) equals the disk."""
     try:
         told = dict(json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()) if log.exists() else {}
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What sessions have in common that build their engine when a feed needs it, and again when another feed does."""
+"""Common part of sessions that build their engine when a feed needs it, and again when another feed does."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ class RebuiltSession(BoundsRuns, BuildsWhenFed):
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the worker tells about the build; empty before there is one."""
+        """The worker's report about the build; empty before there is one."""
         return self._built.info if self._built is not None else {}
 
     def builds_made(self) -> Sequence[float]:
@@ -38,13 +38,13 @@ class RebuiltSession(BoundsRuns, BuildsWhenFed):
         return tuple(self._build_seconds)
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
+        """Limit later runs to the given seconds; a longer one counts as a hang."""
         self._run_seconds = run_seconds
         if self._built is not None:
             self._built.allow(run_seconds)
 
     def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
+        """Release the worker; calling it twice is harmless."""
         built, self._built, self._closed = self._built, None, True
         if built is not None:
             built.close()

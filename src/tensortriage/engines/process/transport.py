@@ -1,4 +1,4 @@
-"""How files and tensors reach a worker: through a shared folder on this machine, as chunks on the wire to another one.
+"""Transport of files and tensors to a worker: a shared folder on this machine, chunks on the wire to another one.
 
 A session hands over a model once and tensors with every run. On this machine that takes no transport at all: a path
 for the model, shards in a folder both sides map. On another one the same shards are streamed in chunks through the
@@ -53,7 +53,7 @@ class Transport(Protocol):
         ...
 
     def withdraw(self, delivered: str) -> None:
-        """Remove what `deliver` had to copy."""
+        """Remove the copies that `deliver` made."""
         ...
 
     def put(self, items: Iterable[Item]) -> list[str]:
@@ -73,7 +73,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the transport itself holds here."""
+        """Release the transport's own resources here."""
         ...
 
 
@@ -106,7 +106,7 @@ class SharedFolder:
             raise _no_room(str(error)) from error
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Remove what is left."""
+        """Remove leftovers."""
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
@@ -160,7 +160,7 @@ class Wire:
         return place
 
     def withdraw(self, delivered: str) -> None:
-        """Let go of a file; beyond `KEPT_FILES` that nobody uses the oldest are removed with what came with them."""
+        """Release a file; beyond `KEPT_FILES` unused ones the oldest are removed, with files that came with them."""
         self._used[delivered] -= 1
         unused = [key for key, place in self._sent.items() if not self._used[place]]
         for key in unused[: max(len(unused) - KEPT_FILES, 0)]:
@@ -183,7 +183,7 @@ class Wire:
                 os.unlink(shard)
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Remove what is left there."""
+        """Remove leftovers there."""
         for path in paths:
             self._line.send({"op": "remove", "path": path})
 
@@ -225,7 +225,7 @@ class Wire:
 
 
 def _digest(parts: Sequence[Path]) -> str:
-    """Return what identifies files by name and content."""
+    """Return an identity of files by name and content."""
     state = hashlib.sha256()
     for part in parts:
         with open(part, "rb") as file:

@@ -31,7 +31,7 @@ from tensortriage_worker.loaded import CODE_LOG
 MAX_IDLE = 2
 KILL_SECONDS = 15.0
 SAID_CHARACTERS = 200
-"""How much of a wrong answer is quoted."""
+"""Characters of a wrong answer that are quoted."""
 _PACKAGE = "tensortriage_worker"
 
 
@@ -58,14 +58,14 @@ class Worker:
     Args:
         interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
         affinity: What the worker may be reused for; see `lease`.
-        package: A package that travels there beside the worker's own; empty for none.
-        file: The engine's, whose code it will load; empty for none.
+        package: A package that travels there with the worker's own; empty for none.
+        file: File of the engine whose code it will load; empty for none.
 
     Attributes:
         folders: Where it exchanges tensors, on its machine, best first.
         transport: How files and tensors get there and back.
         code: What code it has loaded; None on another machine.
-        hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
+        hello: First report of the engine process: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
         closed: Whether it has ended for good.
         own_bytes: What the engine process held after its first model was closed, libraries mostly; None until then.
@@ -123,7 +123,7 @@ class Worker:
         """Send one request to the engine process, started if need be, and return its answer.
 
         Args:
-            request: ``op`` and what that operation needs, JSON types only.
+            request: ``op`` and the arguments of that operation, JSON types only.
             seconds: Longest wait for the answer.
             memory_bytes: Largest resident set of the engine process and its children while it works on this.
 
@@ -149,7 +149,7 @@ class Worker:
         except self._timeout_error:
             self.kill("time limit")
             raise WorkerTimeout from None
-        except KeyboardInterrupt:  # what the engine is doing is of no more use, and its answer would be the next one's
+        except KeyboardInterrupt:  # the engine's answer is not needed any more, and would be read as the next one
             self.close()
             raise
         finally:
@@ -157,7 +157,7 @@ class Worker:
                 self.code.hear()
 
     def settle(self) -> bool:
-        """Make sure of a live engine process, whatever happened while nobody asked; return whether that succeeded."""
+        """Make sure of a live engine process, also when it died between requests; return whether that succeeded."""
         with contextlib.suppress(WorkerDied, WorkerTimeout, EngineMissing):
             self.ask({"op": "close"}, seconds=KILL_SECONDS)
         return not self.closed
@@ -256,9 +256,7 @@ class Worker:
     def distrusted(self, what: str) -> WorkerDied:
         """End a worker that does not keep to the protocol, and return the error that says so."""
         self.close()
-        return WorkerDied(
-            {"code": None, "cause": f"its process answered something else than asked: {what}", "tail": ""}
-        )
+        return WorkerDied({"code": None, "cause": f"its process gave an unexpected answer: {what}", "tail": ""})
 
 
 def _parsed(text: object) -> dict[str, Any] | None:
@@ -280,7 +278,7 @@ def lease(interpreter: str, affinity: str, package: str = "", *, file: str = "")
     Args:
         interpreter: Path of the Python to run; checked once per process unless it is our own.
         affinity: Workers are reused only for the same affinity, so that one script's leftovers never meet another's.
-        package: As for `Worker`; the affinity stands for it.
+        package: As for `Worker`; part of the affinity.
         file: Likewise.
 
     Raises:

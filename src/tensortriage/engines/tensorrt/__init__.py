@@ -1,6 +1,6 @@
 """TensorRT and TensorRT-RTX, in a worker process.
 
-Scripts that wrap this engine import `TensorRtEngine` from here; it is loaded when it is asked for.
+Scripts that wrap this engine import `TensorRtEngine` from here; it is loaded on first use.
 """
 
 from typing import Any

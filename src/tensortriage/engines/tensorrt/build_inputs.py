@@ -1,4 +1,4 @@
-"""What the adapter gets: the model file, converted where necessary, and the options of the build.
+"""Inputs of the adapter: the model file, converted where necessary, and the options of the build.
 
 Which way a format is reached is decided here, by what the release offers; see `tensortriage.engines.tensorrt.engine`.
 """
@@ -29,10 +29,10 @@ class Prepared:
 
     Args:
         loaded: The model.
-        model: Its file.
+        model: Path of the model file.
         settings: What the options ask for.
-        ranges: Shape ranges beside those of the options.
-        features: Asks what the release offers.
+        ranges: Shape ranges in addition to those of the options.
+        features: Features of the installed release.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Prepared:
         return self._model, words
 
     def _refuse_unkept(self, precision: str) -> None:
-        """Check that nothing is asked for that only a builder with weak typing could do.
+        """Refuse requests that only a builder with weak typing could meet.
 
         Raises:
             UsageError: For formats beside the one that the model has or is converted to, and for nodes to keep in
@@ -108,7 +108,7 @@ class Prepared:
             raise UsageError(
                 f"this build is strongly typed and cannot have {asked}",
                 slug="typing-unavailable",
-                cure="say it in the model: triage convert, with --keep-nodes for what stays fp32; then precision=mixed",
+                cure="set the types in the model: triage convert, --keep-nodes for fp32 nodes; then precision=mixed",
             )
 
     def _converted(self, precision: Precision) -> Path:
@@ -138,14 +138,14 @@ class Prepared:
 
 
 def is_typed(model: "Model") -> bool:
-    """Say whether a model says by itself what runs in a lower precision: low types, or quantizers."""
+    """Return whether a model specifies lower precision itself: by low types, or by quantizers."""
     types = {spec.dtype for spec in (*model.inputs, *model.outputs, *model.graph.initializers.values())}
     casts = {node.attributes.get("to") for node in model.graph.nodes if node.op_type == "Cast"}
     return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or is_quantized(model)
 
 
 def is_quantized(model: "Model") -> bool:
-    """Say whether a model has quantizers of its own."""
+    """Return whether a model has quantizers of its own."""
     return any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _FORMATS = ("fp16", "bf16", "fp8", "int8")
 _DRIVER = "libcuda.so.1"
 _PROBED: dict[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
-"""What a release and a device offer, by the options that choose them: asked once in this process."""
+"""Features of a release and a device, by the options that choose them: queried once per process."""
 
 
 class TensorRtEngine(
@@ -76,7 +76,7 @@ class TensorRtEngine(
         self._shelf: Shelf | None = None
 
     def availability(self) -> Availability:
-        """Say whether TensorRT is installed for this interpreter and there is a driver; nothing is started."""
+        """Return whether TensorRT is installed for this interpreter and there is a driver; nothing is started."""
         installed = next((name for name in LIBRARIES if _is_installed(name)), "")
         if not installed:
             return Availability(usable=False, reason="TensorRT is not installed", cure=INSTALL)
@@ -123,7 +123,7 @@ class TensorRtEngine(
             raise no_weak(settings.precision)
 
     def features(self, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return what the release and the device behind these options offer; starts a worker the first time.
+        """Return the features of the release and the device behind these options; starts a worker the first time.
 
         Raises:
             EngineMissing: When TensorRT or a device is missing there.
@@ -136,7 +136,7 @@ class TensorRtEngine(
 
         Raises:
             UsageError: For an unknown option or option value, or a model that cannot be built in this format.
-            EngineMissing: When TensorRT, a device, or a feature that was asked for is not to be had here.
+            EngineMissing: When TensorRT, a device, or a requested feature is not available here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         from tensortriage.model.model import Model
@@ -160,11 +160,11 @@ class TensorRtEngine(
         )
 
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return options with which sessions tell their tactics."""
+        """Return options with which sessions report their tactics."""
         return {**options, "record_tactics": "true"}
 
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
-        """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
+        """Return options with which a build makes, and reports, the choices of a ``tensortriage.tactics/1`` file."""
         return {**options, "record_tactics": "true", "load_tactics": str(record.absolute())}
 
     def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
@@ -172,7 +172,7 @@ class TensorRtEngine(
         return {**options, "save_engine": str(path.absolute())}
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
+        """Return whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
 
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -181,7 +181,7 @@ class TensorRtEngine(
         return left if len(left) < len(options) else None
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say that sessions tell their plan at once: the engine inspector reads it."""
+        """Return True: sessions report their plan at once, from the engine inspector."""
         return True
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -204,7 +204,7 @@ class TensorRtEngine(
         return {**options, "observe": word} if word else None
 
     def build_only(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Build without running, and write the files that the options name; return what the adapter tells.
+        """Build without running, and write the files that the options name; return the adapter's report.
 
         Raises:
             TriageError: As for `compile`.
@@ -219,7 +219,7 @@ class TensorRtEngine(
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return what the parser says about a model; see `tensortriage_worker.tensorrt.support`.
+        """Return the parser's answer about a model; see `tensortriage_worker.tensorrt.support`.
 
         Raises:
             TriageError: As for `compile`.
@@ -296,7 +296,7 @@ def _taken(
     engine: Path,
     info: Mapping[str, Any],
 ) -> IsolatedSession | None:
-    """Return a session on an engine that was kept; None when TensorRT does not take it any more."""
+    """Return a session on a cached engine; None when TensorRT no longer accepts it."""
     try:
         session = opened(path, {**words, "load_engine": str(engine)})
     except BuildFailed:

@@ -1,4 +1,4 @@
-"""Engines and timings kept in a folder by content: a case that is resumed runs the very engine that it found wrong.
+"""Engines and timings cached in a folder by content: a resumed case runs the very engine that it found wrong.
 
 Two builds of one model may differ, so building again would be another experiment. And most of a build's time goes into
 timing tactics: candidates that share their layers share the timings, and get the tactics of the engine in question.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tensortriage.model.model import Model
 
 _NOT_KEPT = ("load_engine", "load_tactics", "record_tactics", "timing_cache", "calibration_cache", "calibration_feeds")
-"""Options that bring or take something else than the model: what is built with them is not kept."""
+"""Options that load or write other files than the model: builds with them are not cached."""
 _ELSEWHERE = ("worker", "model_name")
 _TOLD = ("version", "device", "compute", "driver")
 
@@ -26,7 +26,7 @@ class Shelf:
 
     Args:
         folder: Made when something is put there.
-        engines: Whether engines are kept, or timings alone.
+        engines: Whether engines are cached, or timings alone.
     """
 
     def __init__(self, folder: Path, *, engines: bool = True) -> None:
@@ -34,7 +34,7 @@ class Shelf:
         self.engines = engines
 
     def key(self, model: "Model", words: Mapping[str, str], features: Mapping[str, Any]) -> str:
-        """Return what identifies a build; empty when it is not to be kept.
+        """Return the identity of a build; empty when it is not to be cached.
 
         Args:
             model: The user's model.
@@ -49,7 +49,7 @@ class Shelf:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
     def find(self, key: str) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return the engine of a build and what was told about it; None when there is none."""
+        """Return the engine of a build and its report; None when there is none."""
         engine, facts = self._paths(key)
         try:
             info: Mapping[str, Any] = json.loads(read_regular(facts))
@@ -58,7 +58,7 @@ class Shelf:
         return (engine, info) if engine.is_file() else None
 
     def put(self, key: str, engine: bytes | memoryview, info: Mapping[str, Any]) -> None:
-        """Keep an engine and what was told about it."""
+        """Cache an engine and its report."""
         path, facts = self._paths(key)
         replace_file(path, engine)
         replace_file(facts, json.dumps(info).encode())
@@ -73,7 +73,7 @@ class Shelf:
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that nobody ever sees half of it."""
+    """Write a file in one step, so that no reader sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with placed(path) as file:
         file.write(data)

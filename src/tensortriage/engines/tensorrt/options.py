@@ -16,7 +16,7 @@ MIXED = "mixed"
 AUTO = "auto"
 PRECISIONS = (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.INT8)
 WORDS = {Precision.FP8E4M3: "fp8"}
-"""What the adapter calls a precision, where it is not our own word."""
+"""The adapter's names of precisions, where they differ from ours."""
 OPTIONS: Mapping[str, str] = {
     "precision": "fp32, tf32, fp16, bf16, fp8, int8 or mixed (as typed); default: mixed for a typed model, else tf32",
     "kept": "nodes that compute in float32, joined with +",
@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, str] = {
     "save_calibration": "file to write the new INT8 scales to",
     "save_engine": "file to write the engine to",
     "load_engine": "engine file to run instead of building one",
-    "record_tactics": "true: the session tells which tactic every layer got",
+    "record_tactics": "true: the session reports the tactic of every layer",
     "save_tactics": "file to write the tactic of every layer to",
     "load_tactics": "file of tactics that layers are to get",
     "observe": "unfused or debug: marks inner tensors for TensorRT's debug listener (10 and later)",
@@ -81,12 +81,12 @@ Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """What the options ask for.
+    """The settings of a build.
 
     Attributes:
         precision: A precision word of the adapter, ``mixed``, or ``auto`` when none was given.
         kept: Nodes that stay in float32.
-        typing: ``weak``, ``strong``, or empty for what the release prefers.
+        typing: ``weak``, ``strong``, or empty for the release's default.
         ranges: Shape ranges by input.
         save: Files to write after the build, by option.
         words: Everything that the adapter understands as it is.
@@ -101,7 +101,7 @@ class BuildSettings:
 
 
 def read_settings(given: Options) -> BuildSettings:
-    """Check options and return what they ask for.
+    """Return the settings of options, checked.
 
     Raises:
         UsageError: For a value that is not understood, or files that do not exist.
@@ -138,9 +138,9 @@ def read_settings(given: Options) -> BuildSettings:
 
 
 def ladder(options: Mapping[str, str], *, levels: bool = True) -> list[tuple[str, Mapping[str, str]]]:
-    """Return rungs from fp32 without optimizations to the options given, with the words for what each sets.
+    """Return levels from fp32 without optimizations to the options given, with the words for the settings of each.
 
-    A typed model keeps its types (``precision=mixed``), and an engine that is loaded is what it is.
+    A typed model keeps its types (``precision=mixed``), and a loaded engine has one level.
 
     Args:
         options: Those given.
@@ -160,7 +160,7 @@ def ladder(options: Mapping[str, str], *, levels: bool = True) -> list[tuple[str
 
 
 def kept_words(nodes: Iterable[str], values: Mapping[str, str]) -> str:
-    """Return what the adapter is told about nodes to keep: the nodes, and the node that makes each value."""
+    """Return the nodes to keep, and the node that makes each value, for the adapter."""
     return json.dumps({"nodes": list(nodes), "values": dict(values)})
 
 
@@ -170,7 +170,7 @@ def range_words(ranges: Mapping[str, Range]) -> dict[str, str]:
 
 
 def parse_range(name: str, text: str) -> Range:
-    """Return min, opt and max of ``1x3:4x3:8x3`` (or of one shape that stands for all three).
+    """Return min, opt and max of ``1x3:4x3:8x3`` (or of one shape for all three).
 
     Raises:
         UsageError: For another form (slug ``engine-option-value``).

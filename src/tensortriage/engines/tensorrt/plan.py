@@ -24,7 +24,7 @@ _MADE_UP = re.compile(
 )
 _CONVERTED = re.compile(r"^(fp16|bf16|fp32)::")
 _NAMELESS = "node_of_"
-"""What TensorRT's parser puts before the name of a value to name a node that has no name."""
+"""Prefix that TensorRT's parser puts before the name of a value to name a node that has no name."""
 
 
 def in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
@@ -32,7 +32,7 @@ def in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
 
     Args:
         plan: Regions with the words of TensorRT's inspector as nodes.
-        model: The file that the user gave, not what it was converted to.
+        model: The file that the user gave, before any conversion.
     """
     from tensortriage.model.model import Model
 
@@ -57,7 +57,7 @@ def value_of(name: str, graph: "Graph") -> str:
 
 
 def shown_value(name: str, graph: "Graph") -> str:
-    """Return the ONNX value that a tensor of this name surely holds, in whatever type; empty when that is not sure.
+    """Return the ONNX value that a tensor of this name certainly holds, in any type; empty when that is not certain.
 
     Names that TensorRT made up from a value's are left out: they may stand for it in another layout, or for a part.
     """

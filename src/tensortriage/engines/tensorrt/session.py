@@ -58,7 +58,7 @@ class TensorRtSession(RebuiltSession, ShowsValues, TellsTactics, RepeatsBuild):
 
     @property
     def observation(self) -> str:
-        """How inner values can be seen without marking outputs: ``unfused``, ``debug``, or empty for not at all."""
+        """Way to see inner values without marking outputs: ``unfused``, ``debug``, or empty for none."""
         return str(self.info.get("observation", ""))
 
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

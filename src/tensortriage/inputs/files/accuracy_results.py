@@ -36,7 +36,7 @@ AVERAGE, PER_SAMPLE = "average", "per_sample"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccuracyEntry:
-    """What was measured of one output in one iteration.
+    """Measurements of one output in one iteration.
 
     Attributes:
         kind: Polygraphy's class, a key of `CLASSES`; empty for a bare verdict without numbers.
@@ -67,7 +67,7 @@ class AccuracyPair:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccuracyResult:
-    """What one comparison function found.
+    """Result of one comparison function.
 
     Attributes:
         pairs: One per pair of runners.

@@ -1,4 +1,4 @@
-"""What a data file holds, whatever its format: one series of iterations (inputs), or one per runner (saved outputs)."""
+"""The contents of a data file in any format: one series of iterations (inputs), or one per runner (saved outputs)."""
 
 import dataclasses
 import enum
@@ -20,7 +20,7 @@ class DataFormat(enum.Enum):
 
 
 class Kind(enum.Enum):
-    """What the iterations of a file are; formats that cannot say so hold inputs."""
+    """Kind of a file's iterations; formats without one hold inputs."""
 
     INPUTS = "inputs"
     OUTPUTS = "outputs"
@@ -44,7 +44,7 @@ class Series:
     """The iterations of one runner.
 
     Attributes:
-        runner: Name of what made the outputs; empty for inputs. Two series of a file may have the same name.
+        runner: Name of the producer of the outputs; empty for inputs. Two series of a file may have the same name.
         iterate: Starts reading; may be called any number of times.
     """
 

@@ -2,7 +2,7 @@
 
 Saved tensors in JSON are megabytes of base64 in a few dozen keys. Parsing such a file whole takes several times its
 size in memory; walking it from key to key takes none, because a string is skipped by searching for its closing quote
-and only the values that are asked for are ever decoded.
+and only the requested values are ever decoded.
 """
 
 import json
@@ -130,7 +130,7 @@ class View:
             raise self.invalid(str(error)) from error
 
     def text(self) -> bytes:
-        """Return the characters of a string as they stand in the file, escapes not resolved.
+        """Return the characters of a string as in the file, escapes not resolved.
 
         Raises:
             DataError: When it is no string (``json-invalid``).
@@ -140,7 +140,7 @@ class View:
         return self._text[self._start + 1 : self.end - 1]
 
     def invalid(self, reason: str) -> DataError:
-        """Return the error that says what is wrong with this value, and where it stands."""
+        """Return an error about this value, with its place."""
         return _invalid(self._path, self._start, reason)
 
     def _byte(self, position: int) -> int:
@@ -149,7 +149,7 @@ class View:
         return self._text[position]
 
     def _after(self, position: int, end: int) -> int:
-        """Return where the next member starts, or where the closing bracket stands."""
+        """Return the position of the next member, or of the closing bracket."""
         position = _skip_space(self._text, position)
         byte = self._byte(position)
         if byte == end:
@@ -190,7 +190,7 @@ class View:
         while True:
             position = self._text.find(b'"', position + 1)
             if position < 0:
-                raise _invalid(self._path, start, "a string does not end")
+                raise _invalid(self._path, start, "unterminated string")
             before = position - 1
             while self._text[before] == _BACKSLASH:
                 before -= 1

@@ -36,7 +36,7 @@ _ZIP_ERRORS = (
 
 
 class Header(NamedTuple):
-    """What a .npy header says of the array that follows it."""
+    """The header of a .npy array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -119,7 +119,7 @@ def open_npy(path: Path) -> Stored:
 
 
 def open_npz(file: Path | io.BytesIO, where: str) -> dict[str, Stored]:
-    """Open a .npz archive; arrays are read when asked for.
+    """Open a .npz archive; arrays are read on demand.
 
     Args:
         file: The archive's path or its bytes.
@@ -194,7 +194,7 @@ class NpzMember:
 
 @contextlib.contextmanager
 def _translated(where: str) -> Iterator[None]:
-    """Translate what zipfile raises for broken, encrypted and foreign archives."""
+    """Translate zipfile's exceptions for broken, encrypted and foreign archives."""
     try:
         yield
     except _ZIP_ERRORS as error:

@@ -1,6 +1,6 @@
-"""Which format a path holds, by its name and its first bytes, and the reader for it.
+"""Recognizes the format of a path, by its name and its first bytes, and opens its reader.
 
-Name and contents must agree: a renamed file is an error that says so, since a guess would decide what is tested.
+Name and contents must agree: a renamed file is an error that says so, since a guess would decide the test data.
 """
 
 import dataclasses
@@ -46,11 +46,11 @@ _FOREIGN = {
     ".pb": "one tensor of a test data set",
 }  # fmt: skip
 _NAMED = (".pkl", ".pickle", ".pt", ".pth", ".onnx", ".pb")
-"""Suffixes that say what a file holds, though it is not read here."""
+"""Suffixes of other kinds of files, which are not read here, with their contents."""
 
 
 def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
-    """Open a file or directory of feeds or saved outputs; nothing is read that is not asked for.
+    """Open a file or directory of feeds or saved outputs; arrays are read on demand.
 
     Args:
         path: What the user named.
@@ -97,7 +97,7 @@ def detect(path: Path) -> DataFormat:
         ) from error
     actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
     if suffix not in _SUFFIXES and suffix not in _NAMED and head.lstrip()[:1] in (b"{", b"["):
-        return DataFormat.POLYGRAPHY  # Polygraphy writes JSON whatever a file is called
+        return DataFormat.POLYGRAPHY  # Polygraphy writes JSON under any file name
     if suffix not in _SUFFIXES:
         raise DataError(
             f"{path} is {_FOREIGN.get(suffix, 'in no format that can be read')}",

@@ -56,7 +56,7 @@ def open_polygraphy(path: Path) -> DataFile:
 
 
 def document_class(path: Path) -> str:
-    """Return the Polygraphy type of what a JSON file holds; empty for inputs and for foreign documents.
+    """Return the Polygraphy type of a JSON file's contents; empty for inputs and for foreign documents.
 
     Raises:
         DataError: When it is not JSON (``json-invalid``).
@@ -154,7 +154,7 @@ def decode_array(view: View, name: str, path: Path) -> np.ndarray:
     """Return the array of an encoded ndarray, or of a LazyArray or FormattedArray around one.
 
     Args:
-        view: Where it stands.
+        view: View of the value.
         name: Name of the tensor, for messages.
         path: The file, for messages.
 

@@ -56,7 +56,7 @@ class StoredSeries:
     """One series of a store.
 
     Attributes:
-        runner: Name of what made the outputs; empty for inputs.
+        runner: Name of the producer of the outputs; empty for inputs.
         seconds: Run time of every iteration; None where it is not known.
     """
 
@@ -79,7 +79,7 @@ def format_for(path: Path, wanted: DataFormat | None = None) -> DataFormat:
     Args:
         path: Output; its suffix decides (none: a directory of Polygraphy JSON, or a test data set if named like one; an
             unknown one: a file of Polygraphy JSON, as there).
-        wanted: The format asked for explicitly.
+        wanted: The explicitly requested format.
 
     Raises:
         UsageError: When neither says a format, or they contradict each other (slug ``output-format``).
@@ -108,7 +108,7 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: DataFormat | None = N
     Args:
         path: File or directory to write.
         series: What to write; formats other than JSON and our store take one series, and lose its runner's name.
-        kind: Inputs or outputs, for the formats that tell.
+        kind: Inputs or outputs, for the formats that distinguish them.
         wanted: Format; by default the one that the path names.
 
     Returns:
@@ -135,7 +135,7 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: DataFormat | None = N
 
 
 def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: DataFormat | None = None) -> DataFormat:
-    """Return the format in which a path will be written, and refuse what could not be written there.
+    """Return the format in which a path will be written, and refuse data that it cannot hold.
 
     Args:
         path: File or directory to write.

@@ -40,7 +40,7 @@ class Stored(Protocol):
 
 
 class LazyTensors(Mapping[str, np.ndarray]):
-    """A mapping whose arrays are read when asked for, each time anew."""
+    """A mapping whose arrays are read on demand, each time anew."""
 
     def __init__(self, loaders: Mapping[str, Callable[[], np.ndarray]]) -> None:
         self._loaders = loaders
@@ -83,7 +83,7 @@ def samples(stored: Mapping[str, Stored], specs: Sequence[ValueSpec], path: Path
 
     Args:
         stored: The arrays of one file or directory.
-        specs: The model's inputs; empty when there is no model, and then no leading axis is taken for samples.
+        specs: Inputs of the model; empty when there is no model, and then no leading axis counts as samples.
         path: Where they are, for messages.
 
     Raises:
@@ -102,7 +102,7 @@ def samples(stored: Mapping[str, Stored], specs: Sequence[ValueSpec], path: Path
 
 
 def looks_numbered(names: Sequence[str]) -> bool:
-    """Say whether a reader would take these names for numbered samples."""
+    """Return whether a reader would read these names as numbered samples."""
     return bool(names) and all(_NUMBERED.fullmatch(name) for name in names)
 
 
@@ -124,7 +124,7 @@ def _numbered(stored: Mapping[str, Stored], path: Path) -> Iterator[Mapping[str,
 
 
 def _is_stacked(stored: Mapping[str, Stored], known: Mapping[str, ValueSpec], path: Path) -> bool:
-    """Say whether every array has exactly one more axis, at the front, than the input of its name."""
+    """Return whether every array has exactly one more axis, at the front, than the input of its name."""
     lengths = {}
     for name, array in stored.items():
         spec = known.get(name)

@@ -21,7 +21,7 @@ Tensors = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchAxes:
-    """Where the rows of a model's inputs lie.
+    """Places of the rows in a model's inputs.
 
     Attributes:
         axes: Axis by the name of each input that has one.
@@ -39,7 +39,7 @@ class BatchAxes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
-    """Single rows, and what they share.
+    """Single rows, and the inputs that they share.
 
     Attributes:
         axes: Where rows lie.
@@ -56,7 +56,7 @@ class Rows:
     origin: Origin
 
     def batch(self, picked: Sequence[int], name: str, *, blank: int = 0) -> Feed:
-        """Return a feed of some rows, in this order, and behind them so many rows of zeros."""
+        """Return a feed of given rows, in this order, followed by a number of rows of zeros."""
         tensors = dict(self.shared)
         for tensor, axis in self.axes.axes.items():
             parts = [self.rows[index][tensor] for index in picked]
@@ -122,7 +122,7 @@ def gather_rows(model: Model, feeds: Sequence[Feed], axes: BatchAxes, wanted: in
 
 
 def _same_rest(feed: Feed, first: Feed, axes: BatchAxes) -> bool:
-    """Say whether a feed has rows of the same shape as another, and equal inputs without a batch."""
+    """Return whether a feed has rows of the same shape as another, and equal inputs without a batch."""
     for name, array in first.tensors.items():
         other = feed.tensors[name]
         if name not in axes.axes:

@@ -1,8 +1,8 @@
-"""What a model does with an input shows which values it needs, so the graph is searched forward from every input.
+"""The uses of an input in a model show which values it needs, so the graph is searched forward from every input.
 
 Random numbers in [0, 1] are the classic false alarm: every token id is 0 or 1, half an attention mask is off, a
 logarithm gets a negative number. So the uses decide first (an operand that indexes a table of 30522 rows takes 0 to
-30521), then the name (``position_ids`` count up), and only what is left over is drawn without constraint.
+30521), then the name (``position_ids`` count up), and only the remaining inputs are drawn without constraint.
 
 The search passes through operators that only move numbers or convert their type, and notes every operand of the tables
 below that it meets. It does not enter the bodies of If, Loop and Scan.
@@ -20,7 +20,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 class Use(enum.Enum):
-    """What the numbers of an input are for."""
+    """Role of an input's numbers."""
 
     FREE = "no constraint"
     INDEX = "integers from 0 to high"
@@ -41,7 +41,7 @@ class Role:
         use: Kind of numbers.
         low: The number itself for `Use.FILL`.
         high: Largest index for `Use.INDEX` and `Use.COUNT_UP`; infinite when not known.
-        reason: What told so, for people, e.g. ``indexes 'wte.weight'``.
+        reason: Evidence for people, e.g. ``indexes 'wte.weight'``.
     """
 
     use: Use
@@ -52,7 +52,7 @@ class Role:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the search is: a value, whether 0 and 1 have changed places, and what happened to an index: ``i + offset``.
+    """State of the search: a value, whether 0 and 1 have changed places, and the change of an index, ``i + offset``.
 
     An index that was multiplied has an infinite offset, so that only 0 is left of its range.
     """
@@ -106,8 +106,8 @@ def roles(graph: Graph, inputs: Sequence[ValueSpec], spec_of: SpecOf) -> dict[st
 
     Args:
         graph: The model's graph.
-        inputs: Its inputs.
-        spec_of: What is known of a value that is not constant; asked only for tables that are computed.
+        inputs: Inputs of the model.
+        spec_of: Returns the spec of a value that is not constant; called only for computed tables.
     """
     return {spec.name: _role(graph, spec, spec_of) for spec in inputs}
 
@@ -183,18 +183,18 @@ def _index_role(graph: Graph, node: Node, key: tuple[str, int], offset: float, s
     if spec is not None and spec.shape and isinstance(axis, int) and -len(spec.shape) <= axis < len(spec.shape):
         sizes = spec.shape[axis:] if node.op_type in ("GatherND", "ScatterND") else (spec.shape[axis],)
     known = [size for size in sizes if isinstance(size, int)]
-    # Index 0 is valid whatever the table.
+    # Index 0 is valid in any table.
     high = float(min(known) - 1) - offset if known and len(known) == len(sizes) else 0.0
     return Role(Use.INDEX, high=max(high, 0.0), reason=f"indexes '{name}'")
 
 
 def _is_harmless_exponent(exponent: np.ndarray | None) -> bool:
-    """Say whether any base may be raised to it: whole numbers from 0 up."""
+    """Return whether any base may be raised to the input: whole numbers from 0 up."""
     return exponent is not None and bool(np.all((exponent >= 0) & (exponent == np.round(exponent))))
 
 
 def _blocks_on_one(graph: Graph, node: Node, operand: int) -> bool | None:
-    """Say whether 1 at this operand makes an attention score very negative, or 0 does; None when it is no mask."""
+    """Return whether 1 at this operand makes an attention score very negative, or 0 does; None when it is no mask."""
     if node.op_type == "Where" and operand == 0:
         for branch, verdict in ((1, True), (2, False)):
             if _is_blocking(_constant(graph, _operand(node, branch))):

@@ -1,4 +1,4 @@
-"""A feed moved by less than float32 can tell: how much a model makes of that is its own doing."""
+"""A feed moved by less than float32 resolves: its effect on results is the model's own sensitivity."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.
     """Return a copy of a feed with every float32 and float64 element moved by -1, 0 or +1 ulp, reproducibly.
 
     Args:
-        tensors: Arrays by name; those of other types are handed on.
+        tensors: Arrays by name; other types pass through unchanged.
         seed: Of the random directions.
     """
     rng = np.random.default_rng(seed)

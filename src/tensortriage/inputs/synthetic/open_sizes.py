@@ -87,7 +87,7 @@ def require_room(
 
 
 def _merged(spec: ValueSpec, given: Shape) -> Shape:
-    """Return the given shape, with what it leaves open (-1) as the model has it."""
+    """Return the given shape, with its open sizes (-1) from the model."""
     if spec.shape is None:
         return given
     concrete = ValueSpec(spec.name, None, tuple(d if isinstance(d, int) else None for d in given))

@@ -43,7 +43,7 @@ def random_feeds(
     value_ranges: Mapping[str, Range] = _NO_RANGES,
     shapes: Mapping[str, Shape] = _NO_SHAPES,
 ) -> Iterator[Feed]:
-    """Yield feeds whose numbers make sense to the model; see `.input_roles` and `.open_sizes`.
+    """Yield feeds with plausible numbers for the model; see `.input_roles` and `.open_sizes`.
 
     Floats without constraint are drawn from the normal distribution N(0, 1); other integers are 0 to 9, 8-bit ones use
     their whole range; bools are drawn evenly.
@@ -52,7 +52,7 @@ def random_feeds(
         model: The model to feed.
         seed: Any integer; the same seed makes the same feeds.
         iterations: Number of feeds.
-        value_ranges: Range by input name (empty name: all others); replaces what the model suggests by a uniform draw.
+        value_ranges: Range by input name (empty name: all others); a uniform draw replaces the model's suggestion.
         shapes: Shape by input name, for dimensions that the model leaves open.
 
     Raises:
@@ -238,7 +238,7 @@ def _generator(seed: int, iteration: int, name: str) -> np.random.RandomState:
 
 
 def _is_convolved(graph: Graph, name: str) -> bool:
-    """Say whether an input enters a convolution or pooling before anything mixes its positions."""
+    """Return whether an input enters a convolution or pooling before anything mixes its positions."""
     pending, seen = [name], {name}
     while pending and len(seen) < 100:
         for node in graph.consumers(pending.pop(0)):

@@ -88,7 +88,7 @@ def swept(feed: Feed, specs: Sequence[ValueSpec], sizes: Mapping[str, tuple[int,
 
 
 def _axes(name: str, specs: Sequence[ValueSpec]) -> dict[str, int]:
-    """Return the axes of the inputs that a word of a sweep stands for."""
+    """Return the axes of the inputs that a word of a sweep denotes."""
     owner, _, word = name.rpartition(":")
     axis = whole_number(word)
     if owner in {spec.name for spec in specs} and axis is not None:

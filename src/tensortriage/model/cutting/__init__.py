@@ -1,1 +1,1 @@
-"""Parts of a model as models of their own: which nodes, where to cut, and what to feed there."""
+"""Parts of a model as models of their own: their nodes, the place to cut, and their feeds."""

@@ -1,4 +1,4 @@
-"""Cut any set of nodes out of a model, fed by what the rest of the model would have computed.
+"""Cut any set of nodes out of a model, fed with the values that the rest of the model would have computed.
 
 Every subset of a graph's nodes is a valid model once each value that crosses the border becomes an input. Constants
 never cross: initializers and Constant nodes come along, their tensors shared. The same carving serves one unit
@@ -71,7 +71,7 @@ def extract(
 
 
 def leaving_values(model: Model, nodes: Collection[str]) -> tuple[str, ...]:
-    """Return what `extract` takes for the outputs of these nodes when it is not told; same errors for their names."""
+    """Return the default outputs of `extract` for these nodes; same errors for their names."""
     return _default_outputs(model, find_nodes(model, nodes))
 
 
@@ -81,8 +81,8 @@ class Carving:
     Args:
         model: The model to carve from.
         specs: Types and shapes of its values.
-        input_name: Gives the name of the input that stands for a value.
-        frozen: Says which uses of outer values become constants instead; those are named ``frozen::VALUE``.
+        input_name: Gives the name of the input for a value.
+        frozen: Decides which uses of outer values become constants instead; those are named ``frozen::VALUE``.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class Carving:
         self._initializers: dict[str, ir.Value] = {}
         self._shared: dict[ir.Value, ir.Value] = {}
         self.feeds: dict[str, str] = {}
-        """Input name to the name of the value it stands for."""
+        """Input name to the name of the value that it holds."""
 
     def add(self, unit: Sequence[ir.Node]) -> dict[str, ir.Value]:
-        """Copy one set of nodes, in topological order, into the new graph; return what it makes, by value name."""
+        """Copy one set of nodes, in topological order, into the new graph; return their results, by value name."""
         own = {value for node in unit for value in node.outputs}
         outer = tuple(dict.fromkeys(v for node in unit for v in outer_values(node) if v not in own))
         copies, stand_ins = _copy(self._model.ir.graph, unit, outer)

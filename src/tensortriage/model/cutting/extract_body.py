@@ -1,4 +1,4 @@
-"""Make a model of its own out of the body of an If, Loop or Scan, and know what every turn feeds to it.
+"""Make a model of its own out of the body of an If, Loop or Scan, and describe the feed of every turn.
 
 A body uses values from around it (captures) and, in a Loop or Scan, gets others at every turn. Both become inputs.
 Constants among the captures come along as constants.
@@ -21,7 +21,7 @@ from tensortriage.values.spec import ValueSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BodyInput:
-    """Where an input of a body comes from in the first turn; slices of a Scan in every turn.
+    """Source of an input of a body in the first turn; slices of a Scan in every turn.
 
     Attributes:
         value: Value of the main graph; empty for a constant.
@@ -36,7 +36,7 @@ class BodyInput:
     from_end: bool = False
 
     def take(self, values: Mapping[str, np.ndarray], turn: int = 0) -> np.ndarray:
-        """Return what the input holds in the first turn, or a later slice, from recorded values of the main graph."""
+        """Return the value of the input in the first turn, or a later slice, from recorded values of the main graph."""
         if self.constant is not None:
             return self.constant
         array = values[self.value]
@@ -53,7 +53,7 @@ class LiftedBody:
     Attributes:
         model: The model; names of nodes and values are those of the body.
         sources: Where each of its inputs comes from in the first turn.
-        own: Those of its inputs that are the body's own, in its order; the others are values from around it.
+        own: Inputs that are the body's own, in its order; the others are values from around it.
     """
 
     model: Model
@@ -61,7 +61,7 @@ class LiftedBody:
     own: tuple[str, ...] = ()
 
     def next_turn(self, fed: Mapping[str, np.ndarray], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what a Loop, or a Scan but for its slices, feeds to the turn after one.
+        """Return the values that a Loop, or a Scan but for its slices, feeds to the turn after one.
 
         Args:
             fed: What was fed to that turn.
@@ -161,7 +161,7 @@ def _constant(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def _turn_inputs(holder: ir.Node, body: ir.Graph) -> list[BodyInput]:
-    """Return what the inputs of a body get in the first turn (onnx.ai: If, Loop, Scan)."""
+    """Return the inputs of a body in the first turn (onnx.ai: If, Loop, Scan)."""
     fed = [BodyInput("") if value is None else BodyInput(value.name or "") for value in holder.inputs]
     if holder.op_type == "Loop":
         first = [BodyInput("", np.array(0, np.int64)), BodyInput("", np.array(True))]
@@ -178,7 +178,7 @@ def _turn_inputs(holder: ir.Node, body: ir.Graph) -> list[BodyInput]:
 
 
 def _shape_in_turns(source: BodyInput, spec: ValueSpec | None) -> ir.Shape | None:
-    """Return the shape of what a body is fed: a slice of its source, or a state, of which turns keep the rank alone."""
+    """Return the shape of an input of a body: a slice of its source, or a state, of which turns fix only the rank."""
     if spec is None or spec.shape is None:
         return None
     if source.axis is None:

@@ -1,4 +1,4 @@
-"""Where a model can be cut into consecutive blocks with little that has to be carried from one to the next.
+"""Places to cut a model into consecutive blocks with few values to carry from one to the next.
 
 Between any two nodes of the topological order some values are alive: made before, used after. In a network of repeated
 blocks that is one hidden state between two blocks and many tensors inside one, so the gaps with the fewest are the
@@ -19,7 +19,7 @@ from tensortriage.values.spec import ValueSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelBlock:
-    """Nodes that follow each other, with what crosses their borders.
+    """Consecutive nodes, with the values that cross their borders.
 
     Attributes:
         nodes: Names, in topological order; Constant nodes are left out, they come along with their users.
@@ -109,7 +109,7 @@ def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> ModelBl
 
 
 def weights_bytes(specs: Iterable[ValueSpec]) -> int:
-    """Return the size of some weights together."""
+    """Return the total size of weights."""
     return sum(map(_bytes, specs))
 
 

@@ -1,4 +1,4 @@
-"""Which nodes a user means: by name, by range, by operator, by module of the network, or between two sets of values."""
+"""Selection of nodes: by name, by range, by operator, by module of the network, or between two sets of values."""
 
 import dataclasses
 import fnmatch

@@ -1,1 +1,1 @@
-"""What is in a model: summary, nodes, weights, repeated blocks."""
+"""The contents of a model: summary, nodes, weights, repeated blocks."""

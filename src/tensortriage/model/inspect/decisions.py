@@ -1,7 +1,7 @@
-"""Where a model decides: ops that turn scores into indices.
+"""Decisions of a model: ops that turn scores into indices.
 
 ArgMax, TopK and NonMaxSuppression pass no error on in proportion: two scores closer than their rounding may change
-places, and whatever is picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
+places, and everything picked by the indices (boxes, classes, tokens, experts) changes with them as a whole.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ SAME_ORDER = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Un
 
 
 class DecisionKind(enum.Enum):
-    """How an op decides; the value is its name in words."""
+    """Kind of a decision; the value is its name in words."""
 
     EXTREME = "index of the extreme"
     TOP_K = "top-k"
@@ -23,7 +23,7 @@ class DecisionKind(enum.Enum):
 
     @property
     def unit(self) -> str:
-        """What is counted: the plural of one entry of the decision."""
+        """Plural of the counted entries of the decision."""
         return {"EXTREME": "indices", "TOP_K": "ranks", "BOXES": "boxes"}[self.name]
 
 
@@ -34,7 +34,7 @@ class Decision:
     Attributes:
         kind: How it picks.
         node: Name of the node.
-        value: Its indices.
+        value: Name of the indices.
         scores: The value that decides.
         axis: Along which ArgMax, ArgMin and TopK look.
         largest: Whether the largest scores win.
@@ -65,7 +65,7 @@ class Decision:
 def decisions_behind(graph: Graph, values: Collection[str]) -> tuple[Decision, ...]:
     """Return the decisions that values depend on, in topological order.
 
-    The indices that an ArgMax or a TopK makes, but nobody uses, decide nothing. Bodies of If, Loop and Scan are not
+    Unused indices of an ArgMax or a TopK decide nothing. Bodies of If, Loop and Scan are not
     searched.
     """
     wanted = set(values)

@@ -1,4 +1,4 @@
-"""The nodes of a parsed ONNX message as plain data: what an inspection needs to know of them, and no more.
+"""The nodes of a parsed ONNX message as plain data: the facts that an inspection needs, and no more.
 
 `tensortriage.model.ir.graph` is the index that everything else works on. It is made of an onnx_ir model; this one is
 made of the message itself, so that looking into a model costs no more than parsing it.
@@ -25,7 +25,7 @@ _FIELDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ValueFacts:
-    """What a model declares of a value.
+    """Declaration of a value in a model.
 
     Attributes:
         name: Value name.
@@ -69,7 +69,7 @@ def op_label(node: onnx.NodeProto) -> str:
 
 
 def declared_value(info: onnx.ValueInfoProto) -> ValueFacts:
-    """Return what a message says about a value."""
+    """Return the spec of a value in a message."""
     tensor = info.type.tensor_type
     shape: tuple[int | str | None, ...] | None = None
     if info.type.HasField("tensor_type") and tensor.HasField("shape"):
@@ -101,7 +101,7 @@ def stored_tensor(tensor: onnx.TensorProto, name: str) -> ConstantFacts:
 
 
 def constant_value(node: onnx.NodeProto) -> ConstantFacts | None:
-    """Return what a Constant node holds, or None when the node is no Constant (or holds a reference)."""
+    """Return the value of a Constant node, or None for another node (or a reference)."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
     for attribute in node.attribute:
@@ -116,7 +116,7 @@ def constant_value(node: onnx.NodeProto) -> ConstantFacts | None:
 
 
 def attribute_text(attribute: onnx.AttributeProto) -> str:
-    """Return an attribute's value as text; of tensors and graphs only what they are."""
+    """Return an attribute's value as text; for tensors and graphs only their kind."""
     if attribute.ref_attr_name:
         return f"@{attribute.ref_attr_name}"
     if attribute.type == _TENSOR:

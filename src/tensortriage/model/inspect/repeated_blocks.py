@@ -102,7 +102,7 @@ def _stretches(search: "_Search") -> list[tuple[int, int, int]]:
 
 
 class _Search:
-    """The nodes of one graph that depend on its inputs, with what tells them apart."""
+    """The nodes of one graph that depend on its inputs, with the features that distinguish them."""
 
     def __init__(self, nodes: Sequence[onnx.NodeProto], constants: Mapping[str, ConstantFacts]) -> None:
         self._constants: dict[str, ConstantFacts | None] = dict(constants)
@@ -123,7 +123,7 @@ class _Search:
         }
 
     def best_stretch(self, start: int, end: int) -> tuple[int, int, int] | None:
-        """Return (first node, period, length) of the stretch that tells most, the shortest period among equals."""
+        """Return (first node, period, length) of the most informative stretch, the shortest period among equals."""
         labels = self._labels[start:end]
         best: tuple[float, int, int, int] | None = None
         for period in range(SMALLEST_BLOCK, min(len(labels) // 2, LARGEST_BLOCK) + 1):

@@ -1,4 +1,4 @@
-"""What is in a model, at a glance: operators, interface, parameters, bodies, functions and repeated blocks.
+"""The contents of a model, at a glance: operators, interface, parameters, bodies, functions and repeated blocks.
 
 Made from the parsed message alone: no weight is read, and files of external data are only looked for. A model whose
 weights are missing can be inspected.
@@ -34,7 +34,7 @@ class OpCount:
     """One operator type.
 
     Attributes:
-        op_type: Its name, with its domain when that is not the standard one.
+        op_type: Operator name, with its domain when that is not the standard one.
         nodes: Nodes of the main graph, of bodies and of functions.
         parameters: Elements of the constants that it is the first to compute with.
         parameter_bytes: Their size as stored.
@@ -87,11 +87,11 @@ class FunctionFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What is in a model.
+    """The contents of a model.
 
     Attributes:
         path: The file.
-        file_bytes: Its size, external data not counted.
+        file_bytes: Size of the file, external data not counted.
         name: Name of the graph.
         producer: Who wrote the file, as it says.
         ir_version: Version of the file format.
@@ -144,7 +144,7 @@ def summarize(path: Path, *, external_data_dir: Path | None = None) -> ModelSumm
 
     Args:
         path: The file.
-        external_data_dir: Where external data are, when not beside the file.
+        external_data_dir: Folder of external data, when not that of the file.
 
     Raises:
         ModelError: When the file is no sound model; see `tensortriage.model.model`.

@@ -72,5 +72,5 @@ def _statistics(array: np.ndarray, dtype: DType) -> tuple[float | None, float | 
 
 
 def _shown(array: np.ndarray) -> np.ndarray:
-    """Return what numpy can print: of types it has no printer for, the same numbers as float32."""
+    """Return an array that numpy can print: types without a printer become the same numbers as float32."""
     return array if array.dtype.kind in "biufcO" else array.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Whether attributes are of a kind that a model can be taken apart with: constants, element types, references."""
+"""Whether the attributes of a model are of kinds that can be processed: constants, element types, references."""
 
 import onnx
 
@@ -20,10 +20,10 @@ _BODIES = frozenset({_Attribute.GRAPH, _Attribute.GRAPHS})
 
 
 def check_attributes(node: onnx.NodeProto, where: str, *, in_function: bool) -> None:
-    """Check the attributes of a node, but for what tensors and graphs in them hold.
+    """Check the attributes of a node, but for the contents of tensors and graphs in them.
 
     Args:
-        node: The node whose attributes are checked.
+        node: The node.
         where: Place, for messages.
         in_function: Whether its attributes may be those of the function around it.
 
@@ -42,7 +42,7 @@ def check_attributes(node: onnx.NodeProto, where: str, *, in_function: bool) -> 
         if attribute.name == _TYPES.get(node.op_type) and not attribute.ref_attr_name:
             at = f"attribute {attribute.name} of {where}"
             _check_kind(attribute, _Attribute.INT, at, slug="attribute-invalid")
-            if attribute.i:  # 0 stands for none
+            if attribute.i:  # 0 means none
                 known_dtype(attribute.i, at)
 
 

@@ -1,4 +1,4 @@
-"""What a small file may grow to, checked before anything expands it.
+"""Bounds on the expansion of a small file, checked before anything expands it.
 
 A model of a few kilobytes can stand for more nodes than atoms: each of thirty functions calls the one before it twice.
 Whoever follows calls by recursion, as engines do in native code, has his stack overrun by a chain of three thousand.
@@ -26,7 +26,7 @@ _Key = tuple[str, str, str]
 
 
 def check_limits(proto: onnx.ModelProto) -> None:
-    """Check versions, and what the functions of a model expand to.
+    """Check versions, and the size of a model with its functions expanded.
 
     Raises:
         ModelError: ``version-impossible``, ``function-recursive``, ``function-too-deep`` or

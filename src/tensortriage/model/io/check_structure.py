@@ -152,7 +152,7 @@ def _made_twice(value: str, first: onnx.NodeProto | None, second: onnx.NodeProto
 
 
 def _require_text(where: str, *texts: object) -> None:
-    """Refuse what is not UTF-8, for which protobuf gives bytes."""
+    """Refuse text that is not UTF-8, for which protobuf gives bytes."""
     for text in texts:
         if not isinstance(text, str):
             raise _nameless(f"{quoted(text)}, in {where}, is not UTF-8 text")

@@ -1,4 +1,4 @@
-"""Whether the tensors of a model file are what they claim: a known type, a sane shape, and exactly as many bytes."""
+"""Whether the tensors of a model file are well-formed: a known type, a sane shape, and exactly as many bytes."""
 
 import math
 from collections.abc import Iterator
@@ -81,12 +81,12 @@ def check_tensor(tensor: onnx.TensorProto, where: str, *, lifted_bytes: int | No
 
 
 def is_stripped(tensor: onnx.TensorProto) -> bool:
-    """Say whether the numbers of a weight were taken out on purpose, as TensorRT's tools do (and mark it so)."""
+    """Return whether the numbers of a weight were removed on purpose, as TensorRT's tools do (and mark it so)."""
     return tensor.HasField("raw_data") and not tensor.raw_data and tensor.doc_string.startswith(STRIPPED_MARK)
 
 
 def densify(graph: onnx.GraphProto, where: str) -> None:
-    """Turn sparse initializers and sparse Constant nodes into dense ones, in place: what every engine does with them.
+    """Turn sparse initializers and sparse Constant nodes into dense ones, in place, as every engine does.
 
     Raises:
         ModelError: ``tensor-invalid``, also when the dense tensor would exceed 2 GiB.

@@ -35,7 +35,7 @@ class ExternalFiles:
 
     @classmethod
     def of(cls, model: Path, directory: Path | None) -> "ExternalFiles":
-        """Return the files of a model: beside it, or in the directory given instead."""
+        """Return the files of a model: in its folder, or in the given one."""
         if directory is not None:
             return cls(model, directory, (directory.resolve(),))
         return cls(model, model.parent, (model.parent.resolve(), model.resolve().parent))

@@ -39,7 +39,7 @@ def take_foreign_types(graph: onnx.GraphProto) -> ForeignTypes:
 
 
 def restore_foreign_types(proto: onnx.GraphProto, graph: ir.Graph) -> None:
-    """Give the inputs and outputs of a serialized graph the types that were taken from them."""
+    """Give the inputs and outputs of a serialized graph their removed types back."""
     for infos, values in ((proto.input, graph.inputs), (proto.output, graph.outputs)):
         for info, value in zip(infos, values, strict=True):
             if _KEY in value.meta:

@@ -1,4 +1,4 @@
-"""Weights that stay in their file until somebody needs their values.
+"""Weights that stay in their file until their values are needed.
 
 A `MappedTensor` knows where its bytes are. Reading maps the file into memory, so that the system can drop the pages
 again; copying to another file never passes through this process's memory at all where the system can do it. The map
@@ -271,5 +271,5 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def absent_weights(model: ir.Model) -> bool:
-    """Say whether a model was loaded without its external data, as far as its main graph's initializers tell."""
+    """Return whether a model was loaded without its external data, judged by its main graph's initializers."""
     return any(isinstance(value.const_value, AbsentTensor) for value in model.graph.initializers.values())

@@ -1,4 +1,4 @@
-"""From a file of unknown origin to an onnx_ir model, or to an error that says what is wrong with the file.
+"""From a file of unknown origin to an onnx_ir model, or to an error that names the defect of the file.
 
 With `tensortriage.model.io.parse` this is the border for everything that onnx, onnx_ir and protobuf raise while a model
 is read. Files beyond a size are mapped into memory and their weights stay where they are.
@@ -35,7 +35,7 @@ def read_model(
 
     Args:
         path: The file.
-        external_data_dir: Where external data are, when not beside the file.
+        external_data_dir: Folder of external data, when not that of the file.
         ignore_external_data: Whether external data are never looked for.
         message: The file as it was parsed before; None to parse it.
 
@@ -70,7 +70,7 @@ def _deserialize(proto: onnx.ModelProto, path: Path) -> ir.Model:
 
 
 def _leave_in_file(model: ir.Model, path: Path, offsets: Mapping[str, int]) -> None:
-    """Point the initializers whose data were lifted out at their bytes in the model file."""
+    """Point initializers at their data in the model file."""
     if not offsets:
         return
     file = WeightFile(path, is_model=True)

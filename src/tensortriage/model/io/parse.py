@@ -44,7 +44,7 @@ class Message:
     Attributes:
         proto: The message, its graph checked, without the data of the initializers in `places`.
         places: Position in ``graph.initializer`` to (offset, length) of its raw data in the file, in bytes.
-        mended: New name to old name of the values that were told apart.
+        mended: New name to old name of the values that were renamed apart.
     """
 
     proto: onnx.ModelProto
@@ -57,7 +57,7 @@ def read_message(path: Path, *, mend_names: bool = False) -> Message:
 
     Args:
         path: The file.
-        mend_names: Whether values that several nodes make under one name are told apart; see
+        mend_names: Whether values that several nodes make under one name are renamed apart; see
             `tensortriage.model.io.repeated_names`.
 
     Raises:
@@ -68,7 +68,7 @@ def read_message(path: Path, *, mend_names: bool = False) -> Message:
         lifted = lift_weights(data, threshold=LARGE_WEIGHT_BYTES if len(data) >= LARGE_FILE_BYTES else len(data) + 1)
         proto = onnx.ModelProto()
         proto.ParseFromString(lifted.skeleton)
-    except Exception as error:  # WireError, or what protobuf raises, whose type has no stable home
+    except Exception as error:  # WireError, or an exception of protobuf, whose type has no stable home
         raise _not_onnx(path, data[:64], str(error)) from error
     if not proto.HasField("graph"):
         raise _not_onnx(path, data[:64], "it holds no graph")

@@ -40,7 +40,7 @@ _DATA_FIELDS = ("raw_data", "float_data", "int32_data", "int64_data", "double_da
 
 
 class ExternalData(enum.Enum):
-    """Where the weights of a saved model go.
+    """Place of the weights of a saved model.
 
     AUTO embeds them, unless they exceed 1.5 GiB (protobuf ends at 2 GiB): then as ALWAYS. ALWAYS writes one file,
     ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
@@ -58,7 +58,7 @@ class ExternalData(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExternalLayout:
-    """Which weights go outside a saved model, and into which files.
+    """Weights outside a saved model, and their files.
 
     Attributes:
         location: Path relative to the directory of the model, of the one data file (empty: ``NAME.onnx.data``) or of
@@ -74,14 +74,14 @@ class ExternalLayout:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Weight:
-    """An initializer on its way out: what stands for it in the file, and what has its numbers."""
+    """An initializer to be written: its placeholder in the file, and the tensor with its numbers."""
 
     proto: onnx.TensorProto
     tensor: Any
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its numbers take."""
+        """Size of the numbers in bytes."""
         return stored_bytes(self.tensor)
 
     def tofile(self, file: BinaryIO) -> None:

@@ -18,7 +18,7 @@ from tensortriage.model.io.lazy_weights import AbsentTensor, stored_bytes
 from tensortriage.model.ir.display_names import first_cause, first_line
 
 TRAINING = "tensortriage.training-info"
-"""Key of the training information of a model among the metadata of its main graph, which are not written as such."""
+"""Key of a model's training information among the metadata of its main graph, excluded from the written metadata."""
 
 _lock = threading.Lock()
 
@@ -53,7 +53,7 @@ def _no_numbers() -> NoReturn:
 
 
 def lacks_numbers(tensor: Any) -> bool:
-    """Say whether a tensor's numbers were stripped or are ignored, so that asking for them is an error."""
+    """Return whether a tensor's numbers were stripped or are ignored, so that reading them is an error."""
     return isinstance(tensor, Hollow | AbsentTensor)
 
 

@@ -1,1 +1,1 @@
-"""What an onnx_ir graph says: traversal, order, names, attributes, and a read-only index of it."""
+"""Contents of an onnx_ir graph: traversal, order, names, attributes, and a read-only index of it."""

@@ -1,4 +1,4 @@
-"""What a node's attributes and constants say, as plain Python and numpy."""
+"""A node's attributes and constants, as plain Python and numpy."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Python's collector of reference cycles stands still while many objects are made that all stay.
+"""Pauses Python's collector of reference cycles while many long-lived objects are made.
 
 It looks through all objects again whenever their number has grown by a quarter, which finds nothing while a model of
 50,000 nodes is read or copied, and takes as long as that itself. It goes on afterwards, so what is dropped is found.

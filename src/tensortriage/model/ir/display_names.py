@@ -19,7 +19,7 @@ def first_cause(error: BaseException) -> BaseException:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what a foreign exception, or the first cause of it, says: one short line; its type if it says nothing."""
+    """Return the text of a foreign exception, or of its first cause: one short line; its type if there is no text."""
     error = first_cause(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""A read-only index of a model's main graph: who makes a value, who uses it, and what depends on what.
+"""A read-only index of a model's main graph: producers and consumers of values, and dependencies.
 
 Nodes are plain data with string names, so that nothing above `model` touches onnx_ir. The bodies of If, Loop and Scan
 are not searched: a node with bodies is one unit, and the outer values its bodies use count as uses by that node.
@@ -178,7 +178,7 @@ class Graph:
 
     @cached_property
     def output_names(self) -> frozenset[str]:
-        """Names of what the graph returns."""
+        """Names of the graph's outputs."""
         return frozenset(value.name or "" for value in self._ir.outputs)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What nodes hold as ONNX's messages have them: bodies, and attributes that are types or constants; without onnx_ir."""
+"""Contents of nodes as ONNX's messages have them: bodies, and attributes that are types or constants; no onnx_ir."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ CONSTANT_TYPES = {
     "value_float": DType.FLOAT, "value_floats": DType.FLOAT, "value_int": DType.INT64, "value_ints": DType.INT64,
     "value_string": DType.STRING, "value_strings": DType.STRING,
 }  # fmt: skip
-"""Attributes of a Constant that are plain numbers or texts, and the element type of what it then makes."""
+"""Attributes of a Constant that are plain numbers or texts, and the element type of its result."""
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:

@@ -32,7 +32,7 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 
 def restorer_of_names(model: ir.Model) -> Callable[[], None]:
-    """Remember the names of all values and nodes; return what gives them back to those that still exist.
+    """Record the names of all values and nodes; return a function that restores them on those that still exist.
 
     Passes of onnx_ir and onnxscript number the names that occur in several bodies, which is no fault in ONNX, and put
     the name of a node in front of the names in a body that it is replaced by. A value that took over the name of

@@ -21,9 +21,9 @@ ANSWER = struct.Struct("<Q")
 """Bytes of the answer."""
 RESULT, REFUSED, CRASHED = b"R", b"E", b"C"
 SPARE_BYTES = 512 << 20
-"""Memory of a call beside what the model takes: a Range of a million million numbers is computed until none is left."""
+"""Memory of a call in addition to the model's: a Range of a million million numbers is computed until none is left."""
 COPIES = 6
-"""How often a call may hold its model: as bytes, parsed, changed, and written again, with room for what is added."""
+"""Copies of the model in a call: as bytes, parsed, changed, and written again, with room for additions."""
 
 
 def serve(extension: ModuleType, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -38,7 +38,7 @@ def serve(extension: ModuleType, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def in_fork(call: str, names: dict[str, Any], seconds: int) -> bytes:
-    """Return the answer to one request; what the call does to its process ends with it."""
+    """Return the answer to one request; effects of the call on its process end with it."""
     if not hasattr(os, "fork"):
         return b"".join(outcome(call, names))
     readable, writable = os.pipe()
@@ -59,7 +59,7 @@ def in_fork(call: str, names: dict[str, Any], seconds: int) -> bytes:
 
 
 def limit(seconds: int, more_bytes: int) -> None:
-    """Bound memory, beyond what is mapped now, and CPU time of this process, and let it leave no core file."""
+    """Bound memory, beyond the mapped one, and CPU time of this process, and let it leave no core file."""
     import resource  # which Windows lacks, as it does forks
 
     with contextlib.suppress(OSError), open("/proc/self/statm") as file:

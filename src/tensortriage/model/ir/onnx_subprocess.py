@@ -1,4 +1,4 @@
-"""onnx's C++ extension in a process of its own: it may crash or never return on a model that nobody has checked.
+"""onnx's C++ extension in a process of its own: it may crash or never return on an unchecked model.
 
 Shape inference crashes on a LayerNormalization whose axis is far off, and loops for ever over an Einsum equation that
 is not ASCII; the version converter infers shapes on its way (onnx 1.23; its checker passes both models). So they run in

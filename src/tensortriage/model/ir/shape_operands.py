@@ -1,4 +1,4 @@
-"""Which values decide shapes rather than carry data: they must never be rounded, and engines want them constant.
+"""Values that decide shapes rather than carry data: they must never be rounded, and engines want them constant.
 
 A value is shape-like when it feeds a shape operand (the second input of Reshape, the bounds of Slice, the sizes of
 Resize, ...), or when it is made from shapes and constants alone and leads to such an operand. A shape operand computed
@@ -20,7 +20,7 @@ SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
 """Input positions that hold shapes, axes, sizes or counts, per standard operator (onnx.ai operator pages)."""
 
 _OF_RUNTIME = {"GroupQueryAttention": (6,)}
-"""The same for operators of ONNX Runtime (domain com.microsoft).
+"""Operands that are shapes of operators of ONNX Runtime (domain com.microsoft).
 
 It knows how large the cache becomes from a constant alone; else it takes it to be as large as before, and fails where
 it plans memory by that (1.32.0).

@@ -79,6 +79,6 @@ def _circle(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _predecessors(node: ir.Node) -> list[ir.Node]:
-    """Return the nodes of the same graph that make what a node, or a body in it, uses; each once."""
+    """Return the nodes of the same graph whose results a node, or a body in it, uses; each once."""
     makers = (value.producer() for value in outer_values(node))
     return list(dict.fromkeys(made for made in makers if made is not None and made.graph is node.graph))

@@ -72,6 +72,6 @@ def captures(graphs: Sequence[ir.Graph]) -> tuple[ir.Value, ...]:
 
 
 def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:
-    """Return what a node needs from outside: its inputs that are not omitted, then the captures of its bodies."""
+    """Return the values that a node needs from outside: its inputs, without omitted ones, then its bodies' captures."""
     given = (value for value in node.inputs if value is not None)
     return tuple(dict.fromkeys((*given, *captures(bodies(node)))))

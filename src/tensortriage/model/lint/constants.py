@@ -17,7 +17,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude
 
 SLUGS: Mapping[str, str] = {
-    "epsilon-vanishes": "An epsilon that a format rounds to zero: what it guards divides by zero",
+    "epsilon-vanishes": "An epsilon that a format rounds to zero: the guarded division is by zero",
     "mask-beyond-range": "A mask constant beyond the range of a format: it becomes infinite, and NaN times zero",
     "infinite-factor": "A factor that is infinite: NaN times zero",
     "constant-is-nan": "A constant that holds NaN",
@@ -54,8 +54,8 @@ def _epsilon(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
                     "epsilon-vanishes",
                     node,
                     f"{magnitude(epsilon)} is zero in {precision.value}, whose smallest number is "
-                    f"{magnitude(smallest, 2)}: what it guards can divide by zero",
-                    f"raise it to 1e-5 or so, or keep '{node.name}' and what it guards in fp32",
+                    f"{magnitude(smallest, 2)}: the division that it guards can be by zero",
+                    f"raise it to 1e-5 or so, or keep '{node.name}' and the division that it guards in fp32",
                     severity=subject.aims.severity_in(precision),
                     value=value,
                 )
@@ -140,7 +140,7 @@ def _not_a_number(subject: LintSubject) -> Iterator[LintFinding]:
             yield subject.finding(
                 "constant-is-nan",
                 users[0],
-                "the constant holds NaN, and so will what is made of it",
+                "the constant holds NaN, which spreads to every result computed from it",
                 "export the model again from healthy weights",
                 severity=Severity.PROBLEM,
                 value=name,

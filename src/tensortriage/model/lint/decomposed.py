@@ -25,7 +25,7 @@ _LAYERNORM, _RMSNORM = ("LayerNormalization", 17), ("RMSNormalization", 23)
 
 
 def check(subject: LintSubject) -> Iterator[LintFinding]:
-    """Yield what is written out in elementary operators."""
+    """Yield normalizations and activations that are written out in elementary operators."""
     yield from _normalizations(subject)
     yield from _norms(subject)
     yield from _gelus(subject)

@@ -1,4 +1,4 @@
-"""A finding of a rule: which rule, how severe, where, why, and what to do."""
+"""A finding of a rule: the rule, its severity, place, reason and cure."""
 
 import dataclasses
 import enum
@@ -7,25 +7,25 @@ from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.dtype import Precision
 
 FORMATS = (Precision.FP16, Precision.BF16)
-"""Formats whose traps are looked for even when nobody asked: they are told as hints."""
+"""Formats whose traps are searched even unrequested: as hints."""
 
 NARROW = (*FORMATS, Precision.FP8E4M3, Precision.FP8E5M2)
-"""Formats that cannot hold what float32 holds."""
+"""Formats with a smaller range than float32."""
 
 
 class Severity(enum.Enum):
-    """How bad a finding is; the value is the word in documents."""
+    """Severity of a finding; the value is the word in documents."""
 
     EXCEPTION = "exception"
     """An engine or onnx.checker refuses the model."""
     PROBLEM = "problem"
     """Wrong numbers, as the model is meant to run."""
     HINT = "hint"
-    """A known trap: wrong only with certain data, or in a format that was not asked for."""
+    """A known trap: wrong only with certain data, or in a format that was not requested."""
 
     @property
     def fails(self) -> bool:
-        """Whether a model with such a finding does not pass."""
+        """Whether a model with such a finding fails."""
         return self is not Severity.HINT
 
 
@@ -37,8 +37,8 @@ class LintFinding:
         slug: Name of the rule; docs/lint.md explains each.
         severity: How bad it is.
         node: Name of the node; empty when it is about a value or the whole model.
-        op_type: Its operator.
-        value: Name of the value; empty when it is about the node as such.
+        op_type: Operator of the node.
+        value: Name of the value; empty for a finding about the node itself.
         where: The body or function that holds it; empty for the main graph.
         why: What happens, one sentence.
         cure: What to do about it, in the imperative.
@@ -60,7 +60,7 @@ class LintFinding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Aims:
-    """Where a model is meant to run: traps of these formats and habits are problems, all others hints.
+    """Intended formats and habits of a model: their traps are problems, all others hints.
 
     Attributes:
         formats: Number formats it is to compute in.
@@ -78,5 +78,5 @@ class Aims:
 
     @property
     def looked_at(self) -> tuple[Precision, ...]:
-        """Formats whose traps are looked for, those asked for first."""
+        """Formats whose traps are searched, the requested ones first."""
         return tuple(dict.fromkeys((*(p for p in NARROW if p in self.formats), *FORMATS)))

@@ -1,4 +1,4 @@
-"""Names that a file gives twice, and what nothing in it uses, found before anything repairs the file."""
+"""Names that a file gives twice, and unused parts, found before a repair of the file hides them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _MOST = 50
 
 
 def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
-    """Yield what is wrong with names and uses in the main graph of a parsed model."""
+    """Yield the defects of names and uses in the main graph of a parsed model."""
     graph = proto.graph
     yield from _names(graph)
     used = {name for node in all_nodes(graph.node) for name in node.input if name}
@@ -33,7 +33,7 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
     needed = _needed(graph)
     for node in graph.node:
         if needed.isdisjoint(node.output):
-            yield _finding("node-unused", node.name, op_label(node), "", "no output depends on what it makes",
+            yield _finding("node-unused", node.name, op_label(node), "", "no output depends on its results",
                            "remove it: triage surgeon sanitize --cleanup")  # fmt: skip
     for info in graph.input:
         if info.name not in needed and info.name not in initializers:
@@ -51,7 +51,7 @@ def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
 
 
 def _needed(graph: onnx.GraphProto) -> set[str]:
-    """Return the values that outputs depend on; nodes may stand in any order."""
+    """Return the values that outputs depend on; nodes may come in any order."""
     makers = {name: node for node in graph.node for name in node.output if name}
     needed = {info.name for info in graph.output}
     ahead = list(needed)

@@ -14,7 +14,7 @@ from tensortriage.values.dtype import DType
 from tensortriage.values.text import magnitude
 
 SLUGS: Mapping[str, str] = {
-    "int64-beyond-int32": "An int64 constant that int32 cannot hold, which is what many engines compute in",
+    "int64-beyond-int32": "An int64 constant beyond int32, the type that many engines compute in",
     "float64-computed": "Nodes that compute in float64, which engines narrow to float32 or refuse",
     "float64-beyond-float32": "A float64 constant that float32 cannot hold",
 }

@@ -58,7 +58,7 @@ _DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def check(subject: LintSubject) -> Iterator[LintFinding]:
-    """Yield what is wrong with the quantizers of a graph."""
+    """Yield the defects of the quantizers of a graph."""
     for node in _quantizers(subject, *_QUANTIZERS):
         if len(node.inputs) < 2:
             continue
@@ -72,7 +72,7 @@ def check(subject: LintSubject) -> Iterator[LintFinding]:
 
 
 def _quantizers(subject: LintSubject, *op_types: str) -> Iterator[Node]:
-    """Yield the nodes of some operators: of the standard, or ONNX Runtime's of these names."""
+    """Yield the nodes of given operators: of the standard, or ONNX Runtime's of these names."""
     return (node for node in subject.graph.nodes if node.op_type in op_types and node.domain in _DOMAINS)
 
 
@@ -166,7 +166,7 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
 
 
 def _cut_off(array: np.ndarray, axis: int | None, low: int, high: int) -> float:
-    """Return the share of integers at the ends of a range without being what the range was made for.
+    """Return the share of integers at the ends of a range, without the numbers that define the range.
 
     Of each group with a scale of its own one number at either end may be, and all where they are the same.
     """
@@ -177,7 +177,7 @@ def _cut_off(array: np.ndarray, axis: int | None, low: int, high: int) -> float:
 
 
 def _axis(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
-    """Compare the axis of a dequantized weight with the output channels of what uses it."""
+    """Compare the axis of a dequantized weight with the output channels of its users."""
     scale_shape, shape = subject.shape(node.inputs[1]), subject.shape(node.inputs[0])
     axis = _axis_of(node, shape)
     per_axis = scale_shape is not None and len(scale_shape) == 1 and scale_shape[0] != 1
@@ -222,5 +222,5 @@ def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
                 "quantizer-unreached",
                 node,
                 "nothing uses its result",
-                "remove it, or connect it: what was calibrated for it stays in floating point",
+                "remove it, or connect it: the operation that it was calibrated for stays in floating point",
             )

@@ -32,7 +32,7 @@ FAMILIES: tuple[Callable[[LintSubject], Iterator[LintFinding]], ...] = (
 )
 
 CHECKER = "onnx-checker"
-"""Slug of what onnx.checker complains of."""
+"""Slug of onnx.checker's complaints."""
 
 SLUGS: Mapping[str, str] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""A graph as the rules see it: its nodes, and what is known of each value, including the data of constants."""
+"""A graph as the rules see it: its nodes, and the facts about each value, including the data of constants."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -22,13 +22,13 @@ class LintSubject:
     """One graph of a model: the main graph, a body, or a function.
 
     Args:
-        graph: Its index.
+        graph: Index of the graph.
         specs: Types and shapes of its values, as far as known.
         opset: Version of the standard operator set it uses.
         aims: Where the model is meant to run.
         outputs: Names of its outputs.
         where: The body or function it is; empty for the main graph.
-        outer: The graph around it, whose values it may use.
+        outer: The enclosing graph, whose values it may use.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ def in_training(model: Model) -> tuple[LintFinding, ...]:
 
 
 def normalizes_by_batch(node: Node, opset: int) -> bool:
-    """Say whether a BatchNormalization uses the statistics of its batch, by the rules of its opset.
+    """Return whether a BatchNormalization uses the statistics of its batch, by the rules of its opset.
 
     From opset 14 on an attribute says so, from 7 on the number of outputs, before that ``is_test``, which is 0 by
     default (ONNX Changelog, BatchNormalization-1 to -15).
@@ -62,7 +62,7 @@ def normalizes_by_batch(node: Node, opset: int) -> bool:
 
 
 def _drops(subject: LintSubject, node: Node) -> bool:
-    """Say whether a Dropout zeroes anything: by an operand from opset 12 on, by ``is_test`` before 7."""
+    """Return whether a Dropout zeroes anything: by an operand from opset 12 on, by ``is_test`` before 7."""
     if subject.opset < 7:
         return node.attributes.get("is_test", 0) == 0 and node.attributes.get("ratio", 0.5) != 0.0
     if subject.opset < 12 or len(node.inputs) < 3 or not subject.number(node.inputs[2]):

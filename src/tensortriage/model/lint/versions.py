@@ -1,4 +1,4 @@
-"""Operators whose meaning depends on the opset, and which converters and engines read in different ways."""
+"""Operators whose meaning depends on the opset, and which converters and engines interpret differently."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ SLUGS: Mapping[str, str] = {
 }
 
 WIDE = 1024
-"""Numbers from which on a softmax over an inner axis is told."""
+"""Least size of a softmax over an inner axis that is reported."""
 
 _SOFTMAXES = ("Softmax", "LogSoftmax", "Hardmax")
 

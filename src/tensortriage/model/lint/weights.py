@@ -33,7 +33,7 @@ _TIMES_NORMAL = 4.0
 
 @dataclasses.dataclass(slots=True)
 class _Fit:
-    """Numbers of a tensor beyond the range of a format, below its normal numbers, and what rounding those costs."""
+    """Numbers of a tensor beyond the range of a format, below its normal numbers, and the error of rounding those."""
 
     beyond: int = 0
     largest: float = 0.0
@@ -79,7 +79,7 @@ def _judged(subject: LintSubject, name: str, precision: Precision, fit: _Fit) ->
 
 
 def _fits(array: np.ndarray, formats: Sequence[Precision]) -> list[_Fit]:
-    """Measure how a tensor fits formats, in pieces; only what is too small for one is rounded."""
+    """Measure how a tensor fits formats, in pieces; only numbers too small for one are rounded."""
     fits = [_Fit() for _ in formats]
     norm = 0.0
     for block in blocks(array):

@@ -1,1 +1,1 @@
-"""Models in which some nodes compute in a narrower format: typed, or rounded node by node."""
+"""Models in which chosen nodes compute in a narrower format: typed, or rounded node by node."""

@@ -40,7 +40,7 @@ _EITHER = frozenset({"Cast", "CastLike", "Shape", "Size"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Positions:
-    """Which operands and results of a lowered node have the lower type."""
+    """Operands and results of a lowered node with the lower type."""
 
     inputs: frozenset[int]
     outputs: frozenset[int]
@@ -84,7 +84,7 @@ def convert(
 
 
 def convertible(model: Model, precision: Precision, *, specs: Mapping[str, ValueSpec]) -> frozenset[str]:
-    """Return the nodes of the main graph that `convert` gives the lower type to, or some of what is in their bodies.
+    """Return the nodes of the main graph that `convert` lowers, wholly or in a part of their bodies.
 
     Raises:
         UsageError: For another precision (``precision-not-typed``).
@@ -184,7 +184,7 @@ class _Conversion:
         return index == 0 and is_standard(node, *_EITHER)
 
     def _lower_results(self) -> None:
-        """Give the lower type to what lowered nodes make, and to graph inputs when the caller wants that."""
+        """Give the lower type to results of lowered nodes, and to graph inputs on request."""
         for node, positions in self._positions.items():
             for index in positions.outputs:
                 self._set_low(node.outputs[index])
@@ -251,7 +251,7 @@ class _Conversion:
         return copy
 
     def _cast(self, value: ir.Value, *, low: bool) -> ir.Value:
-        """Put a Cast right behind a value, and return what it makes."""
+        """Put a Cast right behind a value, and return its result."""
         dtype, word = (self._low, self._low_word) if low else (_WIDE, "fp32")
         graph, producer = value.graph, value.producer()
         assert graph is not None
@@ -283,7 +283,7 @@ _TENSOR = ir.TensorType(ir.DataType.UNDEFINED)
 
 
 def _fixed_outputs(node: ir.Node) -> frozenset[int]:
-    """Return outputs that keep their type whatever the operands have.
+    """Return outputs that keep their type for any type of the operands.
 
     LayerNormalization computes mean and inverse deviation in the type that stash_type names, float32 by default
     (onnx.ai, LayerNormalization).

@@ -1,6 +1,6 @@
-"""Round every result to a narrow format and compute on in the wide one: what a number format alone costs.
+"""Round every result to a narrow format and continue in the wide one: the cost of a number format alone.
 
-A healthy fp16 kernel computes inside in float32 and stores fp16; the stored numbers are what all kernels agree on. So
+A healthy fp16 kernel computes inside in float32 and stores fp16; all kernels agree on the stored numbers. So
 after every node, input and constant the value goes through a Cast to the format and back, which is exact emulation of
 storage without needing one kernel in that format. The pairs must not be optimized away: run the result with all graph
 optimizations off.
@@ -80,7 +80,7 @@ class _Rounding:
         return self._rounder.rounds_operand(node, index, value) and not self._is_rounded(value)
 
     def _is_rounded(self, value: ir.Value) -> bool:
-        """Say whether a value holds rounded numbers already, by who makes it."""
+        """Return whether a value holds rounded numbers already, judged by its producer."""
         producer = value.producer()
         if producer is None:
             return value in self._body_inputs
@@ -104,6 +104,6 @@ class _Rounding:
                 body.outputs[index] = nodes[-1].outputs[0]
 
     def _round_result(self, value: ir.Value) -> None:
-        """Put the rounding nodes behind a node; what they make takes over the name and all uses."""
+        """Put the rounding nodes behind a node; their results take over the names and all uses."""
         users = tuple(value.uses())
         take_over(value, self._rounder.nodes(value), users, name=self._names.fresh(f"exact::{value.name}"))

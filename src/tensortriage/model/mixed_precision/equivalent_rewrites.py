@@ -19,11 +19,11 @@ from tensortriage.values.dtype import Precision
 
 LAYER_NORM_OPSET = 17
 _HEADROOM = 2.0
-"""A constant is brought this much below the largest number, for what is added to it."""
+"""A constant is brought this much below the largest number, to leave room for the other summand."""
 
 
 _ENDS = {"Clip": (1, 2)}
-"""Operands whose extreme values only say "to the end": an infinity says the same."""
+"""Operands with extreme values that only mean "to the end": an infinity has the same meaning."""
 
 
 def constants_beyond(model: Model, precision: Precision, nodes: Collection[str] | None = None) -> dict[str, float]:
@@ -74,7 +74,7 @@ def clamp_constants(model: Model, precision: Precision, nodes: Collection[str] |
 def _constants(
     model: Model, nodes: Collection[str] | None
 ) -> Iterator[tuple[ir.Value, ir.TensorProtocol, ir.Node | None]]:
-    """Yield the constants that some nodes of the main graph compute with: value, tensor, and the node that makes it."""
+    """Yield the constants that given nodes of the main graph compute with: value, tensor, and the producing node."""
     graph = model.ir.graph
     for value in graph.initializers.values():
         if value.const_value is not None and _is_computed_with(value, nodes):
@@ -105,7 +105,7 @@ def _clamped(tensor: ir.TensorProtocol | None, limit: float) -> np.ndarray | Non
 def scale_query(model: Model) -> Model | None:
     """Return the model with the scale of attention scores moved before the MatMul that makes them.
 
-    ``(Q K) * c`` and ``(Q K) / c`` become ``(Q * c) K``: the product of the unscaled operands is what overflows.
+    ``(Q K) * c`` and ``(Q K) / c`` become ``(Q * c) K``: it is the product of the unscaled operands that overflows.
     """
     clone = model.clone()
     graph = clone.ir.graph

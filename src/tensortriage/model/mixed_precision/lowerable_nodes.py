@@ -1,6 +1,6 @@
-"""Which nodes of a model may compute in a lower precision, and which must not.
+"""Decides which nodes of a model may compute in a lower precision.
 
-Emulating a format and converting to it are two views of one decision, taken here. A node stays as it is when the caller
+Emulating a format and converting to it are two views of one decision, made here. A node stays as it is when the caller
 keeps it, when it only computes shapes (a Slice bound of 257 is not a bfloat16), when it is a quantizer (scales are
 calibrated in float32), or when it lies in the body of a node that stays. Model-local functions are inlined first, so
 that what they compute is lowered as well.
@@ -32,7 +32,7 @@ class Lowering:
     Attributes:
         model: The copy, model-local functions inlined.
         types: Type of every value, bodies included.
-        kept: Nodes that stay in the precision they have, Constant nodes included, in bodies as well.
+        kept: Nodes that stay in their own precision, Constant nodes included, in bodies as well.
     """
 
     model: ir.Model
@@ -84,7 +84,7 @@ def decide(
 
 
 def is_exempt_operand(node: ir.Node, index: int) -> bool:
-    """Say whether an operand decides shapes (sizes and scales of Resize, limits of Range, ...), or is a packed weight.
+    """Return whether an operand decides shapes (sizes of Resize, limits of Range, ...) or is a packed weight.
 
     Scales of MatMulNBits go into the weight when ONNX Runtime packs it; with ``accuracy_level=4`` it computes noise
     where they are no constants (1.32.0).

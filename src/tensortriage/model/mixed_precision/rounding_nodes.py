@@ -24,7 +24,7 @@ MOVES_DATA = frozenset(
 """Operators whose results are elements of their operands, up to sign: exact when those are rounded."""
 
 _PICKS = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
-"""Operators that take few of many elements: of a constant table, what they pick is rounded, not the table."""
+"""Operators that pick few of many elements: of a constant table the picked ones are rounded, not the table."""
 
 EMULATED = {
     Precision.FP16: 6,
@@ -74,19 +74,19 @@ class Rounder:
         self._scalars: dict[str, ir.Value] = {}
 
     def is_wide(self, value: ir.Value) -> bool:
-        """Say whether a value is a float tensor that the format narrows."""
+        """Return whether a value is a float tensor that the format narrows."""
         dtype = self._lowering.tensor(value)
         return dtype in _FLOATS and self._precision.narrows(DType(dtype.value))
 
     def rounds_result(self, node: ir.Node, value: ir.Value) -> bool:
-        """Say whether a node that computes in the format rounds one of its results."""
+        """Return whether a node that computes in the format rounds one of its results."""
         if not value.name or bodies(node):
             return False
         moves = is_standard(node, *MOVES_DATA) and not picks_constant(node)
         return self.is_wide(value) and not moves
 
     def rounds_operand(self, node: ir.Node, index: int, value: ir.Value) -> bool:
-        """Say whether a node that computes in the format takes one of its operands rounded."""
+        """Return whether a node that computes in the format takes one of its operands rounded."""
         if not self.is_wide(value) or is_exempt_operand(node, index):
             return False
         return not (index == 0 and picks_constant(node))
@@ -112,7 +112,7 @@ class Rounder:
         return chain.nodes
 
     def _guard(self, chain: "_Chain") -> None:
-        """Send what fp8 cannot hold to infinity before the Cast: times infinity there and times one elsewhere.
+        """Turn numbers beyond fp8 into infinity before the Cast: times infinity there and times one elsewhere.
 
         ONNX Runtime 1.31 gets the first values beyond the range wrong with saturate=0: it returns 448 for 480 to 496
         (fp8e4m3, where the ONNX standard says NaN) and NaN for 61440 to 65536 (fp8e5m2, where it says infinity).
@@ -163,11 +163,11 @@ class _Chain:
 
 
 def picks_constant(node: ir.Node) -> bool:
-    """Say whether a node picks elements of a constant."""
+    """Return whether a node picks elements of a constant."""
     return is_standard(node, *_PICKS) and node.inputs[0] is not None and is_constant(node.inputs[0])
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Say whether a value is an initializer or the output of a Constant node."""
+    """Return whether a value is an initializer or the output of a Constant node."""
     producer = value.producer()
     return value.is_initializer() if producer is None else is_standard(producer, "Constant")

@@ -39,7 +39,7 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switched:
-    """A model whose nodes compute in the format or not as its inputs say.
+    """A model whose inputs switch the format of each node on and off.
 
     Attributes:
         model: The model; its last input is `SWITCHES`.
@@ -61,7 +61,7 @@ class Switched:
 
 
 def switch_rounding(model: Model, precision: Precision, *, specs: Mapping[str, ValueSpec]) -> Switched:
-    """Return a model in which every node can be told to compute in a format.
+    """Return a model in which the format of every node can be switched.
 
     What rounds, and what never does, is as in `tensortriage.model.mixed_precision.emulate_rounding.round_results`;
     nodes inside the bodies of If, Loop and Scan go with the node of the main graph that holds them.
@@ -124,7 +124,7 @@ class _Switching:
         self._declare()
 
     def _results(self, node: ir.Node) -> list[ir.Value]:
-        """Return what a node rounds; of If, Loop and Scan all of it, since a body may pass on what nobody rounded."""
+        """Return the values that a node rounds; of If, Loop and Scan all, since a body may pass on unrounded ones."""
         if bodies(node) and node.graph is self._graph:
             return [value for value in node.outputs if value.name and self._rounder.is_wide(value)]
         return [value for value in node.outputs if self._rounder.rounds_result(node, value)]

@@ -6,12 +6,12 @@ import onnx_ir as ir
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
 
 NEVER = float(np.finfo(np.float32).min)
-"""What is added to the score of a key that comes later than the query."""
+"""Summand for the score of a key that comes later than the query."""
 
 
 @body_of("MultiHeadAttention")
 def multi_head_attention(body: OperatorBody) -> Results:
-    """Write attention whose query, key and value were projected before, apart or packed into one tensor.
+    """Write attention on projected query, key and value, separate or packed into one tensor.
 
     Shared buffers of past and present, beams, and scores as a result are refused.
     """
@@ -63,14 +63,14 @@ def projected_attention(
 
 
 def thirds(body: OperatorBody, projected: ir.Value, width: int) -> list[ir.Value]:
-    """Return query, key and value from the last axis, whose sizes the node may name."""
+    """Return query, key and value from the last axis; the node may give their sizes."""
     sizes = list(body.attribute("qkv_hidden_sizes", None) or [width // 3] * 3)
     ends = [sum(sizes[: k + 1]) for k in range(3)]
     return [body.part(projected, end - size, end, -1) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _apart(body: OperatorBody) -> list[ir.Value]:
-    """Return query, key and value, of which those that are packed have five axes: the fourth tells them apart."""
+    """Return query, key and value; packed ones have five axes, of which the fourth separates them."""
     query, key, value = needed(body.input(0)), body.input(1), body.input(2)
     if key is None:
         return [_of_packed(body, query, k) for k in range(3)]
@@ -178,7 +178,7 @@ def scores_of(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
 
 
 def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """Write what a mask takes off the scores.
+    """Write the penalty that a mask subtracts from the scores.
 
     It is of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``; or tells of each row how many keys count,
     perhaps followed by the first one that does, ``[batch]`` or ``[2 * batch]``.

@@ -87,7 +87,7 @@ def out_of_blocks(body: OperatorBody) -> Results:
 
 @body_of("nchwc.Conv")
 def blocked_convolution(body: OperatorBody) -> Results:
-    """Write a convolution whose weight lies in blocks, what is added to it, and its activation.
+    """Write a convolution with its weight in blocks, its summand, and its activation.
 
     Fewer channels than a block come as ONNX has them; the weight of a group of one channel has blocks of its other axis
     only. Groups of several channels are blocks of whole ones, or it is refused.
@@ -159,20 +159,20 @@ def _block(channels: int) -> int:
 
 @functools.cache
 def _machine_block() -> int:
-    # The only place where numpy tells what the CPU can do; a numpy that has it no longer says nothing.
+    # The only place where numpy reports the CPU's features; a numpy without it gives no answer.
     known = getattr(importlib.import_module("numpy._core._multiarray_umath"), "__cpu_features__", {})
     return _WIDE if known.get("AVX512F") else _NARROW
 
 
 def _plain(body: OperatorBody, x: ir.Value, block: int) -> ir.Value:
-    """Write what lies in blocks as ONNX has it."""
+    """Write the conversion from blocks to ONNX's layout."""
     shape = body.op("Shape", x)
     apart = body.op("Reshape", x, _split_shape(body, x, block, last=True))
     return body.op("Reshape", body.op("Transpose", apart, perm=[0, 1, 3, 2]), shape)
 
 
 def _blocked(body: OperatorBody, x: ir.Value, block: int) -> ir.Value:
-    """Write what is as ONNX has it in blocks; the shape stays."""
+    """Write the conversion from ONNX's layout to blocks; the shape stays."""
     shape = body.op("Shape", x)
     apart = body.op("Reshape", x, _split_shape(body, x, block, last=False))
     return body.op("Reshape", body.op("Transpose", apart, perm=[0, 1, 3, 2]), shape)

@@ -1,4 +1,4 @@
-"""Products with what follows them, and products by weights in 4-bit floating point."""
+"""Products with the operations fused behind them, and products by weights in 4-bit floating point."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Attention of several query heads to one key, with the cache of a decoder: what language models are exported with.
+"""Attention of several query heads to one key, with the cache of a decoder: the form of exported language models.
 
 Rows of a batch may be of different length, so that new keys go to another place of the cache in each. The cache is
 written as ONNX Runtime's CPU kernel does where past and present are two buffers: zeros behind the last key.
@@ -42,7 +42,7 @@ def group_query_attention(body: OperatorBody) -> Results:
 
 
 class _Lengths:
-    """Where the new keys of each row go, and what each query may look at; int64 values.
+    """Places of the new keys of each row, and the range that each query may attend to; int64 values.
 
     Attributes:
         past: Keys before the new ones, ``[batch, 1]``: none where all keys there are new ones.

@@ -1,4 +1,4 @@
-"""The body of one node while it is written, and the table of what writes bodies."""
+"""The body of one node while it is written, and the table of writers of bodies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,13 +14,13 @@ Results = Sequence[ir.Value | None]
 
 
 class OperatorBody:
-    """Writes plain ONNX nodes that compute what one node does.
+    """Writes plain ONNX nodes that compute the same as one node.
 
     Args:
         node: The node.
         opset: Version of the standard operators in the model.
         specs: Types and shapes of values, as far as they are known, by name.
-        coarse: Whether the body makes what a node lets kernels make coarser than its types say.
+        coarse: Whether the body includes the coarser computation that the node permits to kernels.
 
     Attributes:
         coarse: As given.
@@ -52,7 +52,7 @@ class OperatorBody:
         return [needed(value) for value in found]
 
     def wants(self, index: int) -> bool:
-        """Say whether an output of the node has a name."""
+        """Return whether an output of the node has a name."""
         return index < len(self.node.outputs) and bool(self.node.outputs[index].name)
 
     def attribute(self, name: str, default: Any) -> Any:
@@ -63,7 +63,7 @@ class OperatorBody:
         return attr.value
 
     def given(self, *names: str) -> dict[str, Any]:
-        """Return those of some attributes that the node has, as plain values."""
+        """Return the given attributes of the node that are present, as plain values."""
         found = {name: self.attribute(name, None) for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -73,7 +73,7 @@ class OperatorBody:
         return x if other is None else self.op("Add", x, other)
 
     def along(self, op_type: str, x: ir.Value, axes: Sequence[int], *, since: int, **attributes: Any) -> ir.Value:
-        """Write a node over some axes, which are an input since an opset, and an attribute before."""
+        """Write a node over given axes, which are an input since an opset, and an attribute before."""
         if self.opset >= since:
             return self.op(op_type, x, self.integers(*axes), **attributes)
         return self.op(op_type, x, axes=list(axes), **attributes)
@@ -101,7 +101,7 @@ class OperatorBody:
     def weight(
         self, make: Callable[[], np.ndarray], shape: Sequence[int], dtype: type[np.generic] = np.float32
     ) -> ir.Value:
-        """Return an initializer whose array is computed whenever it is read."""
+        """Return an initializer whose array is computed on every read."""
         kind = ir.DataType.from_numpy(np.dtype(dtype))
         tensor = ir.LazyTensor(lambda: ir.tensor(make()), kind, ir.Shape(shape))
         value = ir.Value(const_value=tensor, type=ir.TensorType(kind), shape=ir.Shape(shape))
@@ -121,7 +121,7 @@ class OperatorBody:
         return self.along("Unsqueeze", x, axes, since=13)
 
     def squeeze(self, x: ir.Value, *axes: int) -> ir.Value:
-        """Return a tensor without some axes of size 1."""
+        """Return a tensor without given axes of size 1."""
         return self.along("Squeeze", x, axes, since=13)
 
     def part(self, x: ir.Value, start: int | ir.Value, end: int | ir.Value, axis: int) -> ir.Value:
@@ -134,7 +134,7 @@ class OperatorBody:
         return self.op("Gather", self.op("Shape", x), self.integers(axis))
 
     def rank(self, value: ir.Value, usual: int) -> int:
-        """Return how many axes a value has; the usual count where nothing tells, as behind operators without schema."""
+        """Return the number of axes of a value; the usual one where unknown, as behind operators without schema."""
         try:
             return len(self.shape_of(value))
         except OperatorBodyMissing:
@@ -163,7 +163,7 @@ class OperatorBody:
         """Return the size of one axis.
 
         Raises:
-            OperatorBodyMissing: When it is not known.
+            OperatorBodyMissing: When the size is not known.
         """
         size = self.shape_of(value)[axis]
         if not isinstance(size, int):
@@ -190,7 +190,7 @@ def refuse_if(asked: bool) -> None:
     """Refuse a form of an operator that has no body here.
 
     Raises:
-        OperatorBodyMissing: When it is asked for.
+        OperatorBodyMissing: When its array is needed.
     """
     if asked:
         raise OperatorBodyMissing
@@ -208,10 +208,10 @@ def array_of(value: ir.Value | None) -> np.ndarray | None:
 
 
 Writer = Callable[[OperatorBody], Results]
-"""Writes a body and returns what stands for the outputs; raises `OperatorBodyMissing` for an unknown form."""
+"""Writes a body and returns the values of the outputs; raises `OperatorBodyMissing` for an unknown form."""
 
 WRITERS: dict[str, Writer] = {}
-"""What writes the body of an operator of ONNX Runtime, by its name."""
+"""Writers of the bodies of ONNX Runtime's operators, by name."""
 
 
 def body_of(*op_types: str) -> Callable[[Writer], Writer]:

@@ -1,4 +1,4 @@
-"""Attention of rows without padding: tokens of all rows behind each other, and what takes padding off and puts it on.
+"""Attention of rows without padding: tokens of all rows in sequence, and the removal and restoration of padding.
 
 ONNX Runtime has these for GPUs; formulas are those of its ContribOperators.md.
 """
@@ -24,7 +24,7 @@ def packed_attention(body: OperatorBody) -> Results:
 
 @body_of("PackedMultiHeadAttention")
 def packed_multi_head_attention(body: OperatorBody) -> Results:
-    """Write attention whose query, key and value were projected before; a bias of the scores is refused."""
+    """Write attention on projected query, key and value; a bias of the scores is refused."""
     query, key, value = needed(body.input(0)), body.input(1), body.input(2)
     refuse_if(body.input(6) is not None)
     if key is None or value is None:  # [tokens, heads, 3, size]

@@ -1,4 +1,4 @@
-"""Products and convolutions with what ONNX Runtime fuses into them, and products by weights of a few bits."""
+"""Products and convolutions with the operations that ONNX Runtime fuses into them, and products by few-bit weights."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ _INT8_ACTIVATIONS = 4
 
 @body_of("FusedMatMul", "TransposeMatMul")
 def fused_matmul(body: OperatorBody) -> Results:
-    """Write ``alpha * A' B'``, where asked with the last two axes exchanged, or the first of all behind the batch."""
+    """Write ``alpha * A' B'``, optionally with the last two axes exchanged, or the first of all behind the batch."""
     given = [
         _from_batch(body, value) if body.attribute(name, 0) else value
         for value, name in zip(body.inputs(2), ("transBatchA", "transBatchB"), strict=True)
@@ -31,7 +31,7 @@ def fused_matmul(body: OperatorBody) -> Results:
 
 @body_of("FusedConv")
 def fused_convolution(body: OperatorBody) -> Results:
-    """Write a convolution, what is added to it, and its activation."""
+    """Write a convolution, its summand, and its activation."""
     x, weight = body.inputs(2)
     bias = body.input(2)
     y = body.op("Conv", x, weight, *([bias] if bias is not None else []), **body.given(*CONVOLUTION))
@@ -121,7 +121,7 @@ def _array(value: ir.Value) -> np.ndarray:
 
 
 def _from_batch(body: OperatorBody, value: ir.Value) -> ir.Value:
-    """Return a tensor whose first axis is the last but one."""
+    """Return a tensor with its first axis moved to the last position but one."""
     rank = len(body.shape_of(value))
     return body.op("Transpose", value, perm=[*range(1, rank - 1), 0, rank - 1])
 

@@ -120,7 +120,7 @@ def _integer_product(
 
 
 def real(body: OperatorBody, start: int) -> ir.Value:
-    """Return the real numbers of the quantized tensor at an input, whose scale and zero point follow it."""
+    """Return the real numbers of the quantized tensor at an input; its scale and zero point are the next inputs."""
     return body.op("DequantizeLinear", *_triple(body, needed(body.input(start)), start + 1))
 
 

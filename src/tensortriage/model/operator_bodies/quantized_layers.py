@@ -27,7 +27,7 @@ def real_numbers(
         numbers: The integers.
         scale: One number, or as many as an axis has.
         zero: Likewise, or none.
-        axes: Where axes of size 1 are put into scales, so that they stand at that axis.
+        axes: Positions of axes of size 1 that are inserted into scales.
     """
     wide = body.op("DequantizeLinear", numbers, body.constant(1))
     if zero is not None:
@@ -115,7 +115,7 @@ def _rounded_state(body: OperatorBody, value: ir.Value) -> ir.Value:
 
 @body_of("QLinearConv", "nhwc.QLinearConv")
 def last_quantized_convolution(body: OperatorBody) -> Results:
-    """Write the standard operator on images whose channels are last, where the node says so."""
+    """Write the standard operator on images with the channels last, if the node declares that layout."""
     x, *others = body.node.inputs
     last = bool(body.attribute("channels_last", 0)) or body.node.domain != "com.microsoft"
     given = body.given(*CONVOLUTION)

@@ -51,7 +51,7 @@ _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
 def with_runtime_bodies(model: Model) -> Model:
     """Return the model with bodies in the place of operators that are ONNX Runtime's own, where one is known.
 
-    They compute what the types say.
+    They compute in the declared types.
     """
     return _with_bodies(model, [node for node in all_nodes(model.ir) if _is_runtime(node)], coarse=False)
 

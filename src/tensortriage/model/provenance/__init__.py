@@ -1,1 +1,1 @@
-"""Where the nodes of a model come from: module, class and line of the source network, as exporters leave them."""
+"""Origin of the nodes of a model: module, class and line of the source network, as exporters leave them."""

@@ -1,4 +1,4 @@
-"""Whether a model still stands for the whole network that it was exported from, and which outputs are the network's.
+"""Whether a model still represents the whole network that it was exported from, and which outputs are the network's.
 
 Engines that run the network itself, not its ONNX file, must know: marking outputs leaves the computation as it was,
 cutting and injecting do not. What changes the outputs or cuts a model notes it in the metadata of the graph.
@@ -21,7 +21,7 @@ def note_part(metadata: MutableMapping[str, str]) -> None:
 
 
 def noted_outputs(metadata: MutableMapping[str, str], own: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the network's outputs in its order; empty for what is a part, or computes something else."""
+    """Return the names of the network's outputs in its order; empty for a part, or another computation."""
     try:
         noted = json.loads(metadata[NETWORK_OUTPUTS]) if NETWORK_OUTPUTS in metadata else list(own)
     except (ValueError, RecursionError):

@@ -17,7 +17,7 @@ CLASS_HIERARCHY = "pkg.torch.onnx.class_hierarchy"
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
 FX_NODE = "pkg.torch.onnx.fx_node"
 BODY = "tensortriage.body"
-"""Where this program notes which branch a node was taken from."""
+"""Metadata key for the branch that this program took a node from."""
 
 _LONGEST_METADATA = 100_000
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')  # as Python prints a stack, innermost last
@@ -28,12 +28,12 @@ _FX_NAME = re.compile(r"%(\w+) :")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeOrigin:
-    """Where a node comes from; empty texts and 0 for what the file does not say.
+    """Source of a node; empty texts and 0 where the file does not give it.
 
     Attributes:
         module: Dotted path of the innermost module, e.g. ``model.layers.1.self_attn.o_proj``; empty for the network
             itself as well.
-        module_class: Its class without the package, e.g. ``Linear``.
+        module_class: Class of the module without the package, e.g. ``Linear``.
         file: Source file of the innermost call that is not PyTorch's own, as the exporter wrote it.
         line: Line in it, from 1.
         operator: What the network calls there, e.g. ``aten.linear.default``.
@@ -68,12 +68,12 @@ class NodeOrigin:
         return f"{name} ({details})" if name and details else name or details
 
     def beside(self, node: str) -> str:
-        """Return the label as it is shown beside the name of a node; empty where the name alone says as much."""
+        """Return the label to show with the name of a node; empty where the name contains it."""
         label = self.label if self.tells_more(node) else ""
         return " ".join(filter(None, (label, self.body and f"in {self.body}")))
 
     def tells_more(self, node: str) -> bool:
-        """Say whether module, class or line are more than the name of a node tells."""
+        """Return whether module, class or line add to the name of a node."""
         return bool(self.module_class or self.source or self.module != module_of_name(node))
 
 
@@ -82,7 +82,7 @@ UNKNOWN = NodeOrigin()
 
 
 def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") -> NodeOrigin:
-    """Return where a node comes from.
+    """Return the origin of a node.
 
     Args:
         name: Node name, e.g. ``/encoder/layer.3/MatMul``.

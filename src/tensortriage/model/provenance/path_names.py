@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-_CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # what TensorFlow wraps around a whole saved model
+_CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # TensorFlow's wrapper around a whole saved model
 
 
 def module_of_name(name: str) -> str:
@@ -20,7 +20,7 @@ def module_of_name(name: str) -> str:
         >>> module_of_name("StatefulPartitionedCall/sequential/dense/MatMul;sequential/dense/BiasAdd")
         'sequential.dense'
     """
-    first = name.partition(";")[0]  # TFLite joins the names of what it fused
+    first = name.partition(";")[0]  # TFLite joins the names of the nodes that it fused
     steps = [step for step in first.strip("/").split("/")[:-1] if step and not _CALLS.fullmatch(step)]
     return ".".join(nested_steps(steps))
 

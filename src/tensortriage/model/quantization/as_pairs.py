@@ -1,4 +1,4 @@
-"""A quantized file in the form of pairs, whatever it is written with: what each integer operator computes, spelled out.
+"""A quantized file rewritten with pairs: the computation of each integer operator, spelled out.
 
 ONNX Runtime writes one network as pairs of QuantizeLinear and DequantizeLinear, as operators on integers (QOperator),
 or with activations quantized by their own range as they come (dynamic quantization). Spelled out as pairs all three are
@@ -93,7 +93,7 @@ def _scaled(body: OperatorBody) -> Results:
 
 
 def _integer_product(scaled: ir.Node) -> tuple[ir.Node, ir.Node]:
-    """Return the product of integers, cast, that a node reads, and what quantized its activations."""
+    """Return the product of integers, cast, that a node reads, and the quantizer of its activations."""
     for value in scaled.inputs:
         cast = None if value is None else value.producer()
         node = needed(cast.inputs[0]).producer() if is_standard(cast, "Cast") else None
@@ -105,7 +105,7 @@ def _integer_product(scaled: ir.Node) -> tuple[ir.Node, ir.Node]:
 
 
 def _other_factor(scaled: ir.Node, step: ir.Value) -> ir.Value:
-    """Return what the step of the activations is multiplied with, where a node reads that product."""
+    """Return the other factor of the product with the step of the activations, where a node reads that product."""
     for value in scaled.inputs:
         both = None if value is None else value.producer()
         if is_standard(both, "Mul") and step in both.inputs:

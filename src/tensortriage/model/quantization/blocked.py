@@ -15,13 +15,13 @@ class BlockedQuantizer:
 
     Attributes:
         node: Name of the QuantizeLinear, or of the DequantizeLinear of a weight that is stored quantized.
-        value: The floating-point value that is quantized; of a stored weight what is made of it.
+        value: The floating-point value that is quantized; of a stored weight the dequantized value.
         quantized: Name of the numbers of a weight that is stored quantized; empty for others.
         scale: Name of the scales.
         zero_point: Name of the zero points; empty when omitted.
         axis: The axis along which neighbours share a scale.
         block: How many do.
-        dtype: Type of the quantized numbers; None where only they tell it.
+        dtype: Type of the quantized numbers; None where only the numbers show it.
     """
 
     node: str
@@ -40,13 +40,13 @@ class BlockedQuantizer:
 
 
 def blocked_quantizers(graph: Graph) -> tuple[BlockedQuantizer, ...]:
-    """Return what is quantized in blocks, in topological order; scales may be constants or made by other nodes."""
+    """Return the quantizations in blocks, in topological order; scales may be constants or made by other nodes."""
     found = (_blocked(graph, node) for node in graph.nodes)
     return tuple(each for each in found if each is not None)
 
 
 def made_of_constants(graph: Graph, value: str) -> bool:
-    """Say whether a value is a constant, or computed from constants alone."""
+    """Return whether a value is a constant, or computed from constants alone."""
     if value in graph.constants:
         return True
     makers = graph.ancestors([value])
@@ -69,7 +69,7 @@ def _blocked(graph: Graph, node: Node) -> BlockedQuantizer | None:
         return None
     stored = node.op_type == "DequantizeLinear"
     if stored and (_is_quantized_here(graph, given) or not made_of_constants(graph, given)):
-        return None  # the QuantizeLinear tells more
+        return None  # the QuantizeLinear has more information
     told = node.attributes.get("output_dtype")
     dtype: DType | None = None
     if stored:

@@ -45,11 +45,11 @@ OPS_OF_INTEGER_WEIGHTS = frozenset(
 """Operators that read weights stored in integers."""
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
-"""Where quantizers are: ONNX Runtime's quantizer writes those of 16 bits in its own domain below operator set 21."""
+"""Domains of quantizers: ONNX Runtime's quantizer writes 16-bit ones in its own domain below operator set 21."""
 
 
 def is_quantizer(node: Node, *op_types: str) -> bool:
-    """Say whether a node is a QuantizeLinear or DequantizeLinear, or one of some operators of theirs.
+    """Return whether a node is a QuantizeLinear or DequantizeLinear, or one of the given variants.
 
     Args:
         node: The node.
@@ -59,12 +59,12 @@ def is_quantizer(node: Node, *op_types: str) -> bool:
 
 
 def rounds_activations(node: Node) -> bool:
-    """Say whether a node rounds what is computed to integers."""
+    """Return whether a node rounds computed values to integers."""
     return node.op_type in ROUNDING_OPS and node.domain in _DOMAINS
 
 
 def reads_integer_weights(graph: Graph, node: Node) -> bool:
-    """Say whether a node reads a weight, more than one number, that is stored in integers."""
+    """Return whether a node reads a weight, more than one number, that is stored in integers."""
     if node.op_type not in OPS_OF_INTEGER_WEIGHTS or node.domain not in _DOMAINS:
         return False
     stored = (graph.constants[name] for name in node.inputs if name in graph.constants)
@@ -72,7 +72,7 @@ def reads_integer_weights(graph: Graph, node: Node) -> bool:
 
 
 def is_quantized(graph: Graph) -> bool:
-    """Say whether any node of a graph rounds activations to integers, or reads weights stored in them."""
+    """Return whether any node of a graph rounds activations to integers, or reads weights stored in them."""
     return any(rounds_activations(node) or reads_integer_weights(graph, node) for node in graph.nodes)
 
 
@@ -88,7 +88,7 @@ class Quantizer:
         quantize: Name of the QuantizeLinear; empty for a weight stored as integers.
         dequantize: Name of the DequantizeLinear.
         value: The floating-point value that is quantized; empty for a weight.
-        stored: The quantized value: what the QuantizeLinear makes, or the constant.
+        stored: The quantized value: the result of the QuantizeLinear, or the constant.
         result: What the DequantizeLinear makes.
         scale: Name of the scale, a constant.
         zero_point: Name of the zero point, a constant; empty when omitted.
@@ -142,11 +142,11 @@ def _pair(graph: Graph, node: Node) -> Quantizer | None:
 
 
 def dequantized(graph: Graph, pair: Quantizer) -> np.ndarray:
-    """Return the numbers that a weight stored as integers stands for, by ONNX's definition of DequantizeLinear.
+    """Return the real numbers of a weight stored as integers, by ONNX's definition of DequantizeLinear.
 
     Args:
         graph: The graph of the pair.
-        pair: One whose stored value is a constant.
+        pair: A pair with a constant stored value.
 
     Returns:
         An array of the shape of the stored one and the type of the scale.
@@ -207,7 +207,7 @@ def _skip(node: ir.Node, source: ir.Value, instead: str) -> None:
 
 
 def integer_biases(model: Model) -> Model | None:
-    """Return a quantized model whose biases are what an integer kernel can add: whole multiples of scale times scale.
+    """Return a quantized model with biases that an integer kernel can add: whole multiples of scale times scale.
 
     The sums of an integer kernel are int32 in units of (scale of the data) x (scale of the weight); so a bias that the
     model stores in floating point is rounded to these units.
@@ -274,11 +274,11 @@ def uses_half_range(graph: Graph, pair: Quantizer) -> bool:
 _SIGNED = frozenset(
     {"Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "InstanceNormalization", "MatMul", "Sum"}
 )
-"""Operators behind which networks have activations, and whose results have both signs."""
+"""Operators with results of both signs, which networks follow with activations."""
 
 
 def may_rectify(graph: Graph, pair: Quantizer) -> bool:
-    """Whether a pair may be the ReLU of what it quantizes: nothing below 0 can be represented.
+    """Whether a pair may be the ReLU of its value: nothing below 0 can be represented.
 
     Quantizers of models drop a Relu or Clip behind an operator when the pair behind it begins at 0: the zero point is
     the lowest integer then. Whether one was there only the numbers tell, see `quantizer_fit.activations`.
@@ -295,7 +295,7 @@ MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
 def multiplications(graph: Graph) -> dict[str, tuple[Quantizer, Quantizer]]:
-    """Return the pairs behind data and weights of every node that multiplies what was quantized to integers.
+    """Return the pairs behind data and weights of every node that multiplies values quantized to integers.
 
     Only weights that are constants in symmetric int8 count.
     """

@@ -1,8 +1,8 @@
-"""Pairs of QuantizeLinear and DequantizeLinear, seen as something that stands between a value and who reads it.
+"""Pairs of QuantizeLinear and DequantizeLinear, seen as a gate between a value and its readers.
 
-`switch_quantizers` makes one model for every choice of quantized nodes: each such operand gets a Where between what the
-pair hands on and what went into it, and one bool input, an element per node, chooses. A search for the nodes that do
-not stand 8 bits then needs one session. So does `switch_pairs` for the pairs themselves.
+`switch_quantizers` makes one model for every choice of quantized nodes: each such operand gets a Where between the
+output and the input of its pair, and one bool input, an element per node, chooses. A search for the nodes that must
+stay float then needs one session. So does `switch_pairs` for the pairs themselves.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ SWITCHES = "quantized::"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizerSwitches:
-    """A model whose nodes read quantized operands or not as an input says.
+    """A model with an input that switches quantized operands on and off.
 
     Attributes:
         model: The model; `input` is its further input, bool, an element per node.
@@ -39,7 +39,7 @@ class QuantizerSwitches:
 
 
 def switch_quantizers(model: Model) -> QuantizerSwitches:
-    """Return a model in which every node can be told to read its operands unquantized.
+    """Return a model in which the quantized operands of every node can be switched off.
 
     Args:
         model: A model with Q/DQ pairs, weights included (a weight stored in 8 bits has no float to go back to); it is
@@ -67,7 +67,7 @@ def switch_quantizers(model: Model) -> QuantizerSwitches:
 def switch_pairs(
     model: Model, weights: Mapping[str, np.ndarray], *, tops: Mapping[str, float] | None = None
 ) -> QuantizerSwitches:
-    """Return a model in which every pair can be told to hand on what went into it.
+    """Return a model in which every pair can be bypassed.
 
     Args:
         model: A model with Q/DQ pairs; it is not changed.
@@ -123,7 +123,7 @@ class _Switching:
         self._choice = ir.Value(name=self.names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL))
 
     def switch(self, node: ir.Node) -> ir.Node:
-        """Return what takes the next element of the input, for a node."""
+        """Return the gate of a node, on the next element of the input."""
         number = initializer(self.names.fresh("quantizer_number"), np.array(len(self.nodes), np.int64))
         self.graph.register_initializer(number)
         self.nodes.append(node.name or "")
@@ -132,13 +132,13 @@ class _Switching:
         return taken
 
     def gate(self, switch: ir.Node, quantized: ir.Value | None, plain: ir.Value, name: str | None) -> ir.Node:
-        """Return what hands on one of two values as a switch says."""
+        """Return the node that selects one of two values by a switch."""
         made = ir.node("Where", [switch.outputs[0], quantized, plain], name=self.names.fresh("quantizer_gate"))
         made.outputs[0].name = self.names.fresh(f"operand::{name}")
         return made
 
     def activation(self, value: ir.Value, top: float) -> ir.Node:
-        """Return what cuts a value off below 0 and above a number."""
+        """Return a node that clips a value below 0 and above a number."""
         ends = [initializer(self.names.fresh("activation_end"), np.array(end, np.float32)) for end in (0.0, top)]
         for end in ends:
             self.graph.register_initializer(end)
@@ -154,7 +154,7 @@ class _Switching:
 
 
 def source_of(value: ir.Value | None) -> ir.Value | None:
-    """Return what a Q/DQ pair quantizes; None where a value does not come from one."""
+    """Return the value that a Q/DQ pair quantizes; None for a value from another node."""
     back = value.producer() if value is not None else None
     if back is None or back.op_type != "DequantizeLinear" or back.inputs[0] is None:
         return None

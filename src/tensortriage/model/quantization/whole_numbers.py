@@ -1,4 +1,4 @@
-"""Properties of a model that widen what healthy engines make of it."""
+"""Properties of a model that widen the range of healthy results."""
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
@@ -10,17 +10,17 @@ _TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLine
 
 
 def has_narrow_types(model: Model) -> bool:
-    """Say whether a model declares values in float16 or bfloat16."""
+    """Return whether a model declares values in float16 or bfloat16."""
     return any(spec.dtype in (DType.FLOAT16, DType.BFLOAT16) for spec in value_specs(model).values())
 
 
 def rounds_to_integers(model: Model) -> bool:
-    """Say whether a model rounds values to integers as it computes: by Q/DQ pairs, quantized operators, or Round."""
+    """Return whether a model rounds values to integers as it computes: by Q/DQ pairs, quantized operators, or Round."""
     return any(is_standard(node, *_TO_INTEGERS) for node in all_nodes(model.ir))
 
 
 def cuts_to_integers(model: Model) -> bool:
-    """Say whether a model makes whole numbers of others as it computes, by a Cast as well."""
+    """Return whether a model turns computed values into whole numbers, by a Cast as well."""
     if any(is_standard(node, *_TO_INTEGERS, "Floor", "Ceil") for node in all_nodes(model.ir)):
         return True
     casts = [node for node in model.graph.nodes if node.op_type == "Cast"]

@@ -1,4 +1,4 @@
-"""Write what is known of values into the model, where every reader of the file finds it: types and shapes."""
+"""Write the known types and shapes of values into the model, where every reader of the file finds them."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,11 +29,11 @@ def with_inferred_shapes(model: Model) -> Model:
 
 
 def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:
-    """Return the model with these types and shapes declared, whatever was declared before.
+    """Return the model with these types and shapes declared, in the place of its former declarations.
 
     Args:
         model: The model; it is not changed.
-        specs: By name of a value of the main graph; what a spec leaves open stays as it is.
+        specs: By name of a value of the main graph; open parts of a spec keep their declaration.
     """
     clone = model.clone()
     graph = clone.ir.graph
@@ -49,7 +49,7 @@ def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:
 
 
 def with_input_shapes(model: Model, shapes: Mapping[str, Shape], *, strict: bool = True) -> Model:
-    """Return the model with other shapes of its inputs; what was declared of values that depend on them is forgotten.
+    """Return the model with other shapes of its inputs; declarations of values that depend on them are removed.
 
     Args:
         model: The model; it is not changed.
@@ -87,7 +87,7 @@ def with_input_order(model: Model, names: Sequence[str]) -> Model:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Remove, in place, the shapes of everything that nodes make; of outputs the rank is kept."""
+    """Remove, in place, the shapes of all results of nodes; outputs keep their rank."""
     for graph in all_graphs(model):
         outputs = set(graph.outputs)
         _forget((value for node in graph for value in node.outputs), outputs)

@@ -1,4 +1,4 @@
-"""The types of what ONNX Runtime's own operators make, for which ONNX has no schemas."""
+"""Types of the results of ONNX Runtime's own operators, for which ONNX has no schemas."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,7 +50,7 @@ _RESULTS: Mapping[str, Sequence[int | ir.TensorType]] = {
 
 
 def runtime_results(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> list[ir.TypeProtocol | None] | None:
-    """Return the types of what an operator of ONNX Runtime makes; None for any other operator.
+    """Return the types of the results of an ONNX Runtime operator; None for any other operator.
 
     Args:
         node: The operator.

@@ -2,7 +2,7 @@
 
 ONNX shape inference tells the types of the main graph, but not those inside bodies, and needs a copy of the model in
 one protobuf. A cut, a rounding Cast or a typed conversion needs the type only, and types follow from the schemas:
-whatever shares a type variable shares the type.
+operands that share a type variable share the type.
 """
 
 import functools
@@ -56,11 +56,11 @@ def parameter(parameters: Sequence[Parameter], index: int) -> Parameter | None:
 
 @collector_paused()
 def infer_types(model: ir.Model, specs: Mapping[str, ValueSpec]) -> Types:
-    """Return the type of every value of a model, bodies included, as far as anything tells it.
+    """Return the type of every value of a model, bodies included, where it is known.
 
     Args:
         model: The model; it is not changed.
-        specs: Recorded or inferred specs of values of the main graph; they go before what is declared.
+        specs: Recorded or inferred specs of values of the main graph; they override declarations.
     """
     found: Types = {}
     for value in (*model.graph.inputs, *(v for node in model.graph for v in node.outputs)):

@@ -1,4 +1,4 @@
-"""What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
+"""Specs of all values before any run: declared in the file, inferred, or recorded from a run."""
 
 import weakref
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tensortriage.values.spec import ValueSpec
 _NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
 _READ_BYTES = 1024
 _INVENTED = "unk__"
-"""How names begin that onnx's shape inference gives to dimensions it does not know."""
+"""Prefixes of names that onnx's shape inference gives to unknown dimensions."""
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 
@@ -25,7 +25,7 @@ _DTYPES = {dtype.value: dtype for dtype in DType}
 def value_specs(
     model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING, *, refine: bool = False
 ) -> Mapping[str, ValueSpec]:
-    """Return what is known of every value of the main graph.
+    """Return the specs of all values of the main graph.
 
     When the file leaves a type or a rank open, and no recorded spec closes it, onnx's shape inference (with data
     propagation) fills in what it can: declared dtypes and numbers are kept. Where inference fails, only what is
@@ -50,7 +50,7 @@ def value_specs(
 
 
 def _inferred(model: Model) -> tuple[ValueSpec, ...]:
-    """Return what shape inference finds of a model, which never changes: asked once for all who want to know."""
+    """Return the inferred specs of a model, which never changes: computed once for all callers."""
     if (known := _INFERRED.get(model)) is None:
         known = _INFERRED[model] = _infer(model)
     return known
@@ -89,7 +89,7 @@ def _proto_spec(info: onnx.ValueInfoProto) -> ValueSpec:
 
 
 def _merged(declared: ValueSpec, inferred: ValueSpec) -> ValueSpec:
-    """Fill in what a declaration leaves open; a number is worth more than a symbol, a symbol more than nothing."""
+    """Fill in the open parts of a declaration; a number overrides a symbol, a symbol overrides an open size."""
     shape = inferred.shape if declared.shape is None else declared.shape
     if declared.shape and inferred.shape and len(declared.shape) == len(inferred.shape):
         shape = tuple(map(_known, declared.shape, inferred.shape))

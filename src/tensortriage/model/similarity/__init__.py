@@ -1,1 +1,1 @@
-"""Which nodes are alike, within a model and between two models."""
+"""Similar nodes, within a model and between two models."""

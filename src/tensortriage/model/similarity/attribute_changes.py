@@ -1,4 +1,4 @@
-"""What a changed attribute means for a node, in words: a mode, an epsilon, the size of a window."""
+"""The effect of a changed attribute on a node, in words: a mode, an epsilon, the size of a window."""
 
 import numpy as np
 import onnx_ir as ir
@@ -21,7 +21,7 @@ _AT_RANDOM = "it zeroes elements at random"
 
 
 def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir.Attr | None) -> NodeDifference:
-    """Return what it means that an attribute of a node is another one.
+    """Return the effect of a changed attribute of a node.
 
     Args:
         node: The node as it is now.
@@ -46,7 +46,7 @@ def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir
 
 
 def training_words(node: ir.Node) -> str:
-    """Return what a node in training mode does, as the rest of a sentence that starts with it."""
+    """Return the effect of training mode on a node, as the rest of a sentence that starts with the node."""
     if is_standard(node, "Dropout"):
         return f"is left on (training_mode is true): {_AT_RANDOM}"
     return f"is in training mode: {_BY_BATCH}"

@@ -1,11 +1,11 @@
-"""What can differ between a node and its counterpart, as a closed set of kinds, each with its words."""
+"""Possible differences between a node and its counterpart, as a closed set of kinds, each with its words."""
 
 import dataclasses
 import enum
 
 
 class ChangeKind(enum.Enum):
-    """What is different about a node; the value is the word in files."""
+    """Kind of difference of a node; the value is the word in files."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -14,16 +14,16 @@ class ChangeKind(enum.Enum):
     TRAINING_MODE = "training-mode"
     """Left in training mode, where the reference's is not."""
     EPSILON = "epsilon"
-    """What a normalization adds to a variance or a norm."""
+    """Epsilon that a normalization adds to a variance or a norm."""
     RESAMPLING = "resampling"
-    """How Resize or GridSample finds the numbers between the given ones."""
+    """Interpolation of Resize or GridSample."""
     PADDING = "padding"
     STRIDES = "strides"
-    """How far a window moves or reaches: strides, dilations, its size."""
+    """Geometry of a window: strides, dilations, its size."""
     WEIGHT = "weight"
     """Other numbers, in no way that has a kind of its own."""
     WEIGHT_ROUNDED = "weight-rounded"
-    """The same numbers but for rounding to their type: no fault."""
+    """Equal numbers but for rounding to their type: no fault."""
     WEIGHT_TRANSPOSED = "weight-transposed"
     WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
     WEIGHT_RESCALED = "weight-rescaled"
@@ -31,7 +31,7 @@ class ChangeKind(enum.Enum):
 
     @property
     def is_named_cause(self) -> bool:
-        """Whether it says by itself what went wrong, not only that something is different."""
+        """Whether the change explains a fault, instead of only showing a difference."""
         return self in _CAUSES
 
 

@@ -1,4 +1,4 @@
-"""Which node, value and constant of a model stands for which of the model it was made from.
+"""Maps nodes, values and constants of a model to those of the model that it was made from.
 
 A model that was typed in fp16, quantized, simplified or exported again is first brought back to the form of the
 original: float32 in place of narrow types, quantizers bypassed, and BatchNormalizations folded in the original where
@@ -30,7 +30,7 @@ _SAME_DIRECTION = 12
 
 @dataclasses.dataclass(frozen=True)
 class Correspondence:
-    """A model beside the one it was made from.
+    """A model next to the one that it was made from.
 
     Attributes:
         original: The original, with BatchNormalizations folded where the other has them folded.
@@ -50,7 +50,7 @@ class Correspondence:
 
     @classmethod
     def of(cls, original: Model, changed: Model) -> "Correspondence":
-        """Find out what stands for what.
+        """Match the two models.
 
         Args:
             original: The model taken as right.
@@ -136,7 +136,7 @@ class Correspondence:
         return found
 
     def most_alike(self, now: np.ndarray) -> np.ndarray | None:
-        """Return the constant of the original that is most like some numbers, maybe with its last axes exchanged.
+        """Return the constant of the original most similar to given numbers, maybe with its last axes exchanged.
 
         By the cosine, so that a wrong scale hides nothing; of the constants in one direction, as all single numbers of
         a sign are, the nearest.
@@ -166,7 +166,7 @@ class Correspondence:
 
 
 def _is_kin(weight: np.ndarray, quantized: np.ndarray) -> bool:
-    """Say whether a weight may be another one quantized, however badly: by the cosine between them.
+    """Return whether a weight may be another one quantized, even badly: by the cosine between them.
 
     For normally distributed weights, signs alone have a cosine of 0.8 and the largest hundredth alone 0.3; weights that
     have nothing to do with each other have none, and a scale that is too large leaves only zeros.

@@ -1,4 +1,4 @@
-"""What differs between two models: the nodes to look at, by name, each with the reason in words.
+"""Differences between two models: the nodes to look at, by name, each with the reason in words.
 
 A model that was simplified, converted or exported again is the same model until proven otherwise; names prove nothing.
 So nodes are paired first (`tensortriage.model.similarity.node_matching`), and then each pair is compared: operator,
@@ -43,7 +43,7 @@ class ModelDiff:
         changes: At nodes, in topological order of the target, removed nodes last.
         interface: At inputs, outputs and operator sets, one sentence each.
         pairs: Names of the nodes that correspond, reference to target.
-        values: Names of the values that stand at the same place, target to reference, graph inputs included.
+        values: Names of the values at the same place, target to reference, graph inputs included.
     """
 
     changes: tuple[NodeChange, ...]
@@ -53,7 +53,7 @@ class ModelDiff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the models compute the same, whatever the names inside."""
+        """Whether the models compute the same, under any names."""
         return not self.changes and not self.interface
 
     @property
@@ -68,7 +68,7 @@ class ModelDiff:
 
     @functools.cached_property
     def at(self) -> Mapping[str, tuple[NodeChange, ...]]:
-        """Name of every changed, added or removed node to what is different about it, rounded constants included."""
+        """Name of every changed, added or removed node to its difference, rounded constants included."""
         found: dict[str, list[NodeChange]] = {}
         for change in self.changes:
             found.setdefault(change.node, []).append(change)
@@ -194,7 +194,7 @@ def _differences(
 
 
 def _is_epsilon(node: ir.Node, value: ir.Value) -> bool:
-    """Say whether a constant is added to what a root is taken of: the epsilon of a normalization written out."""
+    """Return whether a constant is added under a root: the epsilon of a normalization written out."""
     tensor = constant_of(value)
     return (
         is_standard(node, "Add")
@@ -213,7 +213,7 @@ def _rewired(
         said = [f"{v.name!r}" if v is not None else "nothing" for v in (now, was)]
         return NodeDifference(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
     if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
-        return None  # of an added or removed node that node tells
+        return None  # reported with the added or removed node
     return NodeDifference(ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}")
 
 

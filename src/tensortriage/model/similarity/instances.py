@@ -1,4 +1,4 @@
-"""Which nodes of a model are instances of one and the same: the equal places of its repeated blocks."""
+"""Nodes of a model that are instances of one another: the equal places of its repeated blocks."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which node of one model is which node of another, whatever their names.
+"""Matches the nodes of one model with those of another, under any names.
 
 Every node gets two hashes: one over itself and everything before it, one over itself and everything after it, constants
 by content and values by position, never by name. Equal prefixes pair by the first, equal suffixes by the second; what
@@ -174,7 +174,7 @@ def _pair_groups(pairs: Pairs, taken: set[ir.Node], left: Mapping[ir.Node, str],
 
 
 def _pair_neighbours(reference: Side, target: Side, pairs: Pairs, taken: set[ir.Node]) -> None:
-    """Pair what is left with the node that stands at the same place among paired neighbours, until nothing changes."""
+    """Pair remaining nodes at the same place among paired neighbours, until nothing changes."""
     left = [node for node in reference.nodes if node not in pairs]
     while True:
         before = len(pairs)
@@ -225,7 +225,7 @@ def counterpart_of(value: ir.Value, reference: Side, target: Side, pairs: Pairs)
 
 
 def is_beside_unpaired(was: ir.Value, now: ir.Value, pairs: Pairs) -> bool:
-    """Say whether one of two values that are used at the same place comes from a node without counterpart."""
+    """Return whether one of two values that are used at the same place comes from a node without counterpart."""
     made, maker = now.producer(), was.producer()
     if made is not None and constant_of(now) is None and made not in set(pairs.values()):
         return True
@@ -233,7 +233,7 @@ def is_beside_unpaired(was: ir.Value, now: ir.Value, pairs: Pairs) -> bool:
 
 
 def values_at(reference: Side, target: Side, pairs: Pairs) -> dict[ir.Value, ir.Value]:
-    """Return which value of the reference stands at the place of a value of the target, each at most once.
+    """Return the value of the reference at the place of each value of the target, each at most once.
 
     What paired nodes read at the same place corresponds where one of both comes from a node without counterpart (what
     a BatchNormalization made is what the Conv makes that it was folded into); else what paired nodes make does, and

@@ -51,7 +51,7 @@ class NodeKeys:
         self._function_keys: dict[ir.OperatorIdentifier, str] = {}
 
     def signature(self, node: ir.Node) -> str:
-        """Return a hash over what a node does, apart from its operands."""
+        """Return a hash over the operation of a node, apart from its operands."""
         known = {value: f"operand {index}" for index, value in enumerate(operands(node)) if value is not None}
         return digest(*self._parts(node, known, 0))
 

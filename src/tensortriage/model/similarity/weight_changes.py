@@ -1,4 +1,4 @@
-"""How a weight became another one: rounded, transposed, rescaled, taken from another node, or simply other numbers."""
+"""How a weight changed: rounded, transposed, rescaled, exchanged with another node's, or replaced by other numbers."""
 
 import itertools
 import math
@@ -23,11 +23,11 @@ NARROW = (Precision.FP16, Precision.BF16)
 
 _MOST_AXES = 4
 Owner = Callable[[np.ndarray], str]
-"""Returns the place of the reference's model where an array stands; empty when there is none."""
+"""Returns the place of an array in the reference's model; empty when there is none."""
 
 
 def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda array: "") -> NodeDifference:
-    """Return what happened to a constant operand.
+    """Return the change of a constant operand.
 
     Args:
         name: What the constant is called now.
@@ -67,7 +67,7 @@ def _is_float(array: np.ndarray) -> bool:
 def rounding_unit(array: np.ndarray) -> float:
     """Return the relative RMS difference up to which an array is equal to another but for rounding.
 
-    What counts is which type would hold the numbers, whatever type does.
+    The narrowest type that would hold the numbers counts, not the stored one.
     """
     for precision in NARROW:
         with np.errstate(over="ignore"):
@@ -77,10 +77,10 @@ def rounding_unit(array: np.ndarray) -> float:
 
 
 def is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
-    """Say whether a floating-point array is another one of its shape but for rounding.
+    """Return whether a floating-point array equals another one of its shape but for rounding.
 
-    Rounded are numbers of a narrow type, with infinities for what it cannot hold, and such as are computed in another
-    order.
+    Rounded are numbers of a narrow type, with infinities beyond its range, and results of another order of
+    operations.
     """
     was, now = was.astype(np.float64), now.astype(np.float64)
     if _differ(was, now) <= rounding_unit(now):
@@ -93,7 +93,7 @@ def is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
 
 
 def _differ(was: np.ndarray, now: np.ndarray) -> float:
-    """Return the RMS of the difference relative to the RMS of what was; inf where only one is finite."""
+    """Return the RMS of the difference relative to the RMS of the original; inf where only one is finite."""
     finite = np.isfinite(was)
     if not np.array_equal(was[~finite], now[~finite], equal_nan=True) or not np.isfinite(now[finite]).all():
         return math.inf
@@ -122,7 +122,7 @@ def _factor(was: np.ndarray, now: np.ndarray) -> float:
 
 
 def _counted(was: np.ndarray, now: np.ndarray) -> str:
-    """Say how far two arrays of one shape are apart."""
+    """Return the distance of two arrays of one shape, as text."""
     unequal = int(np.count_nonzero(was != now))
     told = f"{unequal} of {was.size} elements differ"
     if was.dtype.kind in "OSUb" or not unequal:

@@ -72,14 +72,14 @@ SIZE_OPERANDS: dict[str, tuple[int, ...]] = {
     "ConstantOfShape": (0,), "Expand": (1,), "OneHot": (1,), "Pad": (1,), "Range": (0, 1, 2), "Resize": (2, 3),
     "Tile": (1,), "Upsample": (1,),
 }  # fmt: skip
-"""Inputs whose numbers alone decide how large the result is; Reshape, Slice and the like only divide what there is."""
+"""Inputs whose numbers determine the size of the result; Reshape, Slice and the like only divide their operand."""
 
 _ONLY_SIZES = frozenset({"Shape", "Size", "SequenceLength"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnboundedSize:
-    """A tensor whose numbers decide a size: ``value`` is an input of ``node``, an ``op_type``."""
+    """A tensor whose numbers determine a size: ``value`` is an input of ``node``, an ``op_type``."""
 
     value: str
     node: str

@@ -1,4 +1,4 @@
-"""Compute what does not depend on the inputs once and for all, and write the results into the model.
+"""Compute everything that does not depend on the inputs once, and write the results into the model.
 
 The work is done by onnxscript's constant folding, which works on the onnx_ir graph in place (weights stay on disk until
 one is needed), folds inside bodies and functions, inlines an If whose condition is constant, and propagates symbolic
@@ -56,12 +56,12 @@ logging.getLogger("onnxscript").addHandler(logging.NullHandler())  # else its wa
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FoldOptions:
-    """How far folding goes.
+    """Extent of folding.
 
     Attributes:
         max_result_bytes: Largest constant that is made; a node that would make a larger one is left as it is.
         passes: Most passes; None until nothing changes any more.
-        shapes: Whether Shape and Size nodes, and what is computed from them, are folded.
+        shapes: Whether Shape and Size nodes, and values computed from them, are folded.
         infer_shapes: Whether shape inference runs before every pass; without it few Shape nodes are known.
     """
 
@@ -111,7 +111,7 @@ class _Folding:
         self._hidden: list[tuple[ir.Node, str]] = []
 
     def apply(self) -> None:
-        """Fold, restore the names, and remove what became dead."""
+        """Fold, restore the names, and remove dead nodes."""
         before = set(all_nodes(self._model))
         makers = {value.name or "": node.name for node in before for value in node.outputs}
         own = {node.name for node in before if node.name}
@@ -163,7 +163,7 @@ class _Folding:
                         should_fold=self._decide,
                     )
                 return
-            except Exception as error:  # of any type: its rules meet models nobody has checked
+            except Exception as error:  # of any type: its rules meet unchecked models
                 if not self._hide_the_culprit(error):
                     raise ModelError(
                         f"constant folding failed: {first_line(error)}",
@@ -195,7 +195,7 @@ class _Folding:
         }
 
     def _decide(self, node: ir.Node) -> bool | None:
-        """Say whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
+        """Return whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
         if is_standard(node, *_RANDOM):
             return False
         nbytes = _result_bytes(node)
@@ -205,12 +205,12 @@ class _Folding:
 
 
 def _loses_attributes(node: ir.Node) -> bool:
-    """Say whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
+    """Return whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
     return is_standard(node, "CastLike") and bool(node.attributes)
 
 
 def _lacks_numbers(node: ir.Node) -> bool:
-    """Say whether a node computes with a weight whose numbers were stripped or are ignored."""
+    """Return whether a node computes with a weight whose numbers were stripped or are ignored."""
     return any(value is not None and lacks_numbers(value.const_value) for value in node.inputs)
 
 

@@ -49,7 +49,7 @@ def with_folded_norms(model: Model) -> Model:
 
 
 def has_foldable_norms(model: Model) -> bool:
-    """Say whether some BatchNormalization of the main graph is the only reader of a node that it can be folded into."""
+    """Return whether a BatchNormalization of the main graph is the only reader of a node that can absorb it."""
     return any(
         is_standard(norm, "BatchNormalization")
         and not trains(norm)

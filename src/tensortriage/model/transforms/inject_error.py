@@ -1,4 +1,4 @@
-"""Add an error to values inside a model at run time, to see what it does to the outputs."""
+"""Add an error to values inside a model at run time, to see its effect on the outputs."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -16,7 +16,7 @@ ERROR_PREFIX = "error::"
 def perturb(
     model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec], sparing: Collection[str] = ()
 ) -> Model:
-    """Return the model in which an error is added to some values.
+    """Return the model in which an error is added to given values.
 
     Every value V gets one more input, ``error::V``, of its type and shape. Everything downstream, a graph output V
     included, sees the sum; what the node computes is then named ``before::V``.
@@ -25,7 +25,7 @@ def perturb(
         model: The model; it is not changed.
         values: Names of floating-point values that nodes make.
         specs: Types and shapes of the values.
-        sparing: Names of nodes that go on using what the node computes; bodies of nodes are never spared.
+        sparing: Names of nodes that go on using the node's own result; bodies of nodes are never spared.
 
     Raises:
         UsageError: When a value is unknown (``value-unknown``).

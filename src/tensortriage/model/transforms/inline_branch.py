@@ -65,7 +65,7 @@ def _take(graph: ir.Graph, holder: ir.Node, branch: str) -> None:
     nodes = tuple(body)
     body.outputs.clear()
     body.remove(nodes)
-    release_bodies(holder)  # what is left of the branches uses nothing
+    release_bodies(holder)  # the rest of the branches uses nothing
     for name in (THEN, ELSE):
         holder.attributes.pop(name, None)
     names = _names_without(graph, holder)

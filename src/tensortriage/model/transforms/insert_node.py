@@ -23,13 +23,13 @@ class NewNode:
 
     Attributes:
         op_type: Operator.
-        domain: Its domain; empty for the ONNX standard.
+        domain: Domain of the operator; empty for the ONNX standard.
         inputs: Names of values, in order; an empty name omits an optional input.
         outputs: Names of values that it makes instead of who makes them now. A name that is an input as well stands for
             what follows: everything that used the value uses the result of the node.
         name: Name of the node; empty for one made from the operator.
         attributes: By name.
-        renamed: Name of what it makes of a value that it takes too and that is no output of the model.
+        renamed: Name of the result for a value that the node takes too and that is no output of the model.
     """
 
     op_type: str
@@ -98,7 +98,7 @@ def insert_node(model: Model, new: NewNode) -> Model:
 
 
 def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, renamed: str) -> None:
-    """Make everything but the new node itself use what it makes instead of an existing value.
+    """Make everything but the new node itself use the node's result instead of an existing value.
 
     A value that the node takes too has a pattern for the new name in `renamed`.
     """
@@ -131,7 +131,7 @@ def is_custom(domain: str, op_type: str) -> bool:
 
 
 def _check(model: Model, node: ir.Node) -> None:
-    """Let ONNX check operator, number of operands and attributes; operators of other domains cannot be checked."""
+    """Check operator, number of operands and attributes with ONNX; operators of other domains cannot be checked."""
     if is_custom(node.domain, node.op_type):
         return
     context = type(onnx.checker.DEFAULT_CONTEXT)()
@@ -148,7 +148,7 @@ def _check(model: Model, node: ir.Node) -> None:
 
 
 def _declare_types(model: ir.Model, node: ir.Node) -> None:
-    """Declare what the schema says of the new results; an output of the model keeps its type where it says nothing."""
+    """Declare the schema's types of the new results; an output of the model keeps its type where there is none."""
     before = {value: value.type for value in node.outputs}
     for value in node.outputs:
         value.type = None

@@ -58,7 +58,7 @@ def mark_outputs(model: Model, values: Iterable[str]) -> Model:
 
 
 def select_outputs(model: Model, values: Iterable[str]) -> Model:
-    """Return the model with exactly these outputs, in this order; nodes are kept even when no output needs them.
+    """Return the model with exactly these outputs, in this order; nodes stay even when no output needs them.
 
     Raises:
         UsageError: When there are none (``outputs-empty``), one is unknown (``value-unknown``) or made by no node and

@@ -95,7 +95,7 @@ def _too_old(model: Model, version: int, reason: str) -> ModelError:
 
 
 def _restore(converted: ir.Model, original: ir.Model) -> None:
-    """Turn the inputs that stood for large weights back into initializers, and the small ones into what they were."""
+    """Turn the inputs in the place of large weights back into initializers, and restore the small ones."""
     real_inputs = {value.name for value in original.graph.inputs}
     inputs: dict[str | None, Any] = {value.name: value for value in converted.graph.inputs}
     for name, old in original.graph.initializers.items():
@@ -122,7 +122,7 @@ def _restore_resampling(converted: ir.Model) -> None:
 
 
 def _restore_annotations(converted: ir.Model, original: ir.Model) -> None:
-    """Put back what the converter does not copy: metadata of the graph and its nodes, types and shapes of values."""
+    """Restore the parts that the converter drops: metadata of the graph and its nodes, types and shapes of values."""
     converted.graph.metadata_props.update(original.graph.metadata_props)
     converted.graph.meta.update({TRAINING: original.graph.meta[TRAINING]} if TRAINING in original.graph.meta else {})
     nodes = {node.name: node for node in original.graph}
@@ -150,7 +150,7 @@ def _annotate_like(value: ir.Value, old: ir.Value | None) -> None:
 
 
 def _functions_hold(model: ir.Model, version: int) -> bool:
-    """Say whether every standard operator that functions use means the same in a later opset."""
+    """Return whether every standard operator that functions use means the same in a later opset."""
     for function in model.functions.values():
         old = function.opset_imports.get("", model.opset_imports.get("", version))
         for node in ir.traversal.RecursiveGraphIterator(function):

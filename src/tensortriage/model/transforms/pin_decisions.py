@@ -1,4 +1,4 @@
-"""A model whose decisions are given as inputs: what it computes after an ArgMax, a TopK or a suppression of boxes."""
+"""A model whose decisions are given as inputs, to compare the rest of it after an ArgMax, a TopK or an NMS."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,7 @@ def pinned(model: Model, indices: Mapping[str, np.ndarray]) -> Model:
 
 
 def _gather_values(node: ir.Node, names: Names, opset: int) -> None:
-    """Make the users of a TopK's values take what its indices pick from its operand."""
+    """Make the users of a TopK's values take the elements of its operand at the given indices."""
     values, indices = node.outputs[0], node.outputs[1]
     source = node.inputs[0]
     if not values.name or opset < 11 or source is None:  # no GatherElements before

@@ -20,7 +20,7 @@ STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 def is_standard(node: ir.Node | None, *op_types: str) -> TypeGuard[ir.Node]:
-    """Say whether a node is there, and one of these operators of the ONNX standard."""
+    """Return whether a node exists, and has one of these operators of the ONNX standard."""
     return node is not None and node.op_type in op_types and node.domain in STANDARD_DOMAINS
 
 
@@ -82,7 +82,7 @@ class Names:
                 self._taken.update(value.name for value in (*body.inputs, *body.initializers.values()))
 
     def release(self, names: Iterable[str | None]) -> None:
-        """Let names be given again."""
+        """Release names for reuse."""
         self._taken.difference_update(names)
 
     def fresh(self, wanted: str) -> str:
@@ -104,7 +104,7 @@ def declared_value(name: str, spec: ValueSpec | None, known: ir.TypeProtocol | N
         known: Its onnx_ir type; sequences and optionals are only known by this.
 
     Raises:
-        ModelError: When nothing tells its type (slug ``value-type-unknown``): engines refuse untyped inputs.
+        ModelError: When its type is unknown (slug ``value-type-unknown``): engines refuse untyped inputs.
     """
     kind = known
     if spec is not None and spec.dtype is not None and (known is None or isinstance(known, ir.TensorType)):
@@ -195,7 +195,7 @@ def replace_output(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
 
 
 def trains(node: ir.Node) -> bool:
-    """Say whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
+    """Return whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
     if is_standard(node, "BatchNormalization"):
         attr = node.attributes.get("training_mode")
         return attr is not None and attr.as_int() == 1
@@ -241,7 +241,7 @@ def take_over(value: ir.Value, nodes: Sequence[ir.Node], users: Iterable[tuple[i
 
 
 def release_bodies(node: ir.Node) -> None:
-    """Let the bodies of a node that goes away use nothing, so that what they used can go as well."""
+    """Empty the bodies of a node to be removed, so that their operands can be removed as well."""
     for _, inner in walk_bodies(node):
         if inner is not None:
             for index in range(len(inner.inputs)):

@@ -1,4 +1,4 @@
-"""Remove what has no effect: nodes whose results nobody uses, unused initializers, functions nobody calls.
+"""Remove parts without effect: nodes with unused results, unused initializers, functions that are never called.
 
 Inputs and outputs of the model stay as they are, and so do the unused results of nodes that are needed. onnx_ir has a
 pass for this too, but that one erases the names of unused optional results and drops attributes of BatchNormalization.
@@ -19,7 +19,7 @@ def clean(model: Model) -> Model:
 
 
 def clean_in_place(model: ir.Model) -> None:
-    """Do what `clean` does to an onnx_ir model that is not shared."""
+    """Apply `clean` to an onnx_ir model that is not shared."""
     _drop_dead_nodes(model.graph)
     prune_initializers(model.graph)
     called = {function.identifier() for function in called_functions(model.functions, model.graph)}

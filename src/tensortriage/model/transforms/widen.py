@@ -56,7 +56,7 @@ def widened(model: Model) -> Model:
 
 
 def _only_retypes(node: ir.Node, types: dict[ir.Value, ir.TypeProtocol]) -> bool:
-    """Say whether a node is a Cast between float32 and a narrow type, or between two of these."""
+    """Return whether a node is a Cast between float32 and a narrow type, or between two of these."""
     if not is_standard(node, "Cast") or node.inputs[0] is None or not node.outputs[0].name:
         return False
     before = types.get(node.inputs[0])
@@ -68,7 +68,7 @@ def _only_retypes(node: ir.Node, types: dict[ir.Value, ir.TypeProtocol]) -> bool
 
 
 def _skip(node: ir.Node) -> None:
-    """Make everything read what a node reads; where a graph output must keep its name it becomes an Identity."""
+    """Make all readers read the operand of a node; where a graph output must keep its name it becomes an Identity."""
     result, source = node.outputs[0], node.inputs[0]
     graph = node.graph
     if graph is None or source is None:

@@ -46,7 +46,7 @@ def render(report: Report) -> str:
 
 
 SECTIONS = ("Culprits", "Path taken", "Outputs", "Shapes")
-"""What comes between the verdict and the next commands."""
+"""Sections between the verdict and the next commands."""
 
 
 def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS) -> None:
@@ -57,7 +57,7 @@ def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS
     Args:
         report: What to show.
         stream: Where to.
-        sections: Those of `SECTIONS` to show; a caller that has told the steps as they came leaves them out.
+        sections: Names of `SECTIONS` to show; a caller that printed the steps as they came leaves them out.
     """
     terminal = stream.isatty()
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -42,7 +42,7 @@ def render(report: Report) -> str:
 
 
 def prepare() -> None:
-    """Compile what `render` renders, for who has time before there is a report."""
+    """Compile the templates of `render` ahead of time."""
     compiled(asset("report.html.j2"), tuple(_filters().items()))
 
 

@@ -46,7 +46,7 @@ def render(report: Report) -> str:
 
 
 def issue_text(headline: str, remarks: Iterable[str], table: Table, commands: Iterable[str]) -> str:
-    """Return anything else that was found in the same way: a headline, remarks, a table, and what to run next."""
+    """Return a result of another kind as the same sort of page: headline, remarks, a table, and the next commands."""
     told = (f"- {plain(remark)}" for remark in remarks)
     return "\n".join([f"**{plain(headline)}**", "", *told, "", *table_lines(table), *fenced(commands)])
 

@@ -1,4 +1,4 @@
-"""A study of builds as text: how many are bad, how they differ, which tactic is guilty, what to do."""
+"""A study of builds as text: how many are bad, how they differ, which tactic is guilty, the next step."""
 
 import shlex
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an engine can build, as text: the whole model first, then the refused nodes by operator and reason."""
+"""The nodes that an engine can build, as text: the whole model first, then refused nodes by operator and reason."""
 
 import re
 from collections.abc import Iterator, Sequence

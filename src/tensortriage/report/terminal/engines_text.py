@@ -1,4 +1,4 @@
-"""What the conformance suite says of an engine, as text."""
+"""The findings of the conformance suite about an engine, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from tensortriage.values.text import count
 
 
 def conformance_lines(engine: str, passed: Sequence[str], refused: Mapping[str, str], failures: str) -> Iterator[str]:
-    """Yield what the conformance suite says."""
+    """Yield the findings of the conformance suite."""
     figures = f"{count(len(passed), 'check')} passed, {count(len(refused), 'model')} refused"
     yield from failures.splitlines()
     yield f"{figures} beside them" if failures else f"{engine} conforms: {figures}"

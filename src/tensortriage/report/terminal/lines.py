@@ -27,7 +27,7 @@ def plain(line: Line) -> str:
 
 
 def show(lines: Iterable[Line], *, err: bool = False) -> None:
-    """Print lines, on stderr if asked for, in the encoding of the stream."""
+    """Print lines, on stderr on request, in the encoding of the stream."""
     stream = sys.stderr if err else sys.stdout
     for line in lines:
         click.echo(plain(line) if isinstance(line, str) else "".join(starmap(_styled, line)), stream)

@@ -8,7 +8,7 @@ from tensortriage.report.terminal.lines import Line
 from tensortriage.values.text import count
 
 MOST_PLACES = 3
-"""Places told of each rule; --json has them all."""
+"""Places shown per rule; --json has them all."""
 
 _COLOURS = {Severity.EXCEPTION: "red", Severity.PROBLEM: "red", Severity.HINT: "cyan"}
 _LEVELS = {Severity.EXCEPTION: "exception", Severity.PROBLEM: "warning", Severity.HINT: "info"}
@@ -36,7 +36,7 @@ def finding_lines(findings: Sequence[LintFinding]) -> Iterator[Line]:
 def closing_line(
     findings: Sequence[LintFinding], *, target: str, formats: Sequence[str], passing: int, failing: int, skipped: int
 ) -> str:
-    """Return the last line: what was found, and what was run."""
+    """Return the last line: the number of findings, and of checks."""
     numbers = [(count(sum(f.severity is severity for f in findings), severity.value)) for severity in Severity]
     text = ", ".join(numbers)
     if formats:

@@ -1,4 +1,4 @@
-"""A plan as text: one line per region, with a mark where it is not what was asked for, and a summary of those last."""
+"""A plan as text: one line per region, with a mark where it differs from the request, then a summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +10,13 @@ from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, 
 from tensortriage.values.text import count, shorten, some
 
 MARK = "!"
-"""Starts the line of a region that is not what was asked for."""
+"""Starts the line of a region that differs from the request."""
 
 _MOST_NAMES = 8
 _MEANING = {
-    PrecisionMatch.WIDER: "wider than asked for",
-    PrecisionMatch.NARROWER: "narrower than asked for",
-    PrecisionMatch.OTHER: "other than asked for",
+    PrecisionMatch.WIDER: "wider than requested",
+    PrecisionMatch.NARROWER: "narrower than requested",
+    PrecisionMatch.OTHER: "other than requested",
 }
 
 
@@ -36,28 +36,28 @@ def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator
 
 
 def closing_lines(audit: PlanAudit) -> Iterator[Line]:
-    """Yield what the plan amounts to."""
+    """Yield the summary of a plan."""
     placed = sum(len(region.nodes) for region in audit.regions)
     judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
-    asked = f"{audit.requested} asked for" if audit.requested else "the types of the model asked for"
+    asked = f"{audit.requested} requested" if audit.requested else "the types of the model requested"
     untold = sum(1 for region in audit.regions if region.asked and not region.built)
     yield (
         f"{audit.target}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
         f"{count(len(judged), 'region')} compute in floating point"
-        + (f", of {untold} more the format is not told" if untold else "")
+        + (f", the format of {untold} more is unknown" if untold else "")
     )
     if audit.unplaced:
         yield f"in no region: {some(audit.unplaced, _MOST_NAMES)}"
     elsewhere = Counter((_subject(region), region.device) for region in audit.regions if region.fell_back)
     for (subject, device), number in elsewhere.most_common():
-        yield [(f"{MARK} {number} x {subject}: {audit.device} asked for, runs on {device}", "red")]
+        yield [(f"{MARK} {number} x {subject}: {audit.device} requested, runs on {device}", "red")]
     wrong = [region for region in audit.findings if region.match.is_finding]
     groups = Counter((_subject(region), region.asked, region.built, region.match) for region in wrong)
     for (subject, wanted, built, match), number in groups.most_common():
-        yield [(f"{MARK} {number} x {subject}: {wanted} asked for, computes in {built} ({_MEANING[match]})", "red")]
+        yield [(f"{MARK} {number} x {subject}: {wanted} requested, computes in {built} ({_MEANING[match]})", "red")]
     if judged:
         verdict = f"{len(wrong)} of {len(judged)} are not" if wrong else "all are"
-        yield f"as asked for: {verdict}"
+        yield f"as requested: {verdict}"
 
 
 def _subject(region: AuditedRegion) -> str:

@@ -1,4 +1,4 @@
-"""A comparison as text: what was compared with what, a short table of the worst tensors, the result last."""
+"""A comparison as text: the participants, a short table of the worst tensors, the result last."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ MOST_CHANGES = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """Which tensors of a comparison are shown.
+    """The choice of tensors to show.
 
     Attributes:
         order: ``error`` for the worst first, ``graph`` for the order in which the model computes them.
@@ -37,7 +37,7 @@ class Shown:
     everything: bool = False
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Return what is shown of tensors that come in the order of the graph."""
+        """Return the rows to show of tensors in the order of the graph."""
         if self.order == "graph":
             first = next((place for place, row in enumerate(rows) if not row.judgement.within), 0)
             ordered = rows if self.everything else rows[max(0, min(first - BEFORE, len(rows) - MOST_ROWS)) :]
@@ -73,13 +73,11 @@ def comparison_lines(result: CompareResult, width: int, shown: Shown = Shown()) 
 
 
 def _reference(result: CompareResult) -> Iterator[Line]:
-    """Say whether the reference is what the model computes."""
+    """Yield whether the reference agrees with the exact results of the model."""
     if result.unjudged:
         yield f"{result.reference} could not be judged by the model: {result.unjudged}"
     if result.unevaluated:
-        yield [
-            (f"no limit tells whether this is right, for the model cannot be evaluated: {result.unevaluated}", "red")
-        ]
+        yield [(f"no limit can be set, because the model cannot be evaluated: {result.unevaluated}", "red")]
     if not result.disagreements:
         return
     first = result.disagreements[0]
@@ -124,8 +122,8 @@ def _target(
     if chosen:
         names = dict.fromkeys(name for row in chosen for name in row.judgement.allowed_by.split("+"))
         yield (
-            f"  {len(chosen)} of them are beyond rounding, and within what such hardware chooses freely "
-            f"({', '.join(names)}): triage diagnose says what it chose"
+            f"  {len(chosen)} of them are beyond rounding, and explained by choices that such hardware is free to make "
+            f"({', '.join(names)}): triage diagnose names the choice"
         )
     if result.observation == "deployed" and (lost := lost_to_format(sorted(rows, key=rank)[:MOST_ROWS])) is not None:
         words = (
@@ -188,7 +186,7 @@ def _by_module(rows: Iterable[Row]) -> Mapping[str, Sequence[str]]:
 
 
 ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)
-"""What a limit rests on that the target's number format widens."""
+"""Bases of limits that the target's number format widens."""
 
 
 def lost_to_format(rows: Iterable[Row]) -> Row | None:
@@ -204,7 +202,7 @@ def lost_to_format(rows: Iterable[Row]) -> Row | None:
 
 
 def told(row: Row) -> str:
-    """Return what the table does not say of a tensor: how far off it is by a measure of its own; else empty."""
+    """Return a remark that the table has no column for: the error by a measure of the tensor's own; else empty."""
     if row.is_rms or not row.figure:
         return row.note
     metrics = row.metrics
@@ -222,7 +220,7 @@ def rank(row: Row) -> tuple[bool, float, float]:
 
 
 def _task_lines(found: TaskComparison) -> Iterator[str]:
-    """Yield what a task metric says of a target; nothing where there is one sample and it does not differ."""
+    """Yield the scores of a task metric for a target; nothing for a single sample that does not differ."""
     samples = count(found.samples, "sample")
     if found.differing_at_most is not None:
         if found.samples > 1:

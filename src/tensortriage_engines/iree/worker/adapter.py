@@ -45,9 +45,9 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":
-    """Import and compile an ONNX file, unless option ``converted`` names what was made of it, and load it.
+    """Import and compile an ONNX file, unless option ``converted`` names an earlier conversion, and load it.
 
-    With option ``file``, what the importer wrote, that is compiled instead.
+    With option ``file``, the importer's text, that is compiled instead.
     """
     (runtime,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
@@ -94,7 +94,7 @@ class IreeSession(SessionByPlace):
         return [np.array(result.to_host() if hasattr(result, "to_host") else result) for result in results]
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Return those of the wanted values that a given file tells, out of a second module that returns them too."""
+        """Return the wanted values that a given file exposes, from a second module that returns them too."""
         known = self._given.values(json.loads(self._options["nodes"])) if self._given is not None else {}
         names = tuple(name for name in wanted if name in known)
         if self._given is None or not names:

@@ -1,4 +1,4 @@
-"""What IREE's importer writes: MLIR text with one operator a line, in the order of the ONNX nodes.
+"""Text of IREE's importer: MLIR with one operator a line, in the order of the ONNX nodes.
 
     %27 = torch.operator "onnx.Relu"(%26) : (!torch.vtensor<[4,16],f32>) -> !torch.vtensor<[4,16],f32>
 
@@ -33,8 +33,8 @@ class ImportedModel:
         text: What is in it.
 
     Attributes:
-        inputs: Shapes of what it takes.
-        outputs: Shapes of what it gives.
+        inputs: Shapes of the operands.
+        outputs: Shapes of the results.
 
     Raises:
         AdapterError: When it is something else.

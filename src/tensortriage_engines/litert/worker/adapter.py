@@ -26,7 +26,7 @@ from tensortriage_worker.declared import DeclaredSession, as_declared
 from tensortriage_worker.exchange import Item
 
 FILES = {"fp32": "float32", "fp16": "float16", "int8": "dynamic_range_quant"}
-"""What the converter calls the file of a format."""
+"""The converter's file name for a format."""
 _SWITCHES = {"int8": ["--output_dynamic_range_quantized_tflite"]}
 _REPORT = "_tensor_correspondence_report.json"
 _OBSERVED = ("direct", "rewritten")
@@ -122,7 +122,7 @@ class LiteRtFile(DeclaredSession):
         return found
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return the operators in order; the model's values that each makes stand for nodes."""
+        """Return the operators in order; the model's values that each makes identify nodes."""
         names = {row["index"]: row for row in self._interpreter.get_tensor_details()}
         values = {}  # type: Dict[str, List[str]]
         for record in self._report.get("records", ()):
@@ -149,7 +149,7 @@ class LiteRtFile(DeclaredSession):
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Tell by ``records`` which tensor holds which value; else see `DeclaredSession.answer`.
+        """Answer ``records`` with the tensor that holds each value; else see `DeclaredSession.answer`.
 
         Hand over by place all ``tensors`` of real numbers, and inputs, and which of them each is made of.
         """
@@ -174,7 +174,7 @@ class LiteRtFile(DeclaredSession):
         made = {index: op for op in self._operators() if op["op_name"] != "DELEGATE" for index in op["outputs"]}
         fed = {row["index"] for row in self._fed.values()}
         for index in [*fed, *made]:
-            with contextlib.suppress(KeyError, ValueError):  # its memory was not kept
+            with contextlib.suppress(KeyError, ValueError):  # its memory was not preserved
                 array = _real(self._interpreter.get_tensor(index), rows[index])
                 if array.dtype.kind == "f" or index in fed:
                     spill.add(Item(str(index), array))
@@ -185,14 +185,14 @@ class LiteRtFile(DeclaredSession):
         return {"made_of": made_of}, []
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
-        """Return those of the wanted tensors whose memory was kept."""
+        """Return the wanted tensors whose memory was preserved."""
         tensors = {row["name"]: row for row in self._interpreter.get_tensor_details()}
         self._invoke(feed)
         for name in wanted:
             try:
                 row = tensors[name]
                 yield Item(name, _real(self._interpreter.get_tensor(row["index"]), row))
-            except (KeyError, ValueError):  # its memory was not kept, or a delegate never had it
+            except (KeyError, ValueError):  # its memory was not preserved, or a delegate never had it
                 continue
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class LiteRtFile(DeclaredSession):
         self._interpreter = None
 
     def _channels_are_last(self, spec: Mapping[str, Any]) -> bool:
-        """Say whether an output leaves the file in another layout: by its shape or, where both are alike, its maker."""
+        """Return whether an output leaves the file in another layout: by its shape, else by its producer."""
         row, declared = self._given[spec["name"]], spec["shape"]
         found = [int(size) for size in row["shape"]]
         if declared is None or len(found) != len(declared) or len(found) < 3:
@@ -298,7 +298,7 @@ def _unpacked(packed: bytes) -> Tuple[bytes, Dict[str, Any]]:
 
 
 def _of_file(report: Dict[str, Any], interpreter: Any, converted: Any) -> Dict[str, Any]:
-    """Return what a converter's report says of a file that may have been edited since.
+    """Return a converter's report about a file that may have been edited since.
 
     A tensor of the file is the one of the report that has its name, if the file of the report has it in that shape.
     """
@@ -364,7 +364,7 @@ def _matched(
 
 
 def _may_hold(row: Mapping[str, Any], declared: Optional[List[Any]]) -> bool:
-    """Say whether a tensor of the file has room for a declared shape, in whatever layout; shapes known later may."""
+    """Return whether a tensor of the file has room for a declared shape, in any layout; shapes known later may."""
     known = declared is not None and all(isinstance(size, int) and size >= 0 for size in declared)
     signature = [int(size) for size in row.get("shape_signature", row["shape"])]
     if not known or any(size < 0 for size in signature):

@@ -1,4 +1,4 @@
-"""How a .tflite file keeps its weights: in what format, and which numbers its integers stand for."""
+"""Weights of a .tflite file: their format, and the real numbers of stored integers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def numbers_of(interpreter: Any) -> Tuple[List[Optional[Tuple[np.ndarray, np.nda
 
 
 def scale_of(row: Mapping[str, Any]) -> Optional[Tuple[float, int]]:
-    """Return scale and zero point of a tensor of integers that stand for real numbers; None for any other."""
+    """Return scale and zero point of a tensor of quantized integers; None for any other."""
     scale, zero_point = row["quantization"]
     return (float(scale), int(zero_point)) if scale and np.dtype(row["dtype"]).kind in "iu" else None
 
@@ -44,7 +44,7 @@ def _operators(interpreter: Any) -> List[Dict[str, Any]]:
 
 
 def _constants(interpreter: Any) -> List[Dict[str, Any]]:
-    """Return the tensors that operators read and none makes; where none is told, all that are no inputs."""
+    """Return the tensors that operators read and none makes; without that information, all that are no inputs."""
     operators, rows = _operators(interpreter), interpreter.get_tensor_details()
     read = {index for op in operators for index in op["inputs"]} or {row["index"] for row in rows}
     made = {index for op in operators for index in op["outputs"]}
@@ -53,13 +53,13 @@ def _constants(interpreter: Any) -> List[Dict[str, Any]]:
 
 
 def _is_rounded(row: Mapping[str, Any]) -> bool:
-    """Say whether a tensor holds real numbers as integers; a single one is exact in a scale of its own."""
+    """Return whether a tensor holds real numbers as integers; a single one is exact in a scale of its own."""
     scaled = np.dtype(row["dtype"]).kind in "iu" and len(row["quantization_parameters"]["scales"]) > 0
     return scaled and int(np.prod(row["shape"])) > 1
 
 
 def _numbers(interpreter: Any, row: Mapping[str, Any]) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    """Return what the integers of a constant stand for, and their step; None where they cannot be read."""
+    """Return the real numbers of a quantized constant, and their step; None where they cannot be read."""
     told = row["quantization_parameters"]
     try:
         whole = np.asarray(interpreter.get_tensor(row["index"])).astype(np.float64)

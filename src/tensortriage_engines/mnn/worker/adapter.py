@@ -58,7 +58,7 @@ class MnnSession(DeclaredSession):
         runtime = {"backend": "CPU", "precision": _RUNTIME[options["precision"]]}  # type: Dict[str, Any]
         self._told = (
             "float32" if runtime["precision"] == "high" else ""
-        )  # with "low" the device decides, and tells nobody
+        )  # with "low" the device decides, without a report
         runtime["numThread"] = int(options.get("threads", "1"))
         self._variables = {}  # type: Dict[str, Any]
         self._api = None  # type: Any
@@ -115,7 +115,7 @@ class MnnSession(DeclaredSession):
         self._folder.cleanup()
 
     def _built(self) -> Any:
-        """Return what computes all outputs.
+        """Return the module that computes all outputs.
 
         Raises:
             AdapterError: When the runtime refuses, or the file is not one of the model.

@@ -19,7 +19,7 @@ _ERRORS = ("error", "not support", "fail", "can't", "cannot")
 
 
 def said(lines: List[str]) -> List[str]:
-    """Return what tells of lines that MNN or its converter printed."""
+    """Return the reason in lines that MNN or its converter printed."""
     told = [line for line in lines if not line.startswith(("The device supports", "MNN use "))]
     return telling(told, _ERRORS)[-_SAID_LINES:]
 
@@ -42,7 +42,7 @@ class ModuleApi:
         self._manager = self._nn.create_runtime_manager((runtime,))
 
     def loaded(self, outputs: List[str]) -> Any:
-        """Return what computes some values of the file.
+        """Return a module that computes given values of the file.
 
         Raises:
             AdapterError: When the runtime refuses.

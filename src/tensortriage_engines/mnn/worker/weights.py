@@ -1,4 +1,4 @@
-"""How a .mnn file keeps its weights, of which MNN's Python API tells nothing: in what format, and which numbers.
+"""Weights of a .mnn file, which MNN's Python API does not expose: their format, and the stored numbers.
 
 Files are FlatBuffers: tables whose fields are found by number. Seen with files of MNN 3.0.0 and 3.6.1, whose converter
 shows them as JSON (``mnnconvert -f MNN --JsonFile``): which is right, and as large as the weights in digits.
@@ -14,7 +14,7 @@ import numpy as np
 _OPERATORS, _SUBGRAPHS, _SUBGRAPH_OPERATORS = 3, 10, 4
 _MAIN_KIND, _MAIN = 1, 2
 _CONVOLUTION = 9
-"""Kind of an operator that holds weights: convolutions, and what the converter turns into them, such as products."""
+"""Kind of an operator that holds weights: convolutions, and their forms in the converter, such as products."""
 _QUANTIZED = 3
 _BUFFER, _SCALES, _KIND, _BITS, _LEAST, _ASYMMETRIC, _WIDE_SHAPE, _SCALE_FORMAT = 0, 1, 2, 7, 8, 9, 11, 14
 _CODED, _FP16 = 1, 3
@@ -32,9 +32,9 @@ def weights_of(content: bytes) -> str:
 
 
 def numbers_of(content: bytes) -> Iterator[Optional[Tuple[np.ndarray, np.ndarray]]]:
-    """Yield the weights that a file keeps as integers: what each stands for, by rows of one scale, and a step of each.
+    """Yield the weights that a file stores as integers: the real numbers, by rows of one scale, and a step of each.
 
-    None stands for one that is kept in another way than the converter's usual one: its integers as places in a table of
+    None replaces one that is stored in another way than the converter's usual one: its integers as places in a table of
     those that occur, in as few bits as tell them, the first bit the highest.
     """
     file = _File(content)
@@ -71,7 +71,7 @@ class _File:
         self._content = content
 
     def quantized(self) -> Iterator[int]:
-        """Yield the tables that say how the weights of an operator are kept, those of loops among them."""
+        """Yield the tables that describe the weights of an operator, those of loops among them."""
         network = self.target(0)
         graphs = self.entries(self.field(network, _SUBGRAPHS))
         for operators in (
@@ -102,7 +102,7 @@ class _File:
         return self.number(self.target(vector), "I") if vector else 0
 
     def entries(self, vector: int) -> Iterator[int]:
-        """Yield the places of what a vector of tables refers to."""
+        """Yield the places that a vector of tables refers to."""
         first = self.target(vector) + 4 if vector else 0
         for number in range(self.count(vector)):
             yield self.target(first + 4 * number)

@@ -1,4 +1,4 @@
-"""ncnn: pnnx converts the model as part of the build, for the shapes that are fed, and ncnn runs what it made.
+"""ncnn: pnnx converts the model as part of the build, for the fed shapes, and ncnn runs the result.
 
 Seen with ncnn 1.0.20250503 to 1.0.20261020 and pnnx of the same days: the names of values are lost, inputs are in0,
 in1, ... and outputs out0, out1, ...; arrays have four axes at most and, beside them, a batch, which is 1 before
@@ -34,7 +34,7 @@ _TYPES = {
     "uint8": "u8", "bool": "bool",
 }  # fmt: skip
 _FP16_WEIGHTS = 0x01306B47
-"""What stands before weights that are kept in fp16, as pnnx does unless it is told otherwise."""
+"""Tag in front of weights stored in fp16, as pnnx does by default."""
 _FP16 = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic")
 _BF16 = ("use_bf16_packed", "use_bf16_storage")
 _WINOGRAD = ("use_winograd_convolution", "use_sgemm_convolution")
@@ -49,9 +49,9 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
-    """Convert an ONNX file unless option ``converted`` names what was made of it, and load it.
+    """Convert an ONNX file unless option ``converted`` names an earlier conversion, and load it.
 
-    With options ``file`` and ``weights``, a .param and a .bin, these run; the conversion tells what goes in and out.
+    With options ``file`` and ``weights``, a .param and a .bin, these run; the conversion gives inputs and outputs.
     """
     (runtime,) = imported(_LIBRARY)
     packed, info = content_of(options, lambda: _converted(model, options))
@@ -132,7 +132,7 @@ class LoadedNetwork(DeclaredSession):
         self._network = None
 
     def _own(self, name: str) -> str:
-        """Return what the network calls a blob of the converted one."""
+        """Return the converted network's name of a blob."""
         return (self._called or {}).get(name, name)
 
     def _loaded(self, *, light: bool) -> Any:
@@ -185,7 +185,7 @@ def _read(extractor: Any, name: str, batch: Optional[int]) -> np.ndarray:
 
 
 def _renamed(converted: str, given: str) -> Dict[str, str]:
-    """Return what a given network calls the blobs of the converted one, of layers that are alike in a common order.
+    """Return a given network's names of the converted one's blobs, of similar layers in a common order.
 
     pnnx numbers blobs as it meets them: one of a PyTorch network has other numbers than one of its ONNX model.
     """
@@ -199,7 +199,7 @@ def _renamed(converted: str, given: str) -> Dict[str, str]:
 
 
 def _layers(param: str) -> List[Tuple[str, List[str]]]:
-    """Return kind and parameters of each layer of a .param file, and what it calls its results."""
+    """Return kind and parameters of each layer of a .param file, and the names of its results."""
     found = []
     for line in param.splitlines()[2:]:
         kind, _, sources, results, *rest = line.split()
@@ -232,7 +232,7 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         words = ["{}={}".format(name, path) for name, path in files.items()]
         words += ["fp16={}".format(int(options["precision"] == "fp16"))]
         words += ["inputshape={}".format(",".join(shapes))] if shapes else []
-        beside = Path(folder) / "m.onnx"  # files that have no option of their own are written beside the model
+        beside = Path(folder) / "m.onnx"  # files without an option of their own are written next to the model
         beside.write_bytes(model.read_bytes())
         made = [files[name] for name in ("ncnnparam", "ncnnbin", "ncnnpy")]
         convert("the converter pnnx", [str(_converter()), str(beside), *words], Path(folder), made, _said)

@@ -25,14 +25,14 @@ from tensortriage_worker.exchange import Item
 from tensortriage_worker.shards import ShardReader
 
 SAVED = {"file": ".model", "data": ".data", "config": ".quantization.cfg"}
-"""Options that name what the toolkit saved, and how their names end."""
+"""Options that name files saved by the toolkit, and the endings of their names."""
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _DATASET = "dataset.txt"
 _SNAPSHOT = "snapshot"
 _MOVED = re.compile(r"(?:[-_](?:rs|tp))+$")
-"""Endings of names of values that got axes of one entry, or whose axes stand in another order (by 2.3 either)."""
+"""Endings of names of values that got axes of one entry, or have their axes in another order (by 2.3 either)."""
 _NORM = re.compile(r"(?:#\d+)?$")
-"""Ending of the name of a normalization, whose result the toolkit calls as its node."""
+"""Ending of the name of a normalization, whose result the toolkit names like its node."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -44,7 +44,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
-    """Convert an ONNX file for a board, or take what was saved of a conversion, and start the simulator."""
+    """Convert an ONNX file for a board, or take a saved conversion, and start the simulator."""
     library = toolkit()
     import onnx
 
@@ -111,7 +111,7 @@ class SimulatedSession(SessionByPlace):
         return [np.asarray(array) for array in found]
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return the layers that the compiler told."""
+        """Return the layers that the compiler reported."""
         return self._layers
 
     def seen(self, feed: Mapping[str, Item], wanted: Tuple[str, ...]) -> Iterable[Item]:
@@ -180,7 +180,7 @@ def _rebuild(network: Any, scratch: ToolkitFolder, options: Mapping[str, str]) -
 
 
 def unrounded(config: str, values: Iterable[str]) -> str:
-    """Return a configuration of hybrid quantization in which all values are float16, whatever it said of some."""
+    """Return a configuration of hybrid quantization with all values in float16, in place of its own choices."""
     rows = "".join("    {}: float16\n".format(json.dumps(value)) for value in values)
     rest = re.sub(r"^custom_quantize_layers:.*\n(?:[ \t].*\n)*", "", config, flags=re.MULTILINE)
     return "custom_quantize_layers:\n" + rows + rest
@@ -208,7 +208,7 @@ def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[Li
 
 
 def in_place(array: np.ndarray, wanted: Optional[List[int]], *, moved: bool) -> Optional[np.ndarray]:
-    """Return what a layer left with its axes where the model has them; None where sizes do not tell where that is.
+    """Return a layer's result with the model's order of axes; None where sizes do not determine it.
 
     Args:
         array: What the layer left.

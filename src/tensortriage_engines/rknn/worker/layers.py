@@ -1,4 +1,4 @@
-"""What the compiler for the board says of its layers, and which values of the ONNX model they hold.
+"""The layers that the compiler for the board reports, and the values of the ONNX model that they hold.
 
 The table of layers tells type, format and place (NPU or CPU) under names that are cut off; the graph that the converter
 leaves beside it has the same names in full, several nodes for one layer. Both are in the order of execution. Names of
@@ -73,7 +73,7 @@ class _Names:
         self._last = {_module(node.name): node.output[0] for node in named}
 
     def taken_by(self, node: Any) -> List[str]:
-        """Return the value that a converted node makes, as far as names tell: by its own name, else by its result's.
+        """Return the value that a converted node makes, if names show it: by its own name, else by its result's.
 
         A normalization bears the name of its first node, and makes what the last one of the same module does.
         """

@@ -1,4 +1,4 @@
-"""rknn-toolkit2, imported without PyTorch, and asked in a folder where it may leave what it likes.
+"""rknn-toolkit2, imported without PyTorch, and called in a folder that takes its leftovers.
 
 The package requires PyTorch 1.10 to 2.4, gigabytes that ONNX files do not need: of its modules two import torch, and
 both touch ``torch.no_grad``, ``torch.nn.Module`` and, before 2.5, ``torch.Tensor`` while they are imported. Where
@@ -71,7 +71,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class ToolkitFolder:
-    """A folder that the toolkit works in, and what it says there, natively or not."""
+    """A working folder of the toolkit, and the toolkit's output there, from Python and native code."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="triage-rknn-")
@@ -79,7 +79,7 @@ class ToolkitFolder:
         self._said = self.path / "said.txt"
 
     def asked(self, function: Callable[..., Any], *arguments: Any, **words: Any) -> Any:
-        """Return what a function of the toolkit returns, called in the folder.
+        """Return the result of a function of the toolkit, called in the folder.
 
         Raises:
             AdapterError: When it fails; most do by an exception whose last line says why, some by a number.
@@ -93,7 +93,7 @@ class ToolkitFolder:
         try:
             with _heard(self._said):
                 found = function(*arguments, **words)
-        except (Exception, SystemExit) as error:  # whatever a converter in Python comes upon is its reason
+        except (Exception, SystemExit) as error:  # any exception of a converter in Python is its reason
             if own_fault(error):
                 raise
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -106,7 +106,7 @@ class ToolkitFolder:
         return found
 
     def said(self) -> str:
-        """Return what was said in the last call."""
+        """Return the output of the last call."""
         return _COLOURS.sub("", self._said.read_text("utf-8", "replace")) if self._said.is_file() else ""
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class ToolkitFolder:
 
 @contextlib.contextmanager
 def _heard(path: Path) -> Iterator[None]:
-    """Send what Python and native code write to a file for a while."""
+    """Redirect the output of Python and native code to a file for a while."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(number) for number in (1, 2)]

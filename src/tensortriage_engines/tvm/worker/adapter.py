@@ -1,4 +1,4 @@
-"""TVM: its Relax importer reads the model as part of the build, and Relax's virtual machine runs what was compiled.
+"""TVM: its Relax importer reads the model as part of the build, and Relax's virtual machine runs the compiled result.
 
 With option ``file`` a saved module is compiled instead, or a library that TVM compiled is run.
 """
@@ -115,7 +115,7 @@ class TvmSession(SessionByPlace):
 
 
 def _imported(model: Path, *, weights_apart: bool, values: bool = False) -> Any:
-    """Return a model as a Relax module, with its weights as parameters and its values as outputs if asked for."""
+    """Return a model as a Relax module, with its weights as parameters and its values as outputs on request."""
     import onnx
     from tvm.relax.frontend.onnx import from_onnx
 
@@ -134,7 +134,7 @@ def _inner(graph: Any) -> List[str]:
 
 
 def _places(saved: SavedModule, model: Path) -> Dict[str, int]:
-    """Return which bindings of a saved module hold which values of the model; none where it cannot be told."""
+    """Return which bindings of a saved module hold which values of the model; none where it is unknown."""
     import onnx
 
     graph = onnx.load(str(model), load_external_data=False).graph
@@ -177,7 +177,7 @@ def _from_library(tvm: Any, path: Path, declared: Mapping[str, Any]) -> TvmSessi
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Take whatever an importer or compiler in Python comes upon for its reason to refuse, but for our own mistakes."""
+    """Turn any exception of an importer or compiler in Python into its reason to refuse, but for our own mistakes."""
     try:
         yield
     except Exception as error:

@@ -39,7 +39,7 @@ class SavedModule:
         try:
             self.module = tvm.script.from_source(path.read_text(encoding="utf-8"))
             self._main = self.module["main"]
-        except Exception as error:  # whatever a parser in Python comes upon is its reason
+        except Exception as error:  # any exception of a parser in Python is its reason
             words = " ".join("{}: {}".format(type(error).__name__, error).split())
             raise AdapterError(AdapterFailure.BUILD, "TVM does not read {}: {}".format(path.name, words)) from error
         names = list(map(str, self._main.params))
@@ -49,17 +49,17 @@ class SavedModule:
 
     @property
     def inputs(self) -> List[List[int]]:
-        """The shapes of what it takes."""
+        """Shapes of the operands."""
         return [_sizes(_type(parameter)) for parameter in self._fed]
 
     @property
     def outputs(self) -> List[List[int]]:
-        """The shapes of what it gives."""
+        """Shapes of the results."""
         given = self._main.ret_ty if hasattr(self._main, "ret_ty") else self._main.ret_struct_info
         return [_sizes(kind) for kind in (given.fields if hasattr(given, "fields") else [given])]
 
     def bound(self, places: Sequence[int] = ()) -> Any:
-        """Return the module with its arrays as constants; with places, it returns what is bound there instead."""
+        """Return the module with its arrays as constants; with places, it returns the values bound there instead."""
         module = self.module
         if places:
             module = self._tvm.IRModule(dict(module.functions_items()))

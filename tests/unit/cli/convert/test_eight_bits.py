@@ -11,8 +11,8 @@ ALONE = """
 import sys
 from tensortriage.values import registered
 
-there = registered._read
-registered._read = lambda group: () if group == "{group}" else there(group)
+there = registered._registered
+registered._registered = lambda group: () if group == "{group}" else there(group)
 from tensortriage.__main__ import main
 
 sys.argv = ["triage", "convert", *{words}]

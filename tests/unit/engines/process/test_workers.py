@@ -182,7 +182,7 @@ def test_an_interruption_ends_the_worker(connected):
         (DIED, "last words"),
         (Silence(), "said nothing"),
         ({"pid": 7, "numpy": "", "reason": "no numpy"}, "no numpy"),
-        ({"pid": "x"}, "answered something else"),
+        ({"pid": "x"}, "gave an unexpected answer"),
         (b"bytes", "no greeting"),
     ],
 )

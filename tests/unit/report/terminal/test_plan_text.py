@@ -44,14 +44,14 @@ def test_regions_keep_their_numbers():
 
 def test_closing():
     assert texts(closing_lines(AUDIT)) == [
-        "engine:precision=fp16: 4 regions execute 4 nodes; fp16 asked for; 2 regions compute in floating point, "
-        "of 1 more the format is not told",
+        "engine:precision=fp16: 4 regions execute 4 nodes; fp16 requested; 2 regions compute in floating point, "
+        "the format of 1 more is unknown",
         "in no region: lost",
-        "! 1 x MVN of Sub, Div: float16 asked for, computes in float32 (wider than asked for)",
-        "as asked for: 1 of 2 are not",
+        "! 1 x MVN of Sub, Div: float16 requested, computes in float32 (wider than requested)",
+        "as requested: 1 of 2 are not",
     ]
 
 
 def test_closing_when_all_is_well():
     fine = PlanAudit("m.onnx", "engine", "", (REGIONS[2],), ())
-    assert texts(closing_lines(fine))[-1] == "as asked for: all are"
+    assert texts(closing_lines(fine))[-1] == "as requested: all are"

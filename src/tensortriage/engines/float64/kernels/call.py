@@ -1,4 +1,4 @@
-"""How kernels are called, and the table that finds them."""
+"""The calling convention of kernels, and the table that finds them."""
 
 import dataclasses
 import functools

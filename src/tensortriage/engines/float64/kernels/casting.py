@@ -6,7 +6,7 @@ from tensortriage.engines.float64.kernels.call import Call, Output, kernel
 from tensortriage.values.dtype import DType
 
 WIDE = frozenset({DType.FLOAT, DType.FLOAT16, DType.BFLOAT16, DType.DOUBLE})
-"""Types that float64 stands for."""
+"""Types that float64 represents here."""
 
 
 def to_float64(array: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ def _one_hot(call: Call) -> Output:
 
 @kernel("NonZero")
 def _non_zero(call: Call) -> Output:
-    """NonZero(X): int64 [rank, count], the indices of what is not zero, in row-major order."""
+    """NonZero(X): int64 [rank, count], the indices of nonzero elements, in row-major order."""
     return np.array(np.nonzero(np.atleast_1d(call[0])), np.int64).reshape(max(call[0].ndim, 1), -1)
 
 

@@ -31,7 +31,7 @@ def quantize(
     Args:
         x: Floating-point array.
         scale: Positive scales that broadcast over x.
-        zero: Zero points likewise; None for 0. Not used for float8.
+        zero: Zero points in the same form; None for 0. Not used for float8.
         to: An integer or float8 type.
         saturate: For float8, whether values out of range become the largest one instead of NaN or infinity.
         arithmetic: How the quotient is computed: exactly, or in float32 as engines do.

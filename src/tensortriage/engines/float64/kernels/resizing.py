@@ -24,8 +24,8 @@ def _resize(call: Call) -> Output:
         if sizes[i] == x.shape[axis] and scales[i] == 1.0 and (start, end) == (0.0, 1.0):
             continue
         places = _places(_transformation(call), x.shape[axis], sizes[i], scales[i], (start, end), np.float64)
-        # Which element is nearest, and what is outside, are decisions: taken in float32, as engines take them. The
-        # scale 2.8 puts a coordinate on a tie there, and beside it in float64.
+        # The nearest element, and the elements outside, are decisions: made in float32, as engines make them. The
+        # scale 2.8 puts a coordinate on a tie there, but not in float64.
         decided = _places(_transformation(call), x.shape[axis], sizes[i], scales[i], (start, end), np.float32)
         if _transformation(call) == "tf_crop_and_resize":
             beyond = (decided < 0) | (decided > x.shape[axis] - 1)

@@ -11,7 +11,7 @@ from tensortriage.values.dtype import DType
 
 @kernel("Reshape")
 def _reshape(call: Call) -> Output:
-    """Reshape(data, shape): the elements in row-major order in another shape; 0 copies a size, -1 is what is left."""
+    """Reshape(data, shape): the elements in row-major order in another shape; 0 copies a size, -1 takes the rest."""
     x = call[0]
     shape = call.integers(1, "shape") or []
     if not call.get("allowzero", 0):

@@ -60,7 +60,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _erf_block(x: np.ndarray) -> np.ndarray:
-    """Both usual branches for every element, each kept where it holds: picking elements takes longer than they do."""
+    """Both usual branches for every element, each used where it holds: picking elements takes longer than they do."""
     size, sign = np.abs(x), np.copysign(1.0, x)
     argument = np.clip(x, -_NEAR, _NEAR)
     near = argument * _ratio(_A, _B, argument**2)

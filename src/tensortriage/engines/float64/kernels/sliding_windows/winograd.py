@@ -76,7 +76,7 @@ _TRANSFORMS = {
 
 
 def fits(windows: Windows, groups: int) -> bool:
-    """Say whether a convolution is one that engines compute by this method."""
+    """Return whether engines compute a convolution by this method."""
     return (
         groups == 1 and windows.kernel == (3, 3) and set(windows.strides) == {1} == set(windows.dilations)
     )  # fmt: skip
