@@ -119,6 +119,10 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
         "no scripts are written",
         f"edit models with onnx_ir or onnx_graphsurgeon; for networks and configurations of your own, {_SCRIPT}",
     ),
+    "capability": (
+        "models are not divided among engines here",
+        "triage check lint MODEL --target SPEC names the nodes that an engine refuses; for pieces use Polygraphy",
+    ),
     "prune": _SPEED,
     "sparsity": _SPEED,
     "weight-strip": ("weights stay where they are", "use Polygraphy for it; triage needs the numbers to judge a model"),

@@ -7,10 +7,6 @@ from tensortriage.cli.lazy import LazyGroup
 INSPECT = {
     "model": ("tensortriage.cli.inspect.model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "plan": ("tensortriage.cli.inspect.plan:inspect_plan", "What an engine really runs for a model."),
-    "capability": (
-        "tensortriage.cli.inspect.capability:inspect_capability",
-        "Which parts of a model an engine can build.",
-    ),
     "quantizers": (
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",

@@ -257,18 +257,6 @@ class KeepsEngines(DeclaredCapability):
         """Keep what makes later builds quicker in a folder, and with ``engines`` every build itself, by content."""
 
 
-class AsksParser(DeclaredCapability):
-    """Capability of an engine: its parser says which nodes of a model it supports, without a build."""
-
-    @abstractmethod
-    def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the parser's answer.
-
-        ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
-        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
-        """
-
-
 class BuildsWhenFed(DeclaredCapability):
     """Capability of a session: it builds for the shapes that it is fed, and again for others."""
 
