@@ -49,7 +49,7 @@ COMMANDS = {
     ),
     "debug": (
         "tensortriage.cli.groups:debug",
-        "Reduce a failing model, study its builds and precision, repeat a check.",
+        "Reduce a failing model, study its builds and precision.",
     ),
     "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert."),
     "convert": (

@@ -29,14 +29,12 @@ class Dialect:
         strict: Whether a name that means nothing in a model is an error.
         lines_on_stdout: Whether log lines are the answer: on stdout, every step of them.
         mark: What the first line of an error begins with.
-        needs_until: Whether ``debug repeat`` has to be told when to stop.
         inserted: Name of what an inserted node makes of a value that it takes too; empty for ours.
     """
 
     strict: bool = True
     lines_on_stdout: bool = False
     mark: str = ""
-    needs_until: bool = False
     inserted: str = ""
 
     def opening(self, path: str, line: str) -> str:
@@ -105,7 +103,7 @@ class Dialect:
         return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", words)
 
     def tell_iterations(self, made: int, *, passed: int, told: int) -> None:
-        """Tell how many builds or runs passed, of those that told something."""
+        """Tell how many builds passed, of those that told something."""
 
     def check_output(self, output: Path) -> None:
         """Refuse a name of a converted file from which its kind cannot be told."""

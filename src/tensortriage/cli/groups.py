@@ -30,7 +30,6 @@ DEBUG = {
         "tensortriage.cli.debug.precision:debug_precision",
         "Find the nodes that need more bits, and write the model.",
     ),
-    "repeat": ("tensortriage.cli.debug.repeat:debug_repeat", "How often does a check fail?"),
 }
 SURGEON = {
     "sanitize": ("tensortriage.cli.surgeon.sanitize:sanitize", "Fold constants, infer shapes, clean up."),
