@@ -10,6 +10,7 @@ from tensortriage.cli.declared import command as command
 from tensortriage.cli.dialect import Dialect as Dialect
 from tensortriage.cli.dialect import speak as speak
 from tensortriage.cli.documents import answer as answer
+from tensortriage.cli.lazy import CommandGroup as CommandGroup
 from tensortriage.cli.lazy import LazyGroup as LazyGroup
 from tensortriage.cli.logs import FINISHED as FINISHED
 from tensortriage.cli.logs import given_to as given_to
@@ -80,9 +81,17 @@ if TYPE_CHECKING:
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed
     from tensortriage.inputs.feed import Origin as Origin
+    from tensortriage.inputs.feeds import Casting as Casting
+    from tensortriage.inputs.feeds import load_feeds as load_feeds
+    from tensortriage.inputs.files.data_file import DataFile as DataFile
+    from tensortriage.inputs.files.data_file import DataFormat as DataFormat
     from tensortriage.inputs.files.data_file import Iteration as Iteration
     from tensortriage.inputs.files.data_file import Kind as Kind
+    from tensortriage.inputs.files.data_file import Series as Series
+    from tensortriage.inputs.files.open_data import open_data as open_data
+    from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
+    from tensortriage.inputs.files.stored_arrays import LazyTensors as LazyTensors
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import declared_value as declared_value
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
@@ -144,11 +153,14 @@ _HOMES = {
     "Availability": "engines.base",
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
+    "Casting": "inputs.feeds",
     "ClaimKind": "diagnose.consistency.relations",
     "ClaimOutcome": "diagnose.consistency.self_check",
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
     "Conversion": "cli.convert.eight_bits",
+    "DataFile": "inputs.files.data_file",
+    "DataFormat": "inputs.files.data_file",
     "EqualityClaim": "diagnose.consistency.relations",
     "Executor": "search.execution.executors",
     "Failure": "reduce.failure",
@@ -159,6 +171,7 @@ _HOMES = {
     "Iteration": "inputs.files.data_file",
     "Kind": "inputs.files.data_file",
     "LOADED_CODE": "engines.process.loaded_code",
+    "LazyTensors": "inputs.files.stored_arrays",
     "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
@@ -185,6 +198,7 @@ _HOMES = {
     "Saved": "workflows.comparison.participants",
     "SelfAnswer": "diagnose.consistency.self_check",
     "SelfCheck": "diagnose.consistency.self_check",
+    "Series": "inputs.files.data_file",
     "Severity": "model.lint.finding",
     "StepTeller": "cli.progress",
     "Table": "report.tables",
@@ -203,10 +217,13 @@ _HOMES = {
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
     "file_digests": "runs.commands.command_fingerprint",
+    "format_for": "inputs.files.save_data",
     "issue_text": "report.formats.markdown",
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
+    "load_feeds": "inputs.feeds",
     "model_to_edit": "workflows.edits.edit_pipeline",
+    "open_data": "inputs.files.open_data",
     "own_words": "cli",
     "page": "report.html_page",
     "plain": "report.terminal.lines",
