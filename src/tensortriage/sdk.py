@@ -54,6 +54,10 @@ from tensortriage.values.text import shorten as shorten
 from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
+    from tensortriage.builds.study import suspects as suspects
+    from tensortriage.builds.study_result import SuspectChoice as SuspectChoice
+    from tensortriage.builds.trial import BuildJudgement as BuildJudgement
+    from tensortriage.builds.trial import BuildTrial as BuildTrial
     from tensortriage.cli import cli as cli
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
     from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
     from tensortriage.diagnose.state.record import Listener as Listener
     from tensortriage.engines.base import Availability as Availability
+    from tensortriage.engines.base import Choice as Choice
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
@@ -119,6 +124,7 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import plain as plain
     from tensortriage.report.terminal.lines import show as show
     from tensortriage.report.terminal.lines import width as width
+    from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
@@ -130,6 +136,9 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.process import RunsCommands as RunsCommands
     from tensortriage.runs.commands.process import search_is_ending as search_is_ending
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
+    from tensortriage.runs.tactics import TacticRecord as TacticRecord
+    from tensortriage.runs.tactics import features as features
+    from tensortriage.runs.tactics import load_record as load_record
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
@@ -151,9 +160,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Availability": "engines.base",
+    "BuildJudgement": "builds.trial",
+    "BuildTrial": "builds.trial",
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
     "Casting": "inputs.feeds",
+    "Choice": "engines.base",
     "ClaimKind": "diagnose.consistency.relations",
     "ClaimOutcome": "diagnose.consistency.self_check",
     "Column": "report.tables",
@@ -201,8 +213,10 @@ _HOMES = {
     "Series": "inputs.files.data_file",
     "Severity": "model.lint.finding",
     "StepTeller": "cli.progress",
+    "SuspectChoice": "builds.study_result",
     "Table": "report.tables",
     "TableCell": "report.tables",
+    "TacticRecord": "runs.tactics",
     "Teller": "cli.progress",
     "Tone": "report.tables",
     "ValueFacts": "model.inspect.outline",
@@ -216,13 +230,16 @@ _HOMES = {
     "digest": "runs.check_cache",
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
+    "features": "runs.tactics",
     "file_digests": "runs.commands.command_fingerprint",
     "format_for": "inputs.files.save_data",
     "issue_text": "report.formats.markdown",
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
     "load_feeds": "inputs.feeds",
+    "load_record": "runs.tactics",
     "model_to_edit": "workflows.edits.edit_pipeline",
+    "more_line": "report.terminal.table_text",
     "open_data": "inputs.files.open_data",
     "own_words": "cli",
     "page": "report.html_page",
@@ -236,6 +253,7 @@ _HOMES = {
     "search_is_ending": "runs.commands.process",
     "show": "report.terminal.lines",
     "stored_tensor": "model.inspect.outline",
+    "suspects": "builds.study",
     "table_lines": "report.terminal.table_text",
     "to_json": "values.serial",
     "try_out": "workflows.engines.trial",

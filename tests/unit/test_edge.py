@@ -115,7 +115,8 @@ def test_each_says_what_it_is_and_has_tests_of_its_own(package):
 def test_nothing_is_in_a_table_and_an_entry_point():
     """And no table of the core names a package beside it."""
     assert set(registry.BUILT_IN).isdisjoint(POINTS[registry.GROUP])
-    tables = {cli.GROUP: cli.COMMANDS, f"{cli.GROUP}.check": groups.CHECK, f"{cli.GROUP}.engines": engines.COMMANDS}
+    tables = {cli.GROUP: cli.COMMANDS, f"{cli.GROUP}.check": groups.CHECK, f"{cli.GROUP}.inspect": groups.INSPECT,
+              f"{cli.GROUP}.engines": engines.COMMANDS}  # fmt: skip
     assert tables.keys() == {group for group in POINTS if group.startswith(cli.GROUP)}
     assert all(set(table).isdisjoint(POINTS[group]) for group, table in tables.items())
     rows = (row for table in tables.values() for row in table.values())

@@ -11,11 +11,6 @@ INSPECT = {
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
     ),
-    "tactics": ("tensortriage.cli.inspect.tactics:inspect_tactics", "The tactics that a file records."),
-    "diff-tactics": (
-        "tensortriage.cli.inspect.diff_tactics:inspect_diff_tactics",
-        "Tactics of bad builds that good builds lack.",
-    ),
     "data": ("tensortriage.cli.inspect.data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
@@ -43,7 +38,7 @@ def surgeon() -> None:
     """Edit models; every edit is verified before it is written."""
 
 
-@click.group(cls=LazyGroup, commands_table=INSPECT)
+@click.group(cls=LazyGroup, commands_table=INSPECT, entry_points="tensortriage.commands.inspect")
 def inspect() -> None:
     """Look into models, engines and data."""
 
