@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
     from tensortriage.cli.documents import print_document as print_document
+    from tensortriage.cli.inspect.accuracy_table import accuracy_document as accuracy_document
+    from tensortriage.cli.inspect.accuracy_table import accuracy_lines as accuracy_lines
     from tensortriage.cli.progress import StepTeller as StepTeller
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
@@ -88,12 +90,16 @@ if TYPE_CHECKING:
     from tensortriage.inputs.feed import Origin as Origin
     from tensortriage.inputs.feeds import Casting as Casting
     from tensortriage.inputs.feeds import load_feeds as load_feeds
+    from tensortriage.inputs.files.accuracy_results import AccuracyResult as AccuracyResult
+    from tensortriage.inputs.files.accuracy_results import read_accuracy as read_accuracy
     from tensortriage.inputs.files.data_file import DataFile as DataFile
     from tensortriage.inputs.files.data_file import DataFormat as DataFormat
     from tensortriage.inputs.files.data_file import Iteration as Iteration
     from tensortriage.inputs.files.data_file import Kind as Kind
     from tensortriage.inputs.files.data_file import Series as Series
+    from tensortriage.inputs.files.open_data import is_json as is_json
     from tensortriage.inputs.files.open_data import open_data as open_data
+    from tensortriage.inputs.files.polygraphy import document_class as document_class
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
     from tensortriage.inputs.files.stored_arrays import LazyTensors as LazyTensors
@@ -145,20 +151,25 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import CandidateOutcome as CandidateOutcome
     from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
+    from tensortriage.values.dtype import DType as DType
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
+    from tensortriage.values.text import shape as shape
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
     from tensortriage.workflows.comparison.rejudge import RejudgedRow as RejudgedRow
+    from tensortriage.workflows.comparison.rejudge import rejudge as rejudge
+    from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
     from tensortriage.workflows.engines.trial import try_out as try_out
     from tensortriage.workflows.lint import LintReport as LintReport
 
 _HOMES = {
+    "AccuracyResult": "inputs.files.accuracy_results",
     "Availability": "engines.base",
     "BuildJudgement": "builds.trial",
     "BuildTrial": "builds.trial",
@@ -171,6 +182,7 @@ _HOMES = {
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
     "Conversion": "cli.convert.eight_bits",
+    "DType": "values.dtype",
     "DataFile": "inputs.files.data_file",
     "DataFormat": "inputs.files.data_file",
     "EqualityClaim": "diagnose.consistency.relations",
@@ -208,6 +220,7 @@ _HOMES = {
     "Row": "compare.comparison",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
+    "SavedAccuracy": "workflows.comparison.saved_accuracy",
     "SelfAnswer": "diagnose.consistency.self_check",
     "SelfCheck": "diagnose.consistency.self_check",
     "Series": "inputs.files.data_file",
@@ -221,6 +234,8 @@ _HOMES = {
     "Tone": "report.tables",
     "ValueFacts": "model.inspect.outline",
     "Verify": "workflows.edits.requests",
+    "accuracy_document": "cli.inspect.accuracy_table",
+    "accuracy_lines": "cli.inspect.accuracy_table",
     "ask": "cli.prompt",
     "availabilities": "engines.registry",
     "check_feed": "inputs.conform",
@@ -228,11 +243,13 @@ _HOMES = {
     "code_is_current": "engines.process.loaded_code",
     "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
+    "document_class": "inputs.files.polygraphy",
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
     "features": "runs.tactics",
     "file_digests": "runs.commands.command_fingerprint",
     "format_for": "inputs.files.save_data",
+    "is_json": "inputs.files.open_data",
     "issue_text": "report.formats.markdown",
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
@@ -245,12 +262,15 @@ _HOMES = {
     "page": "report.html_page",
     "plain": "report.terminal.lines",
     "print_document": "cli.documents",
+    "read_accuracy": "inputs.files.accuracy_results",
     "read_message": "model.io.parse",
     "read_model": "model.io.load",
+    "rejudge": "workflows.comparison.rejudge",
     "resolved_engine": "runs.engine_specs",
     "row_relations": "diagnose.consistency.relations",
     "save": "inputs.files.save_data",
     "search_is_ending": "runs.commands.process",
+    "shape": "values.text",
     "show": "report.terminal.lines",
     "stored_tensor": "model.inspect.outline",
     "suspects": "builds.study",

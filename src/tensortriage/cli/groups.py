@@ -11,7 +11,6 @@ INSPECT = {
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
     ),
-    "data": ("tensortriage.cli.inspect.data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
     "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
