@@ -31,7 +31,6 @@ DIFFERS = {
     ("debug precision", "--iter-artifact"): "a typed ONNX model, which any engine can judge, not an engine",
     ("debug build", "--save-debug-replay"): "without effect: the case keeps what is known of every build",
     ("debug build", "--load-debug-replay"): "without effect: the case keeps what is known of every build",
-    ("inspect capability", "--output"): "a directory of ONNX pieces and results.json",
     ("convert", "--convert-to"): "onnx and trt; onnx-like-trt-network is refused",
 }
 """What an option of the same name does otherwise."""

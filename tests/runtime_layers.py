@@ -59,8 +59,6 @@ NEWER = {"Trilu": 14}
 LOOSE = {"DynamicQuantizeLSTM": 0.02}
 """Where a kernel rounds what the types do not say: the hidden state of an LSTM to 8 bits at every step."""
 WITHOUT_KERNEL = {
-    "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "FusedMatMulActivation", "GemmFastGelu", "GroupNorm",
-    "PackedAttention", "PackedMultiHeadAttention", "RelativePositionBias", "RemovePadding",
-    "RestorePadding", "SkipGroupNorm", "nhwc.QLinearConv",
+    "BiasDropout", "BiasSoftmax", "FusedMatMulActivation", "GemmFastGelu", "RelativePositionBias", "nhwc.QLinearConv",
 }  # fmt: skip
 """Operators that ONNX Runtime has for GPUs only, or not in its wheels: their formulas are tried."""

@@ -36,7 +36,6 @@ COMMANDS = {
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
-    "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }

@@ -10,6 +10,7 @@ from tensortriage.cli.declared import command as command
 from tensortriage.cli.dialect import Dialect as Dialect
 from tensortriage.cli.dialect import speak as speak
 from tensortriage.cli.documents import answer as answer
+from tensortriage.cli.lazy import CommandGroup as CommandGroup
 from tensortriage.cli.lazy import LazyGroup as LazyGroup
 from tensortriage.cli.logs import FINISHED as FINISHED
 from tensortriage.cli.logs import given_to as given_to
@@ -53,10 +54,16 @@ from tensortriage.values.text import shorten as shorten
 from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
+    from tensortriage.builds.study import suspects as suspects
+    from tensortriage.builds.study_result import SuspectChoice as SuspectChoice
+    from tensortriage.builds.trial import BuildJudgement as BuildJudgement
+    from tensortriage.builds.trial import BuildTrial as BuildTrial
     from tensortriage.cli import cli as cli
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
     from tensortriage.cli.documents import print_document as print_document
+    from tensortriage.cli.inspect.accuracy_table import accuracy_document as accuracy_document
+    from tensortriage.cli.inspect.accuracy_table import accuracy_lines as accuracy_lines
     from tensortriage.cli.progress import StepTeller as StepTeller
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
@@ -72,6 +79,7 @@ if TYPE_CHECKING:
     from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
     from tensortriage.diagnose.state.record import Listener as Listener
     from tensortriage.engines.base import Availability as Availability
+    from tensortriage.engines.base import Choice as Choice
     from tensortriage.engines.process.gpus import Gpus as Gpus
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
@@ -80,9 +88,21 @@ if TYPE_CHECKING:
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed
     from tensortriage.inputs.feed import Origin as Origin
+    from tensortriage.inputs.feeds import Casting as Casting
+    from tensortriage.inputs.feeds import load_feeds as load_feeds
+    from tensortriage.inputs.files.accuracy_results import AccuracyResult as AccuracyResult
+    from tensortriage.inputs.files.accuracy_results import read_accuracy as read_accuracy
+    from tensortriage.inputs.files.data_file import DataFile as DataFile
+    from tensortriage.inputs.files.data_file import DataFormat as DataFormat
     from tensortriage.inputs.files.data_file import Iteration as Iteration
     from tensortriage.inputs.files.data_file import Kind as Kind
+    from tensortriage.inputs.files.data_file import Series as Series
+    from tensortriage.inputs.files.open_data import is_json as is_json
+    from tensortriage.inputs.files.open_data import open_data as open_data
+    from tensortriage.inputs.files.polygraphy import document_class as document_class
+    from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
+    from tensortriage.inputs.files.stored_arrays import LazyTensors as LazyTensors
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import declared_value as declared_value
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
@@ -110,6 +130,7 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import plain as plain
     from tensortriage.report.terminal.lines import show as show
     from tensortriage.report.terminal.lines import width as width
+    from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
@@ -121,34 +142,49 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.process import RunsCommands as RunsCommands
     from tensortriage.runs.commands.process import search_is_ending as search_is_ending
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
+    from tensortriage.runs.tactics import TacticRecord as TacticRecord
+    from tensortriage.runs.tactics import features as features
+    from tensortriage.runs.tactics import load_record as load_record
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
     from tensortriage.search.problem import CandidateOutcome as CandidateOutcome
     from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
+    from tensortriage.values.dtype import DType as DType
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
+    from tensortriage.values.text import shape as shape
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
     from tensortriage.workflows.comparison.rejudge import RejudgedRow as RejudgedRow
+    from tensortriage.workflows.comparison.rejudge import rejudge as rejudge
+    from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
     from tensortriage.workflows.engines.trial import try_out as try_out
     from tensortriage.workflows.lint import LintReport as LintReport
 
 _HOMES = {
+    "AccuracyResult": "inputs.files.accuracy_results",
     "Availability": "engines.base",
+    "BuildJudgement": "builds.trial",
+    "BuildTrial": "builds.trial",
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
+    "Casting": "inputs.feeds",
+    "Choice": "engines.base",
     "ClaimKind": "diagnose.consistency.relations",
     "ClaimOutcome": "diagnose.consistency.self_check",
     "Column": "report.tables",
     "CommandLine": "runs.commands.process",
     "Conversion": "cli.convert.eight_bits",
+    "DType": "values.dtype",
+    "DataFile": "inputs.files.data_file",
+    "DataFormat": "inputs.files.data_file",
     "EqualityClaim": "diagnose.consistency.relations",
     "Executor": "search.execution.executors",
     "Failure": "reduce.failure",
@@ -159,6 +195,7 @@ _HOMES = {
     "Iteration": "inputs.files.data_file",
     "Kind": "inputs.files.data_file",
     "LOADED_CODE": "engines.process.loaded_code",
+    "LazyTensors": "inputs.files.stored_arrays",
     "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
     "LintReport": "workflows.lint",
@@ -183,16 +220,22 @@ _HOMES = {
     "Row": "compare.comparison",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
+    "SavedAccuracy": "workflows.comparison.saved_accuracy",
     "SelfAnswer": "diagnose.consistency.self_check",
     "SelfCheck": "diagnose.consistency.self_check",
+    "Series": "inputs.files.data_file",
     "Severity": "model.lint.finding",
     "StepTeller": "cli.progress",
+    "SuspectChoice": "builds.study_result",
     "Table": "report.tables",
     "TableCell": "report.tables",
+    "TacticRecord": "runs.tactics",
     "Teller": "cli.progress",
     "Tone": "report.tables",
     "ValueFacts": "model.inspect.outline",
     "Verify": "workflows.edits.requests",
+    "accuracy_document": "cli.inspect.accuracy_table",
+    "accuracy_lines": "cli.inspect.accuracy_table",
     "ask": "cli.prompt",
     "availabilities": "engines.registry",
     "check_feed": "inputs.conform",
@@ -200,25 +243,37 @@ _HOMES = {
     "code_is_current": "engines.process.loaded_code",
     "declared_value": "model.inspect.outline",
     "digest": "runs.check_cache",
+    "document_class": "inputs.files.polygraphy",
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
+    "features": "runs.tactics",
     "file_digests": "runs.commands.command_fingerprint",
+    "format_for": "inputs.files.save_data",
+    "is_json": "inputs.files.open_data",
     "issue_text": "report.formats.markdown",
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
+    "load_feeds": "inputs.feeds",
+    "load_record": "runs.tactics",
     "model_to_edit": "workflows.edits.edit_pipeline",
+    "more_line": "report.terminal.table_text",
+    "open_data": "inputs.files.open_data",
     "own_words": "cli",
     "page": "report.html_page",
     "plain": "report.terminal.lines",
     "print_document": "cli.documents",
+    "read_accuracy": "inputs.files.accuracy_results",
     "read_message": "model.io.parse",
     "read_model": "model.io.load",
+    "rejudge": "workflows.comparison.rejudge",
     "resolved_engine": "runs.engine_specs",
     "row_relations": "diagnose.consistency.relations",
     "save": "inputs.files.save_data",
     "search_is_ending": "runs.commands.process",
+    "shape": "values.text",
     "show": "report.terminal.lines",
     "stored_tensor": "model.inspect.outline",
+    "suspects": "builds.study",
     "table_lines": "report.terminal.table_text",
     "to_json": "values.serial",
     "try_out": "workflows.engines.trial",

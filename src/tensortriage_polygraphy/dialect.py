@@ -30,7 +30,6 @@ class PolygraphyDialect(Dialect):
     strict = False
     lines_on_stdout = True
     mark = "[!] "
-    needs_until = True
     inserted = "{value}_polygraphy_surgeon_insert_output"
 
     def __init__(self) -> None:

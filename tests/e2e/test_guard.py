@@ -25,7 +25,6 @@ COMMANDS = {
     "precision": ["debug", "precision", MODEL, "-o", "p.onnx", "--target", "emulate:precision=fp16", "--inputs", FEED],
     "convert": ["convert", MODEL, "--precision", "fp16", "-o", "c.onnx"],
     "extract": ["surgeon", "extract", MODEL, "--op-types", "Conv", "--with-inputs", FEED, "-o", "e.onnx"],
-    "capability": ["inspect", "capability", MODEL, "--target", "onnxruntime"],
 }
 HANGS = """
 import os, pathlib, signal, time

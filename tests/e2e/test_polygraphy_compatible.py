@@ -70,8 +70,6 @@ def test_made_up_inputs_are_polygraphys(tmp_path):
         (["surgeon", "extract", MODEL], 2),
         (["check", "lint", MODEL], 0),
         (["inspect", "sparsity", MODEL], 1),
-        (["debug", "repeat", "--until", "2", "--check", "false"], 0),
-        (["debug", "repeat", "--until", "bad", "--check", "false"], 0),
         (["-v"], 0),
         (["--version"], 0),
     ],
@@ -394,25 +392,6 @@ def test_the_name_of_an_engine_asks_for_one(tmp_path):
         assert not (tmp_path / "m.engine").exists()
     else:
         assert (tmp_path / "m.engine").read_bytes()[:8] != MODEL.read_bytes()[:8]
-
-
-def test_repetitions_are_replayed_both_ways(tmp_path):
-    """The file is the one that Polygraphy 0.53.6 writes."""
-    entry_of = {"state": {}, "success": False, "polygraphy_class": "IterationContext"}
-    theirs = {f"_N{number}": {**entry_of, "iteration_info": {"iteration": number}} for number in range(2)}
-    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
-    words = ["debug", "repeat", "--until", "2", "--load-debug-replay", "theirs.json", "--check", "touch", "ran"]
-    done = polygraphy(*words, cwd=tmp_path)
-    assert done.returncode == 0
-    assert "Finished 2 iteration(s) | Passed: 0/2 | Pass Rate: 0.0%" in done.stdout
-    assert not (tmp_path / "ran").exists()
-    ours = json.loads((tmp_path / "polygraphy_debug_replay.json").read_text())
-    assert {key: value["success"] for key, value in ours.items() if key.startswith("_N")} == {
-        "_N0": False,
-        "_N1": False,
-    }
-    assert (tmp_path / "polygraphy_debug_replay_skip_current.json").exists() is False  # nothing was run
-    assert polygraphy("debug", "repeat", "--check", "true", cwd=tmp_path).returncode == 2
 
 
 def test_a_person_is_asked_as_there(tmp_path):

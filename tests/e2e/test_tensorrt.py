@@ -1,8 +1,6 @@
 """TensorRT on the command line where it cannot run: one line, the way to install it, and nothing else is touched."""
 
 import ctypes
-import importlib.util
-import json
 import subprocess
 import sys
 
@@ -91,11 +89,3 @@ def test_another_python_that_lacks_tensorrt_is_named(tmp_path):
     if "tensorrt-missing" not in done.stderr:
         pytest.skip("TensorRT is installed here")
     assert done.returncode == 3
-
-
-@pytest.mark.skipif(importlib.util.find_spec("tensorrt_rtx_bindings") is None, reason="TensorRT-RTX is not installed")
-def test_capability_is_told_by_the_parser(tmp_path):
-    done = triage("inspect", "capability", MODEL, "--target", "tensorrt:library=tensorrt_rtx", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["outcome"], found["builds"], found["answers"]) == ("ok", 0, [])

@@ -21,7 +21,6 @@ COMMANDS = {
     "extract": ["surgeon", "extract", "m.onnx", "--op-types", "Add", "--with-inputs", "random", "-o", "o.onnx"],
     "convert": ["convert", "m.onnx", "--precision", "fp16", "-o", "o.onnx"],
     "quantize": ["convert", "m.onnx", "--int8", "-o", "o.onnx"],
-    "capability": ["inspect", "capability", "m.onnx", "--target", "onnxruntime"],
     "diagnose": ["diagnose", "m.onnx", *TARGET],
     "reduce": ["debug", "reduce", "m.onnx", "-o", "o.onnx", *TARGET],
     "precision": ["debug", "precision", "m.onnx", "-o", "o.onnx", *TARGET],

@@ -15,7 +15,7 @@ from tensortriage.runs.commands.replay import load_replay
 from tensortriage.runs.tactics import features, load_record
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.engines.recorded_tactics import diff_tactics
+from tensortriage_polygraphy.tactic_diff import diff_tactics
 from tensortriage_torch.batches import torch_feeds
 
 OUTPUTS = (
@@ -30,10 +30,8 @@ TACTICS = (
     ["run", "m.onnx", "--target", "tensorrt:timing_cache=FILE"],
 )
 REPLAYS = (
-    ["debug", "repeat", "--until", "4", "--load-debug-replay", "r.json", "--check", "true"],
     ["debug", "reduce", "m.onnx", "-o", "o.onnx", "--load-debug-replay", "r.json", "--check", "false"],
     ["polygraphy", "debug", "reduce", "m.onnx", "-o", "o.onnx", "--load-debug-replay", "r.json", "--check", "false"],
-    ["polygraphy", "debug", "repeat", "--until", "4", "--load-debug-replay", "r.json", "--check", "true"],
 )
 BATCHED = ValueSpec("x", DType.FLOAT, (None, 4))
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")

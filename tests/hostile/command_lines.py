@@ -26,7 +26,6 @@ HEAVY = (
     ["convert", "m.onnx", "--precision", "bf16", "-o", "o.onnx"],
     ["convert", "m.onnx", "--int8", "-o", "o.onnx"],
     ["inspect", "plan", "m.onnx", "--target", "onnxruntime"],
-    ["inspect", "capability", "m.onnx", "--target", "onnxruntime"],
     ["inspect", "quantizers", "m.onnx", *RANDOM],
     ["run", "m.onnx", "--target", "emulate:precision=fp16", "--onnx-outputs", "mark", "all", *RANDOM],
     ["diagnose", "m.onnx", "--target", "emulate:precision=bf16", "--budget", "10", *RANDOM],

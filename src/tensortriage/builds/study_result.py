@@ -1,4 +1,4 @@
-"""Result of a study of builds (``tensortriage.builds/1``), and of recorded tactics (``.tactic-diff/1``)."""
+"""Result of a study of builds (``tensortriage.builds/1``)."""
 
 import dataclasses
 
@@ -7,7 +7,6 @@ from tensortriage.engines.base import Choice
 from tensortriage.search.statistics.repeats import CONFIDENCE
 
 BUILDS_FORMAT = "tensortriage.builds/1"
-DIFF_FORMAT = "tensortriage.tactic-diff/1"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,23 +153,3 @@ class BuildStudy:
     def exit_code(self) -> int:
         """0 when the goal was reached, 4 when not, 130 when interrupted."""
         return {"reached": 0, "interrupted": 130}.get(self.stop, 4)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TacticDiff:
-    """The tactics that separate bad builds from good ones.
-
-    Attributes:
-        good: Files of good builds.
-        bad: Files of bad builds.
-        skipped: Files in the folders that hold no tactics.
-        only_bad: Choices that no good build made, those of the most bad builds first.
-        suspects: Choices that speak for failure, the most telling first.
-    """
-
-    good: tuple[str, ...]
-    bad: tuple[str, ...]
-    skipped: tuple[str, ...]
-    only_bad: tuple[SuspectChoice, ...]
-    suspects: tuple[SuspectChoice, ...]
-    format: str = DIFF_FORMAT

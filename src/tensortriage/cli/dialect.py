@@ -29,14 +29,12 @@ class Dialect:
         strict: Whether a name that means nothing in a model is an error.
         lines_on_stdout: Whether log lines are the answer: on stdout, every step of them.
         mark: What the first line of an error begins with.
-        needs_until: Whether ``debug repeat`` needs a stop condition.
         inserted: Name of the result of an inserted node that also takes the value; empty for our naming.
     """
 
     strict: bool = True
     lines_on_stdout: bool = False
     mark: str = ""
-    needs_until: bool = False
     inserted: str = ""
 
     def opening(self, path: str, line: str) -> str:
@@ -105,7 +103,7 @@ class Dialect:
         return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", words)
 
     def tell_iterations(self, made: int, *, passed: int, told: int) -> None:
-        """Show how many builds or runs passed, of those with a clear outcome."""
+        """Show how many builds passed, of those with a clear outcome."""
 
     def check_output(self, output: Path) -> None:
         """Refuse a name of a converted file that does not determine its kind."""

@@ -7,20 +7,10 @@ from tensortriage.cli.lazy import LazyGroup
 INSPECT = {
     "model": ("tensortriage.cli.inspect.model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "plan": ("tensortriage.cli.inspect.plan:inspect_plan", "What an engine really runs for a model."),
-    "capability": (
-        "tensortriage.cli.inspect.capability:inspect_capability",
-        "Which parts of a model an engine can build.",
-    ),
     "quantizers": (
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
     ),
-    "tactics": ("tensortriage.cli.inspect.tactics:inspect_tactics", "The tactics that a file records."),
-    "diff-tactics": (
-        "tensortriage.cli.inspect.diff_tactics:inspect_diff_tactics",
-        "Tactics of bad builds that good builds lack.",
-    ),
-    "data": ("tensortriage.cli.inspect.data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
     "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
@@ -34,7 +24,6 @@ DEBUG = {
         "tensortriage.cli.debug.precision:debug_precision",
         "Find the nodes that need more bits, and write the model.",
     ),
-    "repeat": ("tensortriage.cli.debug.repeat:debug_repeat", "How often does a check fail?"),
 }
 SURGEON = {
     "sanitize": ("tensortriage.cli.surgeon.sanitize:sanitize", "Fold constants, infer shapes, clean up."),
@@ -48,7 +37,7 @@ def surgeon() -> None:
     """Edit models; every edit is verified before it is written."""
 
 
-@click.group(cls=LazyGroup, commands_table=INSPECT)
+@click.group(cls=LazyGroup, commands_table=INSPECT, entry_points="tensortriage.commands.inspect")
 def inspect() -> None:
     """Look into models, engines and data."""
 

@@ -259,18 +259,6 @@ class KeepsEngines(DeclaredCapability):
         """Cache the by-products that speed up later builds in a folder, and with ``engines`` the builds, by content."""
 
 
-class AsksParser(DeclaredCapability):
-    """Capability of an engine: its parser lists the nodes of a model that it supports, without a build."""
-
-    @abstractmethod
-    def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the parser's answer.
-
-        ``supported``: whether the whole model is. ``groups``: dicts of ``nodes`` (positions in the file) and
-        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (position), ``code``, ``reason``.
-        """
-
-
 class BuildsWhenFed(DeclaredCapability):
     """Capability of a session: it builds for the shapes that it is fed, and again for others."""
 

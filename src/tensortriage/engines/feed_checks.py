@@ -41,7 +41,8 @@ def one_line(text: object) -> str:
 def build_failed(engine: str, reason: object, *, cure: str = "") -> BuildFailed:
     """Return the error for a model that an engine refused, with the engine's reason on one line."""
     message = f"{engine} refused the model: {one_line(reason) or 'no reason given'}"
-    return BuildFailed(message, slug="build-failed", cure=cure or "triage inspect capability finds what it can build")
+    cure = cure or "triage debug reduce finds the smallest piece that it refuses"
+    return BuildFailed(message, slug="build-failed", cure=cure)
 
 
 def run_failed(engine: str, reason: object) -> RunFailed:

@@ -18,7 +18,7 @@ TARGET = ["--target", "emulate:precision=fp16"]
     [
         ["surgeon", "extract", "m.onnx", "--node-range", "DIGITS", "3", "-o", "o.onnx"],
         ["surgeon", "sanitize", "m.onnx", "--set-unbounded-dds-upper-bound", "DIGITS", "-o", "o.onnx"],
-        ["debug", "repeat", "--until", "DIGITS", "--check", "true"],
+        ["debug", "build", "m.onnx", *TARGET, "--until", "DIGITS", "--check", "true"],
         ["diagnose", "m.onnx", *TARGET, "--sweep", "x:DIGITS=1,2"],
         ["run", "m.onnx", *TARGET, "--postprocess", "top-DIGITS"],
         ["run", "m.onnx", *TARGET, "--memory-limit", "DIGITSG"],

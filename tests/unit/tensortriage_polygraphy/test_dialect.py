@@ -80,7 +80,7 @@ def test_names_of_runners_count_those_of_one_kind(theirs):
         (["polygraphy", "run"], 1, None, 1),
         (["polygraphy", "debug", "reduce"], 4, None, 0),
         (["polygraphy", "debug", "reduce"], 130, None, 130),
-        (["polygraphy", "inspect", "capability"], 1, None, 0),
+        (["polygraphy", "inspect", "data"], 1, None, 0),
         (["polygraphy", "run"], 2, DataError("no", slug="x", cure="y"), 1),
         (["polygraphy", "run"], 2, click.NoSuchOption("--x"), 1),
         (["polygraphy", "run"], 2, click.UsageError("x"), 2),

@@ -136,7 +136,6 @@ def test_the_first_names_are_listed_and_the_others_counted() -> None:
 
 FORMATTED = re.compile(r"\{[^{}]*:[^{}]*\.\d[eg%]\}|\{[^{}]*:[^{}]*%\}")
 SCRIPTS_AND_LISTINGS = {
-    "cli/inspect/data_view.py",  # statistics, as Polygraphy lists them
     "compare/alignment/tensor_fingerprint.py",  # text that is hashed
     "compare/nonfinite/element.py",  # operands of a formula, which can be typed
     "reduce/repro/repro_script.py",  # source text of a script

@@ -29,7 +29,6 @@ from tensortriage_worker.tensorrt.network import (
     element_types,
     mark_debug,
     mark_unfused,
-    support,
 )
 from tensortriage_worker.tensorrt.session import DeserializedEngine
 from tensortriage_worker.tensorrt.tactics import Tactics
@@ -91,7 +90,7 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
 
     Args:
         question: ``build``: build only, no device is touched after it; ``engine`` and ``timing_cache`` are handed back
-            as bytes. ``capability``: which nodes the parser supports.
+            as bytes.
         model: ONNX file.
         options: As for `compile`.
 
@@ -107,8 +106,6 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
         build = EngineBuild(trt, logger, miner, model, options)
         build.make()
         return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
-    if question == "capability":
-        return support(trt, make_builder(trt, logger, miner), logger, model), []
     raise AdapterError(AdapterFailure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 
 

@@ -82,18 +82,11 @@ def features(trt: Any) -> Dict[str, Any]:
         "build_route": hasattr(config, "build_route"),
         "opt_level": hasattr(config, "builder_optimization_level"),
         "strict_nans": _has_flag(trt, "STRICT_NANS"),
-        "supports_model": support_query(trt),
     }  # fmt: skip
 
 
 def _has_flag(trt: Any, name: str) -> bool:
     return bool(member(trt, "BuilderFlag", name))
-
-
-def support_query(trt: Any) -> str:
-    """Return the name of the parser's question which nodes it supports; empty where there is none."""
-    names = ("supports_model_v2", "supports_model")
-    return next((name for name in names if hasattr(trt.OnnxParser, name)), "")
 
 
 def member(trt: Any, enum: str, name: str) -> Optional[List[Any]]:

@@ -13,11 +13,11 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Sequence, Tupl
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.dtypes import FLOATS, word
-from tensortriage_worker.tensorrt.library import member, support_query
+from tensortriage_worker.tensorrt.library import member
 
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
 Problem = Dict[str, Any]
-"""A parser's error about a node: ``node`` (name), ``index``, ``op``, ``code``, ``reason``."""
+"""A parser's error about a node: ``node`` (name), ``index``, ``op``, ``reason``."""
 
 
 class Parsed:
@@ -59,7 +59,6 @@ def _problem(error: Any) -> Problem:
         "node": error.node_name() if hasattr(error, "node_name") else "",
         "op": error.node_operator() if hasattr(error, "node_operator") else "",
         "index": error.node(),
-        "code": word(error.code()),
         "reason": " ".join(str(error.desc()).split()),
     }
 
@@ -163,26 +162,3 @@ def mark_unfused(network: Any) -> bool:
     if not hasattr(network, "mark_unfused_tensors_as_debug_tensors"):
         return False
     return bool(network.mark_unfused_tensors_as_debug_tensors())
-
-
-def support(trt: Any, builder: Any, logger: Any, model: Path) -> Dict[str, Any]:
-    """Ask the parser about a model.
-
-    Returns:
-        ``supported``: whether it takes all of it. ``groups``: runs of nodes, each with ``nodes`` (indices) and
-        ``supported``. ``problems``: see `Problem`.
-    """
-    parsed = Parsed(trt, builder, logger, strong=True)
-    query = support_query(trt)
-    groups: List[Dict[str, Any]] = []
-    if query == "supports_model_v2":
-        supported = bool(parsed.parser.supports_model_v2(model.read_bytes(), str(model)))
-        for index in range(int(parsed.parser.num_subgraphs)):
-            nodes = [int(node) for node in parsed.parser.get_subgraph_nodes(index)]
-            groups.append({"nodes": nodes, "supported": bool(parsed.parser.is_subgraph_supported(index))})
-    elif query:
-        supported, told = parsed.parser.supports_model(model.read_bytes(), str(model))
-        groups = [{"nodes": [int(node) for node in nodes], "supported": bool(good)} for nodes, good in told]
-    else:
-        supported = bool(parsed.parser.parse_from_file(str(model)))
-    return {"supported": bool(supported), "groups": groups, "problems": problems(parsed.parser)}

@@ -44,7 +44,7 @@ def check_accuracy(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Judge PATH, saved by --save-accuracy-results or 'triage run --json', by other limits. Exit code 1 if it fails."""
-    from tensortriage.cli.inspect.accuracy_table import accuracy_lines, to_document
+    from tensortriage.cli.inspect.accuracy_table import accuracy_document, accuracy_lines
     from tensortriage.engines.base import Limits
     from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, write_accuracy
     from tensortriage.report.terminal.lines import show
@@ -59,7 +59,7 @@ def check_accuracy(
     if save_accuracy_results is not None:
         write_accuracy(save_accuracy_results, rejudged.results)
     if as_json:
-        print_document(to_document(rejudged))
+        print_document(accuracy_document(rejudged))
     elif not dialect().tell_rejudged(rejudged):
         show(accuracy_lines(rejudged))
     sys.exit(0 if rejudged.passed else 1)

@@ -36,7 +36,7 @@ def accuracy_lines(rejudged: Rejudged) -> Iterator[Line]:
     yield [("PASSED", "bold green") if rejudged.passed else ("FAILED", "bold red")]
 
 
-def to_document(rejudged: Rejudged) -> str:
+def accuracy_document(rejudged: Rejudged) -> str:
     """Return everything as one JSON document (``tensortriage.accuracy/1``)."""
     rows = [
         {

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.inspect.accuracy_table import accuracy_lines, to_document
+from tensortriage.cli.inspect.accuracy_table import accuracy_document, accuracy_lines
 from tensortriage.compare.judgement.tolerance import ErrorStat, PolygraphyTolerance, ThresholdTolerance, Tolerance
 from tensortriage.errors import UsageError
 from tensortriage.inputs.files.accuracy_results import AVERAGE
@@ -51,7 +51,7 @@ def show_and_exit(
     measured = as_judged(result, tolerances, names) if names else accuracy_of(result)
     judged = rejudge(SavedAccuracy(measured, measured), tolerances, aggregation=AVERAGE)
     if as_json:
-        print_document(to_document(judged))
+        print_document(accuracy_document(judged))
     elif not dialect().tell_rejudged(judged):
         show(accuracy_lines(judged))
     failed = any(not outcome.ok for outcome in result.outcomes.values()) or bool(result.invalid)

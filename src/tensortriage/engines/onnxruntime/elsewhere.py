@@ -254,8 +254,7 @@ def _check_placement(
         f"{provider} runs no node of the model ({', '.join(ops[:8])}): all would run on the CPU, not in "
         f"{precision.value}",
         slug="provider-unused",
-        cure="give dynamic dimensions a fixed size, list the nodes that it can run with triage inspect capability, or "
-        "read its log",
+        cure="give dynamic dimensions a fixed size, or read its log",
     )
 
 

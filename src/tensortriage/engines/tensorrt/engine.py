@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tensortriage.engines.base import Availability, Choice, Limits
 from tensortriage.engines.capabilities import (
-    AsksParser,
     ChecksOptions,
     KeepsEngines,
     Observes,
@@ -63,7 +62,7 @@ _PROBED: dict[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
 
 class TensorRtEngine(
     ReportsPrecision, RunsOnHardware, VariesBuilds, ChecksOptions, TellsPlan, OffersLadder, Observes, PinsTactics,
-    SavesEngines, RunsGivenEngines, KeepsEngines, AsksParser,
+    SavesEngines, RunsGivenEngines, KeepsEngines,
 ):  # fmt: skip
     """The engine ``tensorrt``."""
 
@@ -217,15 +216,6 @@ class TensorRtEngine(
             info, blobs = self._isolated.answer("build", path, words, files=_files(words))
         _write(settings, info, lambda name: blobs[name].data)
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
-
-    def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the parser's answer about a model; see `tensortriage_worker.tensorrt.support`.
-
-        Raises:
-            TriageError: As for `compile`.
-        """
-        settings = read_settings(read_options(options, self.options))
-        return self._isolated.answer("capability", model.absolute(), settings.words)[0]
 
     def _features(self, settings: BuildSettings) -> Mapping[str, Any]:
         key = _place(settings.words)

@@ -22,7 +22,7 @@ def multi_head_attention(body: OperatorBody) -> Results:
     rows = [_with_bias(body, part, index, size) for index, part in enumerate(given)]
     split = [split_heads(body, part, heads) for part in rows]
     keys, values = (_after(body, body.input(6 + index), split[1 + index]) for index in range(2))
-    scores = _masked(body, scores_of(body, split[0], keys), body.input(4))
+    scores = _masked(body, _scores_of(body, split[0], keys), body.input(4))
     result = _result(body, body.plus(scores, 5), values, keys)
     return (result, keys if body.wants(1) else None, values if body.wants(2) else None)
 
@@ -50,11 +50,11 @@ def projected_attention(
         bias: The input that is added to the scores; None for an operator without.
     """
     heads = int(body.attribute("num_heads", 0))
-    split = [split_heads(body, part, heads) for part in thirds(body, projected, width)]
+    split = [split_heads(body, part, heads) for part in _thirds(body, projected, width)]
     before = body.input(past)
     pasts = [None if before is None else body.squeeze(body.part(before, k, k + 1, 0), 0) for k in range(2)]
     keys, values = (_after(body, pasts[k], split[1 + k]) for k in range(2))
-    scores = _masked(body, scores_of(body, split[0], keys), body.input(mask))
+    scores = _masked(body, _scores_of(body, split[0], keys), body.input(mask))
     result = _result(body, scores if bias is None else body.plus(scores, bias), values, keys)
     present = None
     if body.wants(1):
@@ -62,7 +62,7 @@ def projected_attention(
     return (result, present)
 
 
-def thirds(body: OperatorBody, projected: ir.Value, width: int) -> list[ir.Value]:
+def _thirds(body: OperatorBody, projected: ir.Value, width: int) -> list[ir.Value]:
     """Return query, key and value from the last axis; the node may give their sizes."""
     sizes = list(body.attribute("qkv_hidden_sizes", None) or [width // 3] * 3)
     ends = [sum(sizes[: k + 1]) for k in range(3)]
@@ -99,7 +99,7 @@ def rotary_embedding(body: OperatorBody) -> Results:
     refuse_if(rank != 4 and bool(some) and not count)
     heads = x if rank == 4 else split_heads(body, x, count) if some else _by_size(body, x, size)
     if len(body.shape_of(positions)) == 1:
-        positions = body.unsqueeze(body.op("Add", upto(body, body.size(heads, 2)), positions), 0)
+        positions = body.unsqueeze(body.op("Add", _upto(body, body.size(heads, 2)), positions), 0)
     turned = rotated(
         body,
         body.part(heads, 0, size, 3) if some else heads,
@@ -153,9 +153,9 @@ def _with_bias(body: OperatorBody, part: ir.Value, index: int, size: ir.Value) -
     return body.op("Add", part, body.part(bias, start, body.op("Add", start, size) if index < 2 else 2**31, 0))
 
 
-def split_heads(body: OperatorBody, x: ir.Value, heads: int, *, rank: int = 0) -> ir.Value:
+def split_heads(body: OperatorBody, x: ir.Value, heads: int) -> ir.Value:
     """Write ``[batch, length, hidden]`` as ``[batch, heads, length, size]``; four axes stay."""
-    if (rank or body.rank(x, 3)) == 4:
+    if body.rank(x, 3) == 4:
         return x
     return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, heads, -1)), perm=[0, 2, 1, 3])
 
@@ -168,7 +168,7 @@ def _after(body: OperatorBody, past: ir.Value | None, now: ir.Value) -> ir.Value
     return now if past is None else body.op("Concat", past, now, axis=2)
 
 
-def scores_of(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
+def _scores_of(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
     """Write the scaled products of queries and keys."""
     product = body.op("MatMul", query, body.op("Transpose", keys, perm=[0, 1, 3, 2]))
     if scale := body.attribute("scale", 0.0):
@@ -203,7 +203,7 @@ def _counted(body: OperatorBody, scores: ir.Value, mask: ir.Value) -> ir.Value:
     wide = int(ir.DataType.INT64)
     bounds = body.op("Cast", mask, to=wide)
     rows, count = body.size(scores, 0), body.size(mask, 0)
-    places = body.unsqueeze(upto(body, body.size(scores, 3)), 0)
+    places = body.unsqueeze(_upto(body, body.size(scores, 3)), 0)
     ends = body.unsqueeze(body.part(bounds, 0, rows, 0), 1)
     twice = body.op("Equal", count, body.op("Add", rows, rows))
     first = body.op("Where", twice, rows, body.integers(0))
@@ -214,7 +214,7 @@ def _counted(body: OperatorBody, scores: ir.Value, mask: ir.Value) -> ir.Value:
     return body.op("Cast", inside, to=int(ir.DataType.INT32))
 
 
-def upto(body: OperatorBody, count: ir.Value) -> ir.Value:
+def _upto(body: OperatorBody, count: ir.Value) -> ir.Value:
     """Return 0, 1, ... below a number, which is a vector of one element."""
     zero, one = (body.constant(number, np.int64) for number in (0, 1))
     return body.op("Range", zero, body.squeeze(count, 0), one)

@@ -16,8 +16,6 @@ from tensortriage.model.operator_bodies import (
     fused_layers,
     fused_products,
     grouped_attention,
-    image_layers,
-    packed_attention,
     products,
     quantized,
     quantized_layers,
@@ -34,8 +32,8 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
 SOURCES = (
-    attention, convolutions, fused_layers, fused_products, grouped_attention, image_layers, packed_attention, products,
-    quantized, quantized_layers, standard_names,
+    attention, convolutions, fused_layers, fused_products, grouped_attention, products, quantized,
+    quantized_layers, standard_names,
 )  # fmt: skip
 """The modules that fill the table of writers."""
 COMPOSITE = ("Attention", "SoftmaxCrossEntropyLoss")

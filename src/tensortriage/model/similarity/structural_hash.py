@@ -1,23 +1,18 @@
 """Texts that are equal exactly when two nodes, attributes or bodies say the same, names apart.
 
 Tensors count by content, values inside bodies by how they are made, and a call of a model-local function by what that
-function does. `Likeness` says whether an engine would treat two nodes alike: operands of the same type and shape count,
-the numbers of small constants (shapes, axes, scales), and not those of large ones.
+function does.
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from tensortriage.model.io.lazy_weights import content_sha256
-from tensortriage.model.ir.graph import Node
 from tensortriage.model.ir.traversal import outer_values
-from tensortriage.model.model import Model
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
-from tensortriage.values.spec import ValueSpec
 
 Known = Mapping[ir.Value, str]
 """Keys of the values that are in scope."""
@@ -110,46 +105,3 @@ class NodeKeys:
             key = digest(*self._parts(node, known, depth), *used)
             known.update((value, f"{key}/{index}") for index, value in enumerate(node.outputs))
         return digest(*(known.get(value, "?") for value in outputs))
-
-
-_SMALL = 256
-
-
-class Likeness:
-    """Makes the hashes of one model's nodes.
-
-    Args:
-        model: The model.
-        specs: Types and shapes of values; see `tensortriage.model.shape_inference.value_specs.value_specs`.
-    """
-
-    def __init__(self, model: Model, specs: Mapping[str, ValueSpec]) -> None:
-        self._graph = model.graph
-        self._specs = specs
-        self._keys = NodeKeys(model.ir.functions)
-        self._nodes = {node.name: node for node in model.ir.graph}
-
-    def of(self, node: Node) -> str:
-        """Return a hash that is equal for nodes that an engine would treat alike."""
-        operands = [self._operand(name) for name in (*node.inputs, *node.captures)]
-        results = [_spec_text(self._specs.get(name)) if name else "" for name in node.outputs]
-        repeated = [str(node.uses.index(name)) for name in node.uses]
-        return digest(self._keys.signature(self._nodes[node.name]), *operands, *results, *repeated)
-
-    def _operand(self, name: str) -> str:
-        if not name:
-            return ""
-        constant = self._graph.constants.get(name)
-        if constant is None:
-            return _spec_text(self._specs.get(name))
-        text = "constant " + _spec_text(constant)
-        if math.prod(d for d in constant.shape or () if isinstance(d, int)) <= _SMALL:
-            text += repr(self._graph.weight(name).tolist())
-        return text
-
-
-def _spec_text(spec: ValueSpec | None) -> str:
-    """Return type and shape; inference names open dimensions as it likes, so one counts like another."""
-    if spec is None or spec.shape is None:
-        return f"{spec and spec.dtype}"
-    return f"{spec.dtype} {[dim if isinstance(dim, int) else '?' for dim in spec.shape]}"

@@ -1,1 +1,1 @@
-"""Which parts of a model an engine can build, and the types it reports to compute in."""
+"""Which nodes an engine refuses, and the types it reports to compute in."""

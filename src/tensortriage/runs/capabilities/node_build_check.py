@@ -167,6 +167,6 @@ def _whole_model(spec: EngineSpec, outcome: Outcome, *, skipped: int) -> LintFin
         "",
         "",
         f"{outcome.message}; {alone}, so the fault is in how they are combined",
-        f"find the pieces that build: triage inspect capability MODEL --target {spec} --with-partitioning",
+        f"find the smallest piece that fails: triage debug reduce MODEL --target {spec}",
         spec.name,
     )

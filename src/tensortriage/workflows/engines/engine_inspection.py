@@ -1,23 +1,15 @@
-"""Looking into an engine without comparing anything: its plan for a model, and what of a model it can build."""
+"""Looking into an engine without comparing anything: its plan for a model."""
 
 import dataclasses
 from pathlib import Path
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.capabilities import AsksParser
-from tensortriage.engines.registry import create, resolve
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage.report.terminal.capability_text import capability_lines
-from tensortriage.report.terminal.lines import plain
-from tensortriage.runs.capabilities.capability import PIECE_FILE, Capability, Prober, Say, Support
-from tensortriage.runs.capabilities.parser_support import ask_parser
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.lab import Lab
-from tensortriage.values.files import write_text
-from tensortriage.values.serial import dump
 
 
 def inspect_plan(
@@ -48,69 +40,6 @@ def inspect_plan(
             cure="inspect the plan of an engine that can: onnxruntime, openvino",
         )
     return dataclasses.replace(audit(plan, model, spec, resolve(spec).engine), model=str(path))
-
-
-def inspect_capability(
-    path: Path,
-    target: str,
-    *,
-    partition: bool = False,
-    output: Path | None = None,
-    limits: Limits | None = None,
-    external_data_dir: Path | None = None,
-    say: Say = lambda text: None,
-) -> Capability:
-    """Find out what of a model an engine can build; an engine whose parser can tell is asked that alone.
-
-    Args:
-        path: ONNX file.
-        target: Spec of the engine.
-        partition: Whether to find the largest ranges of nodes that build as one model.
-        output: Directory for these ranges and for the nodes that do not build, an ONNX file each, and for
-            ``results.json`` and ``results.txt``; what an earlier call left there is removed. Implies `partition`.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
-        say: Told what is being built.
-
-    Raises:
-        ModelError: When the file is no sound model.
-        UsageError: For a malformed spec, an unknown option, or an output that is a file (``output-not-a-directory``).
-        EngineMissing: When the engine cannot be used here.
-    """
-    if output is not None and output.exists() and not output.is_dir():
-        raise UsageError(
-            f"{output} is not a directory", slug="output-not-a-directory", cure="name a directory, or a new path"
-        )
-    spec = EngineSpec.parse(target)
-    engine = create(spec, limits=limits)
-    if not isinstance(engine, AsksParser):
-        spec = usable(target, limits=limits)
-    model = load(path, external_data_dir)
-    with Lab(limits=limits, progress=say) as lab:
-        prober = Prober(model, spec, lab)
-        wanted = partition or output is not None
-        if isinstance(engine, AsksParser):
-            file = lab.workspace.file(model)
-            found = ask_parser(engine, model, file, spec.options, target=str(spec), partition=wanted)
-        else:
-            found = prober.capability(partition=wanted)
-        found = dataclasses.replace(found, model=str(path))
-        if output is not None:
-            _write_pieces(found, prober, output)
-    return found
-
-
-def _write_pieces(found: Capability, prober: Prober, output: Path) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    for old in output.iterdir():
-        if PIECE_FILE.fullmatch(old.name):
-            old.unlink()
-    for piece in found.pieces:
-        if piece.support is not Support.UNKNOWN:
-            prober.cut(piece.nodes).save(output / piece.file_name)
-    dump(found, output / "results.json")
-    text = "\n".join(map(plain, capability_lines(found, folder=str(output))))
-    write_text(output / "results.txt", text + "\n")
 
 
 def load(path: Path, external_data_dir: Path | None) -> Model:

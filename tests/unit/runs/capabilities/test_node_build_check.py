@@ -96,7 +96,7 @@ def test_when_only_the_combination_fails():
     (finding,) = found.findings
     assert (finding.slug, finding.node) == ("engine-crashes", "")
     assert "every node runs by itself" in finding.why
-    assert "inspect capability" in finding.cure
+    assert "debug reduce" in finding.cure
     assert len(found.passing) == 30
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tensortriage_worker
 from tensortriage_worker.tensorrt.dtypes import LABELS
-from tensortriage_worker.tensorrt.library import features, member, support_query
+from tensortriage_worker.tensorrt.library import features, member
 
 RECORD = json.loads((Path(__file__).parents[3] / "data" / "tensorrt" / "bindings.json").read_text())
 RELEASES = tuple(RECORD)
@@ -77,30 +77,21 @@ OPTIONAL = {
     ("TimingCacheValue", "tacticHash"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
     ("TimingCacheValue", "timingMSec"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
     ("ILayer", "metadata"): {*RELEASES} - {"8.5.3.1"},
-    ("OnnxParser", "supports_model"): {"8.5.3.1", "10.0.1", "10.12.0.36", "10.16.1.11"},
-    ("OnnxParser", "supports_model_v2"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
-    ("OnnxParser", "num_subgraphs"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
-    ("OnnxParser", "get_subgraph_nodes"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
-    ("OnnxParser", "is_subgraph_supported"): {*RELEASES} - {"8.5.3.1", "10.0.1"},
     ("ParserError", "node_name"): {*RELEASES} - {"8.5.3.1"},
     ("ParserError", "node_operator"): {*RELEASES} - {"8.5.3.1"},
     ("Runtime", "engine_host_code_allowed"): {*RELEASES} - {"8.5.3.1"},
 }  # fmt: skip
 """What only some releases have, and which: the adapter must ask."""
 FEATURES = {
-    "8.5.3.1": "weak=fp16+int8 algorithm_selector calibrator layer_precision supports_model=supports_model",
-    "10.0.1": "weak=fp16+bf16+fp8+int8 strong algorithm_selector calibrator layer_precision mark_debug opt_level "
-    "supports_model=supports_model",
+    "8.5.3.1": "weak=fp16+int8 algorithm_selector calibrator layer_precision",
+    "10.0.1": "weak=fp16+bf16+fp8+int8 strong algorithm_selector calibrator layer_precision mark_debug opt_level",
     "10.12.0.36": "weak=fp16+bf16+fp8+int8 strong algorithm_selector calibrator layer_precision mark_debug opt_level "
-    "strict_nans unfused_debug editable_timing_cache supports_model=supports_model_v2",
+    "strict_nans unfused_debug editable_timing_cache",
     "10.16.1.11": "weak=fp16+bf16+fp8+int8 strong algorithm_selector calibrator layer_precision mark_debug opt_level "
-    "strict_nans unfused_debug editable_timing_cache supports_model=supports_model_v2",
-    "11.0.0.114": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache "
-    "supports_model=supports_model_v2",
-    "11.4.0.106": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache build_route "
-    "supports_model=supports_model_v2",
-    "rtx-1.7.1.116": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache build_route "
-    "supports_model=supports_model_v2",
+    "strict_nans unfused_debug editable_timing_cache",
+    "11.0.0.114": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache",
+    "11.4.0.106": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache build_route",
+    "rtx-1.7.1.116": "strong mark_debug opt_level strict_nans unfused_debug editable_timing_cache build_route",
 }
 """What the adapter should find in each release (release notes of TensorRT; table of changes in the records)."""
 
@@ -159,7 +150,6 @@ def test_every_element_type_of_every_release_is_known():
 def test_a_member_that_is_zero_is_found():
     assert member(types.SimpleNamespace(E=types.SimpleNamespace(A=0)), "E", "A") == [0]
     assert member(types.SimpleNamespace(E=types.SimpleNamespace()), "E", "A") is None
-    assert support_query(types.SimpleNamespace(OnnxParser=object)) == ""
 
 
 def test_no_use_of_the_binding_is_missing_here():

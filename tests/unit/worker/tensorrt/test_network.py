@@ -16,7 +16,6 @@ from tensortriage_worker.tensorrt.network import (
     mark_unfused,
     owners,
     say,
-    support,
 )
 
 DataType = enum.Enum("DataType", ["FLOAT", "HALF", "INT32"])
@@ -182,25 +181,3 @@ def test_a_refusal_to_parse_names_up_to_three_nodes():
 
 def test_a_problem_with_an_operator_alone_is_told_with_it():
     assert say({"node": "", "op": "Conv", "index": 1, "reason": "no"}) == "node '' (Conv): no"
-
-
-def test_the_parser_is_asked_in_the_words_of_its_release(tmp_path):
-    (tmp_path / "m.onnx").write_bytes(b"model")
-    newest = {
-        "supports_model_v2": lambda self, content, path: content == b"model" and path == str(tmp_path / "m.onnx"),
-        "num_subgraphs": 2,
-        "get_subgraph_nodes": lambda self, index: [index, index + 1],
-        "is_subgraph_supported": lambda self, index: index == 1,
-    }
-    older = {"supports_model": lambda self, content, path: (False, [([0, 1], True), ([2], False)])}
-    expected = [
-        (newest, True, [{"nodes": [0, 1], "supported": False}, {"nodes": [1, 2], "supported": True}]),
-        (older, False, [{"nodes": [0, 1], "supported": True}, {"nodes": [2], "supported": False}]),
-        ({}, True, []),
-        ({"errors": [NamedError()]}, False, []),
-    ]
-    for members, supported, groups in expected:
-        found = support(release(type("Asked", (Parser,), members)), BUILDER, None, tmp_path / "m.onnx")
-        assert (found["supported"], found["groups"]) == (supported, groups)
-    assert [problem["node"] for problem in found["problems"]] == ["conv"]
-    assert found["problems"][0]["code"] == "UNSUPPORTED_NODE"

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.lazy import CommandGroup
-from tensortriage.values.options import argument, flag, option
-from tensortriage.values.output_files import Place
-from tensortriage.values.printable import printable
+from tensortriage.sdk import CommandGroup, Place, argument, command, flag, option, printable
 
 if TYPE_CHECKING:
-    from tensortriage.inputs.combine import Combined
-    from tensortriage.inputs.files.data_file import Iteration
+    from tensortriage.sdk import Iteration
+    from tensortriage_polygraphy.combine import Combined
 
 FORMATS = ("json", "npz", "npy", "test-data-set", "safetensors", "store")
 RESULT = "Result"
@@ -59,8 +54,8 @@ def merge(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Merge PATHS side by side: each iteration gets all their tensors, as inputs for --inputs."""
-    from tensortriage.inputs.combine import merge as merged
-    from tensortriage.inputs.files.open_data import open_data
+    from tensortriage.sdk import open_data
+    from tensortriage_polygraphy.combine import merge as merged
 
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
 
@@ -78,8 +73,8 @@ def concat(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Append the iterations of PATHS, all inputs or all outputs (runner by runner)."""
-    from tensortriage.inputs.combine import concat as concatenated
-    from tensortriage.inputs.files.open_data import open_data
+    from tensortriage.sdk import open_data
+    from tensortriage_polygraphy.combine import concat as concatenated
 
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
@@ -106,9 +101,8 @@ def convert(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Write PATH in another format: npz, npy, test_data_set, Polygraphy JSON, safetensors or our tensor store."""
-    from tensortriage.inputs.combine import Combined, selected
-    from tensortriage.inputs.files.data_file import Kind
-    from tensortriage.inputs.files.open_data import open_data
+    from tensortriage.sdk import Kind, open_data
+    from tensortriage_polygraphy.combine import Combined, selected
 
     if cast and model is None:
         raise click.UsageError("--cast needs --model: arrays are cast to the element types of its inputs")
@@ -134,9 +128,8 @@ data.add_command(_old_name, "to-input")  # as Polygraphy called it before 0.50
 
 def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
     """Yield the feeds of a file as the model takes them."""
-    from tensortriage.inputs.feeds import Casting, load_feeds
-    from tensortriage.inputs.files.data_file import Iteration
-    from tensortriage.model.model import Model
+    from tensortriage.api import Model
+    from tensortriage.sdk import Casting, Iteration, load_feeds
 
     specs = Model.load(model).inputs
     for feed in load_feeds([path], specs, casting=Casting.ROUND if cast else Casting.EXACT):
@@ -144,9 +137,7 @@ def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
 
 
 def _write(combined: "Combined", output: Path, format_name: str | None, *, as_json: bool) -> None:
-    from tensortriage.inputs.files.data_file import DataFormat
-    from tensortriage.inputs.files.save_data import format_for, save
-    from tensortriage.values.serial import to_json
+    from tensortriage.sdk import DataFormat, format_for, print_document, save, to_json
 
     wanted = DataFormat(format_name) if format_name else None
     for notice in combined.notices:

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.inputs.statistics import Histogram, histogram, summarize
+from tensortriage_polygraphy.statistics import Histogram, histogram, summarize
 
 
 def test_figures_of_a_plain_tensor():

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tensortriage.cli.inspect.data_view import DataView, data_lines, show_accuracy, to_document
 from tensortriage.inputs.files.accuracy_results import AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.report.terminal.lines import plain
+from tensortriage_polygraphy.data_view import DataView, data_lines, show_accuracy, to_document
 
 ODD = np.float32([1, 2, math.nan, -math.inf])
 

@@ -8,19 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.inspect import accuracy_table
-from tensortriage.inputs.files.accuracy_results import AccuracyResult
-from tensortriage.inputs.files.data_file import Iteration, Series
-from tensortriage.inputs.files.open_data import open_data
-from tensortriage.inputs.statistics import Figures, Histogram, TensorSummary, histogram, summarize
-from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
-from tensortriage.report.terminal.lines import Line, show, width
-from tensortriage.report.terminal.table_text import table_lines
-from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, magnitude, shape
-from tensortriage.workflows.comparison.rejudge import rejudge
-from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy
+from tensortriage.sdk import (
+    AccuracyResult,
+    Column,
+    Iteration,
+    Line,
+    Looks,
+    SavedAccuracy,
+    Series,
+    Table,
+    TableCell,
+    Tone,
+    accuracy_document,
+    accuracy_lines,
+    count,
+    magnitude,
+    open_data,
+    print_document,
+    rejudge,
+    shape,
+    show,
+    table_lines,
+    to_json,
+    width,
+)
+from tensortriage_polygraphy.statistics import Figures, Histogram, TensorSummary, histogram, summarize
 
 BAR_WIDTH = 40
 
@@ -83,9 +95,9 @@ def show_accuracy(results: Sequence[AccuracyResult], *, as_json: bool) -> None:
     """Print accuracy results with the verdicts that were saved."""
     rejudged = rejudge(SavedAccuracy(tuple(results), tuple(results)), ())
     if as_json:
-        print_document(accuracy_table.to_document(rejudged))
+        print_document(accuracy_document(rejudged))
     else:
-        show(accuracy_table.accuracy_lines(rejudged))
+        show(accuracy_lines(rejudged))
 
 
 def _count(series: Series) -> int:

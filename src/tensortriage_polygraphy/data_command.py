@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.documents import print_document
-from tensortriage.values.options import argument, flag, option
+from tensortriage.sdk import argument, command, flag, option
 
 EPILOG = """\b
 Examples:
@@ -21,18 +19,17 @@ def inspect_data(
     show_values: bool = flag("--show-values -s", "Show the values of every tensor."),
     histogram: bool = flag("--histogram", "Show the distribution of the values of every tensor."),
     num_items: int = option(
-        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1),
+        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1
+    ),
     line_width: int = option(
-        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1),
+        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1
+    ),
     *,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Show statistics and values of PATH: feeds or outputs in any format, or accuracy results."""
-    from tensortriage.cli.inspect.data_view import DataView, data_lines, show_accuracy, to_document
-    from tensortriage.inputs.files.accuracy_results import read_accuracy
-    from tensortriage.inputs.files.open_data import is_json
-    from tensortriage.inputs.files.polygraphy import document_class
-    from tensortriage.report.terminal.lines import show
+    from tensortriage.sdk import document_class, is_json, print_document, read_accuracy, show
+    from tensortriage_polygraphy.data_view import DataView, data_lines, show_accuracy, to_document
 
     if is_json(path) and document_class(path) == "AccuracyResults":
         show_accuracy(read_accuracy(path), as_json=as_json)

@@ -1,13 +1,39 @@
-"""Looking into recorded tactics: what is in a file, and what bad builds chose that good ones did not."""
+"""Comparing recorded tactics: what bad builds chose that good ones did not (``tensortriage.tactic-diff/1``)."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tensortriage.builds.study import suspects
-from tensortriage.builds.study_result import TacticDiff
-from tensortriage.builds.trial import BuildJudgement, BuildTrial
-from tensortriage.errors import DataError, UsageError
-from tensortriage.runs.tactics import features, load_record
+from tensortriage.sdk import (
+    BuildJudgement,
+    BuildTrial,
+    DataError,
+    SuspectChoice,
+    UsageError,
+    features,
+    load_record,
+    suspects,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TacticDiff:
+    """What tells the tactics of bad builds from those of good ones.
+
+    Attributes:
+        good: Files of good builds.
+        bad: Files of bad builds.
+        skipped: Files in the folders that hold no tactics.
+        only_bad: Choices that no good build made, those of the most bad builds first.
+        suspects: Choices that speak for failure, the most telling first.
+    """
+
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+    skipped: tuple[str, ...]
+    only_bad: tuple[SuspectChoice, ...]
+    suspects: tuple[SuspectChoice, ...]
+    format: str = "tensortriage.tactic-diff/1"
 
 
 def diff_tactics(good: Sequence[Path], bad: Sequence[Path]) -> TacticDiff:

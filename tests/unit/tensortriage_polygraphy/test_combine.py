@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.combine import concat, merge
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.files.polygraphy_write import write_inputs, write_outputs
+from tensortriage_polygraphy.combine import concat, merge
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tensortriage.values.dtype import DType
+from tensortriage.sdk import DType
 
 HISTOGRAM_BINS = 10
 

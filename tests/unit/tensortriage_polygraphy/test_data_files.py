@@ -1,4 +1,4 @@
-"""``triage data``: what is put together, of which kind and whose, and what is said of it; see `inputs.combine`."""
+"""``triage data``: what is put together, of which kind and whose, and what is said of it; see `combine`."""
 
 import json
 
@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from models import write
-from tensortriage.cli.data import data
 from tensortriage.errors import TriageError
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.files.save_data import save
+from tensortriage_polygraphy.data_files import data
 
 
 @pytest.fixture

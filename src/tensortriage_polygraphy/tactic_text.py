@@ -2,13 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from tensortriage.builds.study_result import SuspectChoice, TacticDiff
-from tensortriage.engines.base import Choice
-from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
-from tensortriage.report.terminal.lines import Line
-from tensortriage.report.terminal.table_text import more_line, table_lines
-from tensortriage.runs.tactics import TacticRecord
-from tensortriage.values.text import count, magnitude, percent
+from tensortriage.sdk import (
+    Choice,
+    Column,
+    Line,
+    Looks,
+    SuspectChoice,
+    Table,
+    TableCell,
+    TacticRecord,
+    Tone,
+    count,
+    magnitude,
+    more_line,
+    percent,
+    table_lines,
+)
+from tensortriage_polygraphy.tactic_diff import TacticDiff
 
 MOST_SHOWN = 30
 

@@ -11,9 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.files.data_file import DataFile, Iteration, Kind, Series
-from tensortriage.inputs.files.stored_arrays import LazyTensors
+from tensortriage.sdk import DataError, DataFile, Iteration, Kind, LazyTensors, Series, UsageError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
