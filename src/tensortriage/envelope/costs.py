@@ -100,11 +100,19 @@ def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[s
 def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     """Return the relative errors that rounding makes at outputs, on inputs moved by up to half a step of the format.
 
+    The case keeps them: whoever tells of the draws gets those that the judge went by.
+
     Raises:
         EngineError: When ONNX Runtime does not evaluate the model.
         ModelError: When the model cannot be rounded.
         UsageError: Likewise.
     """
+    asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
+    kept = setting.lab.derived(dict[str, list[float]], "what rounding may cost by chance", *asked)
+    return kept.of(lambda: _drawn(setting, names, draws))
+
+
+def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     first = first_numbers(setting)
     errors: dict[str, list[float]] = {name: [] for name in names}
     if first is None:

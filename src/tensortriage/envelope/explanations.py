@@ -44,12 +44,18 @@ class Needs:
 
     Attributes:
         inside: Whether every value that its own run shows inside must be within the explanation's limit as well.
+        finite: Whether none of these may hold a NaN or Inf of the target's own: a quantizer makes a number of it again.
+        taken: Whether it must be taken at most of the values where that would show.
         alone: How many times its own limit an op that is run alone may be off; None where ops are not asked.
+        makes_it: Whether only those ops are asked about so that may make the error.
         unproven: Whether it counts too where the ops cannot be run alone.
     """
 
     inside: bool = False
+    finite: bool = False
+    taken: bool = False
     alone: float | None = None
+    makes_it: bool = False
     unproven: bool = False
 
 

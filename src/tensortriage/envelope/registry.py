@@ -211,6 +211,7 @@ REGISTRY: tuple[Explanation, ...] = (
         words="integer arithmetic",
         source="an engine in integers must round its biases to int32, in units of scale times scale",
         cost=of_rewrite,
+        needs=Needs(finite=True),
         rewrite=integer_biases,
         applies=lambda model: integer_biases(model) is not None,
     ),

@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from tensortriage.diagnose.measurements.local_errors.local import Local, local_e
 from tensortriage.diagnose.measurements.marked_values import asked_values
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Usual
+from tensortriage.envelope.explanations import Explanation, Usual
 from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import Judge, expected_limits
+from tensortriage.envelope.judge import Alone, Judge, expected_limits
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
@@ -30,39 +31,31 @@ class Seen:
     Args:
         inv: The investigation.
         feed: The feed.
-        inside: Figures of values in the target's own run.
+        inside: Figures of values in the target's own run; None where they are asked for when that is needed.
         local: Its ops run one by one; None where that was not asked yet.
+        pieces: What shows only where several ops are computed as one, of what the target chooses, by value.
+        harmless: Values of ops that were injected and do not make the error.
+        refused: Why the ops do not run one by one, where that is known.
     """
 
-    def __init__(self, inv: Investigation, feed: Feed, inside: Mapping[str, Metrics], local: Local | None) -> None:
-        self._inv, self._feed, self._inside, self._local = inv, feed, inside, local
-
-    def inside(self) -> Mapping[str, Metrics]:
-        """Return the figures of values in its own run, as far as it was looked at."""
-        return self._inside
-
-    def alone(self) -> Local:
-        """Return its ops run one by one, which are asked for where they were not.
-
-        Raises:
-            EngineError: When the target does not run them.
-        """
-        if self._local is None:
-            self._local = local_errors(self._inv, self._feed)
-        return self._local
-
-
-class _Asked(Seen):
-    """A target of which nothing is known yet but its outputs."""
-
-    def __init__(self, inv: Investigation, feed: Feed) -> None:
-        super().__init__(inv, feed, {}, None)
-        self._looked = False
+    def __init__(
+        self,
+        inv: Investigation,
+        feed: Feed,
+        *,
+        inside: Mapping[str, Metrics] | None = None,
+        local: Local | None = None,
+        pieces: Mapping[str, Explanation] = MappingProxyType({}),
+        harmless: Collection[str] = (),
+        refused: str = "",
+    ) -> None:
+        self._inv, self._feed, self._inside, self._pieces, self._harmless = inv, feed, inside, pieces, harmless
+        self.local, self.refused = local, refused
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run, all of them marked; empty where it does not run so."""
-        if not self._looked:
-            self._looked, inv, target = True, self._inv, self._inv.question.target
+        if self._inside is None:
+            self._inside, inv, target = {}, self._inv, self._inv.question.target
             with contextlib.suppress(EngineError):
                 golden, what = inv.golden(self._feed), f"every layer on {target}"
                 asked = asked_values(inv, golden)
@@ -70,14 +63,29 @@ class _Asked(Seen):
                 self._inside = shown.figures.metrics
         return self._inside
 
+    def alone(self, *, asked: bool = True) -> Alone | None:
+        """Return its ops run one by one; None where it does not run them, or they are not ``asked`` for anew."""
+        if self.local is None and asked and not self.refused:
+            try:
+                self.local = local_errors(self._inv, self._feed)
+            except EngineError as error:
+                self.refused = error.message
+        if self.local is None:
+            return None
+        return OpsAlone(self.local.over, {**self.local.chosen, **self._pieces}, self._harmless)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpsAlone:
+    """Ops run one by one, and what is chosen in pieces of several: a `tensortriage.envelope.judge.Alone`."""
+
+    over: Mapping[str, float]
+    chosen: Mapping[str, Explanation]
+    harmless: Collection[str]
+
 
 def judge_of(
-    inv: Investigation,
-    result: FeedResult,
-    *,
-    floors: Floors | None = None,
-    inside: Mapping[str, Metrics] | None = None,
-    local: Local | None = None,
+    inv: Investigation, result: FeedResult, *, floors: Floors | None = None, seen: Seen | None = None
 ) -> Judge:
     """Return the judge of the outputs that fail on a feed.
 
@@ -85,9 +93,7 @@ def judge_of(
         inv: The investigation.
         result: The outputs.
         floors: Those of every layer; None for the outputs' own.
-        inside: Figures of values inside the target's own run, which explanations have to account for where they need
-            that; None for nothing.
-        local: The target's ops run one by one; None where they are asked for when that is needed.
+        seen: What the target shows beside; None for nothing.
     """
     failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}
@@ -95,8 +101,7 @@ def judge_of(
     fp32 = {**known.fp32, **{name: result.floors.fp32[name] for name in behind if name in result.floors.fp32}}
     target = {**known.target, **{name: result.floors.target[name] for name in behind if name in result.floors.target}}
     known = dataclasses.replace(known, fp32=fp32, target=target)  # of what is decided, once the decisions are given
-    shown = Seen(inv, result.feed, inside or {}, local)
-    return Judge(inv.setting(result.feed), known, failing, errors=errors, shown=shown)
+    return Judge(inv.setting(result.feed), known, failing, errors=errors, shown=seen)
 
 
 def _error(result: FeedResult, name: str) -> float:
@@ -137,8 +142,7 @@ def limits_of(
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
     if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside
         floors = floors_of(setting, inv.values, golden=golden, what="every layer")
-    shown = _Asked(inv, feed) if asked else None
-    return Judge(setting, floors, figures, errors=errors, shown=shown).walk()
+    return Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None).walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:

@@ -14,7 +14,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspicious
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.soundness import builds_vary
-from tensortriage.diagnose.rungs.number_format.layerwise import marked_figures
+from tensortriage.diagnose.rungs.operators.layerwise import marked_figures
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT, OF_BUILDS, facts_of, varying
 from tensortriage.diagnose.rungs.variation.rebuilds import first_build, judged, rebuilds
