@@ -11,7 +11,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
-from tensortriage.diagnose.measurements.marked_values import asked_values
+from tensortriage.diagnose.measurements.marked_values import marked_figures
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Explanation, Usual
@@ -55,12 +55,9 @@ class Seen:
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run, all of them marked; empty where it does not run so."""
         if self._inside is None:
-            self._inside, inv, target = {}, self._inv, self._inv.question.target
+            self._inside = {}
             with contextlib.suppress(EngineError):
-                golden, what = inv.golden(self._feed), f"every layer on {target}"
-                asked = asked_values(inv, golden)
-                shown = inv.figures(target, inv.model, self._feed, asked, golden=golden, what=what)
-                self._inside = shown.figures.metrics
+                self._inside = marked_figures(self._inv, self._feed).figures.metrics
         return self._inside
 
     def alone(self, *, asked: bool = True) -> Alone | None:

@@ -13,11 +13,11 @@ from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inn
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, rounds
-from tensortriage.diagnose.rungs.fusion.function_pieces import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.integer_kernels import off_by_a_step
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
+from tensortriage.diagnose.rungs.number_format.function_pieces import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.number_format.stages import taken_in_pieces
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import (

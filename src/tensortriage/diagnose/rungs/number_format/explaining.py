@@ -18,8 +18,8 @@ from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.judge import Held, Judge, Stage, Taken
 from tensortriage.values.text import error_size
 
-READS = ("results", "floors", "in_context", "local", "explained")
-"""What every rung reads that takes a stage."""
+READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")
+"""What every rung reads and gives that takes a stage."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Took:
         evidence: What was known before.
         question: The question.
         judge: Who took it.
+        seen: What the target showed.
         taken: What came of it.
         explains: Whether no output is left.
     """
@@ -39,6 +40,7 @@ class Took:
     evidence: Evidence
     question: str
     judge: Judge
+    seen: Seen
     taken: Taken
     explains: bool
 
@@ -111,12 +113,12 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
     taken = judge.take(stage, names)
     if not taken.tried and taken.problem:
         inv.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
-    return Took(inv, evidence, question, judge, taken, len(taken.limits) == len(names)) if taken.tried else None
+    return Took(inv, evidence, question, judge, seen, taken, len(taken.limits) == len(names)) if taken.tried else None
 
 
 def answer(took: Took, verdict: Verdict | None) -> Answer:
-    """Return a verdict with which outputs are explained so far."""
-    return Answer(verdict, Findings(explained=took.explained))
+    """Return a verdict with which outputs are explained so far, and the ops alone where they were asked for."""
+    return Answer(verdict, Findings(explained=took.explained, local=took.seen.local))
 
 
 def facts_of(found: Held, result: FeedResult) -> dict[str, object]:

@@ -9,7 +9,9 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.measurements.suggested_commands import layers_command, precision_command
-from tensortriage.diagnose.rungs.fusion.function_pieces import (
+from tensortriage.diagnose.rungs.number_format.explaining import facts_of, rounding_verdict
+from tensortriage.diagnose.rungs.number_format.format_range import described
+from tensortriage.diagnose.rungs.number_format.function_pieces import (
     FUSED,
     function_pieces,
     may_round_inside,
@@ -17,8 +19,6 @@ from tensortriage.diagnose.rungs.fusion.function_pieces import (
     words_of_wrong,
     wrong_when_fused,
 )
-from tensortriage.diagnose.rungs.number_format.explaining import facts_of, rounding_verdict
-from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation

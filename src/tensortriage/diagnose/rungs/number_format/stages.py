@@ -11,7 +11,8 @@ from tensortriage.diagnose.measurements.judging import Seen
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects, suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
-from tensortriage.diagnose.rungs.fusion.function_pieces import (
+from tensortriage.diagnose.rungs.number_format.explaining import GIVES, READS, Took, answer, counted, take
+from tensortriage.diagnose.rungs.number_format.function_pieces import (
     facts_of_wrong,
     function_pieces,
     only_together,
@@ -19,7 +20,6 @@ from tensortriage.diagnose.rungs.fusion.function_pieces import (
     words_of_wrong,
     wrong_when_fused,
 )
-from tensortriage.diagnose.rungs.number_format.explaining import READS, Took, answer, counted, take
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
@@ -38,7 +38,7 @@ HEALTHY_ALONE = "every op alone is as close as a healthy engine's is"
 @stage_rung(
     "is the error what this class of hardware is expected to make?",
     reads=(*READS, "in_context_moved", "wrong_together"),
-    gives=("explained", "wrong_together"),
+    gives=(*GIVES, "wrong_together"),
     cost="1 to 3 evaluations",
 )
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -64,9 +64,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
     return (wrong_when_fused(inv, function_pieces(inv, evidence)) if fuses else None) or answer(took, verdict)
 
 
-@stage_rung(
-    "does integer arithmetic explain the error?", reads=READS, gives=("explained",), cost="a run of the reference"
-)
+@stage_rung("does integer arithmetic explain the error?", reads=READS, gives=GIVES, cost="a run of the reference")
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Is the error of a quantized model no larger than int32 biases predict?
 
@@ -87,9 +85,7 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
     return answer(took, verdict)
 
 
-@stage_rung(
-    "does the model amplify rounding?", reads=READS, gives=("explained", "local"), cost="4 runs of the reference"
-)
+@stage_rung("does the model amplify rounding?", reads=READS, gives=GIVES, cost="4 runs of the reference")
 def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Do the reference's own outputs move as much when its inputs move by one unit in the last place?
 
@@ -99,11 +95,10 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
     worst = evidence.worst_feed
     if any(figure.nonfinite_mismatch for figure in worst.metrics.values()):
         return None
-    seen = Seen(inv, evidence.feed, inside={}, local=evidence.local)
-    took = take(inv, evidence, ill_conditioned.title, AMPLIFICATION, seen)
+    took = take(inv, evidence, ill_conditioned.title, AMPLIFICATION)
     if took is None:
         return None
-    held, refused = took.held, seen.refused
+    held, refused = took.held, took.seen.refused
     name = max(held.gaps, key=lambda n: worst.errors[n])
     moved = took.predicted(name)
     words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
@@ -119,13 +114,13 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
         moved=dict(held.predicted),
         draws=held.explanations[0].draws,
     )
-    return Answer(verdict, Findings(explained=took.explained, local=seen.local))
+    return answer(took, verdict)
 
 
 @stage_rung(
     TAKEN,
     reads=(*READS, "wrong_together"),
-    gives=("explained", "wrong_together"),
+    gives=(*GIVES, "wrong_together"),
     cost="one evaluation; a build and a run of pieces",
 )
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -183,7 +178,7 @@ def explained_by_ops(
 @stage_rung(
     "does one freedom of the hardware, taken everywhere, explain the error?",
     reads=(*READS, "builds_choose"),
-    gives=("explained",),
+    gives=GIVES,
     cost="an evaluation for each",
 )
 def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -214,7 +209,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
 @stage_rung(
     "may rounding cost as much by chance?",
     reads=(*READS, "wrong_together"),
-    gives=("explained",),
+    gives=GIVES,
     cost="24 runs of the reference",
 )
 def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Answer | None:
