@@ -19,7 +19,14 @@ from typing import Protocol
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of, say_gap
-from tensortriage.compare.judgement.within import is_habit, is_lost, is_nearer, prediction_gap_db, within_limit
+from tensortriage.compare.judgement.within import (
+    excuses_much,
+    is_habit,
+    is_lost,
+    is_nearer,
+    prediction_gap_db,
+    within_limit,
+)
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
 from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Needs, Usual
@@ -298,6 +305,9 @@ class Judge:
         taken, shows = self.taken_at(held) if needs.taken else (1, 1)
         if not shows or not is_habit(taken, shows):
             return f"taken at {taken} of {shows} values"
+        freedoms, most = held.explanations[0].cost is of_freedoms, max(each.error for each in held.explained.values())
+        if freedoms and excuses_much(most):  # what excuses the whole must excuse each op
+            needs = Needs(alone=1.0, unproven=needs.alone is None)
         if needs.alone is not None:
             alone = self.alone()
             if alone is None:

@@ -141,6 +141,16 @@ def test_ops_have_to_be_right_alone_where_a_row_needs_that(setting, needs, over,
     assert judge.held((row(costs={"a": 5e-3}),), needs=needs).explains is holds
 
 
+@pytest.mark.parametrize(
+    ("cost", "over", "explains"), [(5e-3, 1.1, True), (2e-2, 1.1, False), (2e-2, 0.9, True), (2e-2, None, True)]
+)
+def test_freedoms_that_excuse_more_than_a_hundredth_must_excuse_each_op(setting, monkeypatch, cost, over, explains):
+    each = row(costs={"a": cost})
+    monkeypatch.setattr(module, "of_freedoms", each.cost)
+    shown = SeenTarget(over=over and {"hidden": over}, harmless=["hidden"])
+    assert Judge(setting, FLOORS, off_by(a=cost), shown=shown).held((each,)).explains is explains
+
+
 def test_an_exact_type_is_explained_by_a_share(setting):
     """Of 4096 predicted to differ in 1 %, 41 do, and 19 more by three standard deviations."""
     numbers = np.arange(4096)
