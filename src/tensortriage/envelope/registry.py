@@ -135,8 +135,10 @@ REGISTRY: tuple[Explanation, ...] = (
         name="winograd",
         words="convolution by Winograd's method",
         options={"winograd": "4"},
+        formats={Precision.FP32: Usual.EXPECTED},
         operators=frozenset({"Conv", "FusedConv"}),
-        source="F(4x4, 3x3), the larger tiles of Lavin and Gray, CVPR 2016",
+        source="F(4x4, 3x3), the larger tiles of Lavin and Gray, CVPR 2016, in fp32; nobody was seen to do it in "
+        "narrower formats, or on operands of tensor cores",
     ),
     _freedom(
         name="winograd-6",
@@ -144,6 +146,7 @@ REGISTRY: tuple[Explanation, ...] = (
         options={"winograd": "6"},
         hardware=frozenset({Hardware.LIGHT}),
         engines=frozenset({"mnn", "ncnn"}),
+        formats={Precision.FP32: Usual.EXPECTED},
         operators=frozenset({"Conv", "FusedConv"}),
         source="F(6x6, 3x3) on whole points: a Conv of 64 channels and 56 x 56 pixels is off by 1.6e-4 on MNN "
         "3.6.1, 1.8e-4 predicted; of 32 channels and 28 x 28 by 2.5e-6 on ncnn, whose points are 0, 1, "

@@ -59,6 +59,11 @@ def test_large_tiles_of_winograd_are_nobodys_by_class_and_named_before_shorter_o
     assert anyone.index(WINOGRAD) < anyone.index(LARGE_WINOGRAD) < anyone.index(TF32)
 
 
+@pytest.mark.parametrize("precision", [Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8])
+def test_nobody_convolves_by_winograd_on_operands_of_tensor_cores(precision):
+    assert not {WINOGRAD, LARGE_WINOGRAD} & {*freedoms_of(Hardware.ANY, precision)}
+
+
 @pytest.mark.parametrize(
     ("spec", "hardware"),
     [
