@@ -103,6 +103,11 @@ class Explanation:
     operators: frozenset[str] = frozenset()
     additive: bool = False
 
+    def is_of(self, hardware: Hardware, engine: str = "") -> bool:
+        """Say whether hardware of a class may do it, or an engine of it whose name is known; an unknown class may."""
+        mine = not engine or not self.engines or engine in self.engines
+        return hardware is Hardware.ANY or (hardware in self.hardware and mine)
+
     def concerns(self, op_types: Collection[str]) -> bool:
         """Say whether one of some operators may do it."""
         return not self.operators or not self.operators.isdisjoint(op_types)

@@ -246,8 +246,9 @@ class Judge:
 
     def of_the_model(self, cost: Cost) -> Sequence[Explanation]:
         """Return the rows of a cost that can be of this model in the target's format."""
-        rows = (each for each in costing(cost) if self.setting.precision in each.formats)
-        return [each for each in rows if each.applies(self.setting.model)]
+        hardware, engine = self.setting.hardware, self.setting.engine.known_as
+        mine = (each for each in costing(cost) if each.is_of(hardware, engine))
+        return [each for each in mine if self.setting.precision in each.formats and each.applies(self.setting.model)]
 
     def freedoms(self, usual: Usual | None) -> Together:
         """Return what the target may choose at operators that the model has, of that what is so usual; None for all."""

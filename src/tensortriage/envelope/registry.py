@@ -211,7 +211,7 @@ REGISTRY: tuple[Explanation, ...] = (
     ),
     Explanation(
         name="integer-kernels",
-        words="integer arithmetic",
+        words="biases in int32",
         source="an engine in integers must round its biases to int32, in units of scale times scale",
         cost=of_rewrite,
         needs=Needs(finite=True),
@@ -288,8 +288,7 @@ def freedoms_of(
         each
         for each in costing(of_freedoms)
         if precision in each.formats
-        and (hardware is Hardware.ANY or hardware in each.hardware)
-        and (not engine or not each.engines or hardware is Hardware.ANY or engine in each.engines)
+        and each.is_of(hardware, engine)
         and (usual is None or hardware.has_habits)
         and usual in (None, each.formats[precision])
         and (op_types is None or each.concerns(op_types))

@@ -66,7 +66,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 @stage_rung("does integer arithmetic explain the error?", reads=READS, gives=GIVES, cost="a run of the reference")
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Is the error of a quantized model no larger than int32 biases predict?
+    """Is the error of a quantized model no larger than what integers predict, such as biases in int32?
 
     Written with QuantizeLinear pairs a model multiplies dequantized numbers in floating point; an engine in integers
     must round its biases to int32, in units of scale times scale. Results near the middle between two steps then fall
@@ -76,10 +76,11 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
     if took is None:
         return None
     name, gap, yes = took.held.worst, took.held.gap, "yes" if took.explains else "no"
+    words = took.held.explanations[0].words
     verdict = took.verdict(
-        "" if took.held.unmet else f"{yes}: output '{name}' is {gap} against biases in int32",
+        "" if took.held.unmet else f"{yes}: output '{name}' is {gap} against {words}",
         f"integer arithmetic explains the error: output '{name}' is off by {took.error(name)}, predicted "
-        f"{took.predicted(name)} with biases in int32 ({gap}); no op is to blame",
+        f"{took.predicted(name)} with {words} ({gap}); no op is to blame",
         sure=INTEGER_ARITHMETIC,
     )
     return answer(took, verdict)
