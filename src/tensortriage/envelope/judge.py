@@ -379,6 +379,11 @@ def beyond(alone: Alone, times: float) -> list[str]:
     return [value for value, over in alone.over.items() if over > times]
 
 
+def only(*sets: Together) -> Stage:
+    """Return the stage that takes some sets, of which nothing else has to hold."""
+    return Stage(lambda _: sets, Needs())
+
+
 def rows(cost: Cost) -> Stage:
     """Return the stage that takes the rows of a cost one by one."""
     return Stage(lambda judge: ((each,) for each in judge.of_the_model(cost)))

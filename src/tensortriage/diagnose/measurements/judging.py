@@ -1,10 +1,8 @@
 """The judge of an investigation: what it may ask of the target, and which outputs of a feed it is asked about."""
 
 import contextlib
-import dataclasses
 import math
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,11 +10,11 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.measurements.marked_values import marked_figures
-from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs
+from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Explanation, Usual
+from tensortriage.envelope.explanations import Usual
 from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import Alone, Judge, expected_limits
+from tensortriage.envelope.judge import Judge, Together, expected_limits, only
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
@@ -33,8 +31,6 @@ class Seen:
         feed: The feed.
         inside: Figures of values in the target's own run; None where they are asked for when that is needed.
         local: Its ops run one by one; None where that was not asked yet.
-        pieces: What shows only where several ops are computed as one, of what the target chooses, by value.
-        harmless: Values of ops that were injected and do not make the error.
         refused: Why the ops do not run one by one, where that is known.
     """
 
@@ -45,11 +41,9 @@ class Seen:
         *,
         inside: Mapping[str, Metrics] | None = None,
         local: Local | None = None,
-        pieces: Mapping[str, Explanation] = MappingProxyType({}),
-        harmless: Collection[str] = (),
         refused: str = "",
     ) -> None:
-        self._inv, self._feed, self._inside, self._pieces, self._harmless = inv, feed, inside, pieces, harmless
+        self._inv, self._feed, self._inside = inv, feed, inside
         self.local, self.refused = local, refused
 
     def inside(self) -> Mapping[str, Metrics]:
@@ -60,25 +54,14 @@ class Seen:
                 self._inside = marked_figures(self._inv, self._feed).figures.metrics
         return self._inside
 
-    def alone(self, *, asked: bool = True) -> Alone | None:
+    def alone(self, *, asked: bool = True) -> Local | None:
         """Return its ops run one by one; None where it does not run them, or they are not ``asked`` for anew."""
         if self.local is None and asked and not self.refused:
             try:
                 self.local = local_errors(self._inv, self._feed)
             except EngineError as error:
                 self.refused = error.message
-        if self.local is None:
-            return None
-        return OpsAlone(self.local.over, {**self.local.chosen, **self._pieces}, self._harmless)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OpsAlone:
-    """Ops run one by one, and what is chosen in pieces of several: a `tensortriage.envelope.judge.Alone`."""
-
-    over: Mapping[str, float]
-    chosen: Mapping[str, Explanation]
-    harmless: Collection[str]
+        return self.local
 
 
 def judge_of(
@@ -94,11 +77,18 @@ def judge_of(
     """
     failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}
-    known, behind = floors or result.floors, result.decided.behind if result.decided is not None else {}
-    fp32 = {**known.fp32, **{name: result.floors.fp32[name] for name in behind if name in result.floors.fp32}}
-    target = {**known.target, **{name: result.floors.target[name] for name in behind if name in result.floors.target}}
-    known = dataclasses.replace(known, fp32=fp32, target=target)  # of what is decided, once the decisions are given
+    known = floors or result.floors
+    if result.decided is not None:
+        known = with_decided(known, result.decided)
     return Judge(inv.setting(result.feed), known, failing, errors=errors, shown=seen)
+
+
+def left_by(inv: Investigation, result: FeedResult, *sets: Together) -> list[str]:
+    """Return the outputs that stand out on a feed and that no set of explanations accounts for, by its cost alone."""
+    judge = judge_of(inv, result)
+    names = judge.standing_out
+    explained = judge.take(only(*sets), names).limits
+    return [name for name in names if name not in explained]
 
 
 def _error(result: FeedResult, name: str) -> float:

@@ -1,8 +1,5 @@
 """Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
@@ -120,21 +117,8 @@ def too_coarse(inv: Investigation, evidence: Evidence) -> str:
     return words
 
 
-def beyond_format(
-    inv: Investigation, result: FeedResult, *, chosen: Mapping[str, float] = MappingProxyType({})
-) -> bool:
-    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always.
-
-    Args:
-        inv: The investigation.
-        result: The outputs.
-        chosen: What else the target's hardware may cost them, by name.
-    """
-    failing = [name for name, within in result.within.items() if not within]
-    if not failing or inv.question.tolerance is not None or inv.precision not in PREDICTED:
-        return bool(failing)
-    judge = judge_of(inv, result)
-    found = judge.in_format()
-    return any(
-        name in judge.against(found.explanations, {**found.predicted, **chosen}, [name]).beyond for name in found.beyond
-    )
+def beyond_format(inv: Investigation, result: FeedResult) -> bool:
+    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
+    if result.passes or inv.question.tolerance is not None or inv.precision not in PREDICTED:
+        return not result.passes
+    return bool(judge_of(inv, result).standing_out)

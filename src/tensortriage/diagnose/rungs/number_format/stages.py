@@ -3,6 +3,7 @@
 Questions that look for faults stand between them. An output that one stage explains is not asked about at the next.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ from tensortriage.envelope.costs import drawn
 from tensortriage.envelope.explanations import Needs
 from tensortriage.envelope.judge import AMPLIFIED as AMPLIFICATION
 from tensortriage.envelope.judge import BY_CHANCE, BY_OPS, EVERYWHERE, EXPECTED, INTEGERS, Stage
+from tensortriage.envelope.ops import OpLimits
 from tensortriage.values.text import error_size
 
 stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING,))
@@ -121,7 +123,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
 @stage_rung(
     TAKEN,
     reads=(*READS, "wrong_together"),
-    gives=(*GIVES, "wrong_together"),
+    gives=("explained", "wrong_together"),
     cost="one evaluation; a build and a run of pieces",
 )
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -141,33 +143,28 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
     told = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
-    took, verdict = explained_by_ops(inv, evidence, pieces, told)
-    return answer(took, verdict) if took is not None else None
+    took, verdict = explained_by_ops(inv, evidence, local, pieces, told)
+    return Answer(verdict, Findings(explained=took.explained)) if took is not None else None
 
 
 def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
     """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
-    pieces = only_together(inv, evidence.local, pieces) if evidence.local else pieces
-    return explained_by_ops(inv, evidence, pieces, words_of_pieces(inv, pieces))[1] if pieces else None
+    local = evidence.local
+    pieces = only_together(inv, local, pieces) if local else []
+    return explained_by_ops(inv, evidence, local, pieces, words_of_pieces(inv, pieces))[1] if local and pieces else None
 
 
 def explained_by_ops(
-    inv: Investigation, evidence: Evidence, pieces: Sequence[Wired], told: str
+    inv: Investigation, evidence: Evidence, local: Local, pieces: Sequence[Wired], told: str
 ) -> tuple[Took | None, Verdict | None]:
     """Predict the error that what ops and pieces choose costs in the whole model."""
-    local = evidence.local
-    seen = Seen(
-        inv,
-        evidence.feed,
-        inside={},
-        local=local,
-        pieces={value: freedom for piece in pieces for value, (freedom, _) in piece.taken.items()},
-        harmless=suspicious(local) if local else (),  # else they were blamed before
-    )
-    took = take(inv, evidence, TAKEN, BY_OPS, seen)
+    chosen = {value: freedom for piece in pieces for value, (freedom, _) in piece.taken.items()}
+    allowed = OpLimits(local.allowed.limits, {**local.chosen, **chosen})
+    known = dataclasses.replace(local, allowed=allowed, harmless=suspicious(local))  # else they were blamed before
+    took = take(inv, evidence, TAKEN, BY_OPS, Seen(inv, evidence.feed, inside={}, local=known))
     if took is None:
         return None, None
-    left = suspects(local) if local else []
+    left = suspects(local)
     others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
     return took, took.verdict(
         f"yes: {told}" if took.explains else f"partly: {told}; {took.held.why_not}",
