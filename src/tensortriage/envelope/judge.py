@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Protocol
 
 from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.relative_error import error_of, say_gap
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import (
     excuses_much,
     is_habit,
@@ -29,16 +29,13 @@ from tensortriage.compare.judgement.within import (
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
-from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Needs, Usual
+from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.cutting.between import between
 from tensortriage.values.text import error_size
-
-Together = tuple[Explanation, ...]
-"""Explanations that an engine takes all at once."""
 
 
 class Alone(Protocol):
@@ -65,67 +62,6 @@ class SeenTarget(Protocol):
 
     def alone(self, *, asked: bool = True) -> Alone | None:
         """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Held:
-    """Errors held against what explanations predict.
-
-    Attributes:
-        explanations: These.
-        predicted: Relative error that they cost, by value.
-        gaps: By how many dB outputs that stand out exceed it.
-        limits: The largest error of each that they allow.
-        beyond: Outputs that are farther off than predicted; what is predicted may leave nothing of an output.
-        unmet: What else would have to hold and does not, in words; empty where all of it does.
-    """
-
-    explanations: Together
-    predicted: Mapping[str, float]
-    gaps: Mapping[str, float]
-    limits: Mapping[str, Limit]
-    beyond: list[str]
-    unmet: str = ""
-
-    @property
-    def explained(self) -> dict[str, Limit]:
-        """The limits of the outputs that are explained."""
-        return {} if self.unmet else {name: self.limits[name] for name in self.gaps if name not in self.beyond}
-
-    @property
-    def explains(self) -> bool:
-        """Whether nothing is beyond."""
-        return bool(self.gaps) and not self.beyond and not self.unmet
-
-    @property
-    def worst(self) -> str:
-        """The output that exceeds what is predicted most."""
-        return max(self.beyond or self.gaps, key=lambda name: self.gaps[name])
-
-    @property
-    def gap(self) -> str:
-        """By how much it does, in words."""
-        return say_gap(self.gaps[self.worst])
-
-    @property
-    def why_not(self) -> str:
-        """What is beyond or unmet, in words; empty where nothing is."""
-        return f"output '{self.worst}' is {self.gap} against what that predicts" if self.beyond else self.unmet
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Taken:
-    """What came of a stage of the walk.
-
-    Attributes:
-        tried: Sets that were evaluated, the last one that decides.
-        limits: The limits of outputs that are explained, each by the first set that does.
-        problem: Why a set could not be evaluated; empty where all could.
-    """
-
-    tried: list[Held]
-    limits: dict[str, Limit]
-    problem: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,8 +148,8 @@ class Judge:
 
     def expected(self) -> Iterator[Together]:
         """Yield what all engines of the target's class choose: the first, all, and what they seldom choose besides."""
-        freedoms, unseen = self.freedoms(Usual.EXPECTED), self.shown is not None and not self.inside()
-        if freedoms and self.setting.trusts_float64 and not self.setting.kept and not unseen:
+        freedoms, known = self.freedoms(Usual.EXPECTED), self.setting.trusts_float64 and not self.setting.kept
+        if freedoms and known and (self.shown is None or self.inside()):
             seldom = self.freedoms(Usual.SELDOM)
             yield from dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
 

@@ -14,8 +14,8 @@ from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.costs import of_freedoms
-from tensortriage.envelope.explanations import Explanation
-from tensortriage.envelope.judge import Held, Judge, Stage, Taken
+from tensortriage.envelope.explanations import Explanation, Held, Taken
+from tensortriage.envelope.judge import Judge, Stage
 from tensortriage.values.text import error_size
 
 READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")

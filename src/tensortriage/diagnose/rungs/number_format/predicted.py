@@ -20,8 +20,8 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.envelope.explanations import PREDICTED
-from tensortriage.envelope.judge import Held, Judge
+from tensortriage.envelope.explanations import PREDICTED, Held
+from tensortriage.envelope.judge import Judge
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.text import error_size
 
