@@ -66,6 +66,8 @@ def needs(need: Needs) -> str:
     parts = []
     if need.inside:
         parts.append("values inside")
+    if need.finite:
+        parts.append("no NaN or Inf inside")
     if need.alone is not None:
         parts.append("ops alone" if need.alone == 1.0 else f"ops alone, {need.alone:g}x")
     return ", ".join(parts) + (", where they run" if need.unproven else "")

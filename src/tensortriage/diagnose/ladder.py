@@ -10,18 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation
-from tensortriage.diagnose.rungs.number_format.amplification import ill_conditioned
-from tensortriage.diagnose.rungs.number_format.chance import rounding_by_chance
-from tensortriage.diagnose.rungs.number_format.expected_choices import expected_choices
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import freedoms_taken
-from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
+from tensortriage.diagnose.rungs.number_format.stages import (
+    expected_choices,
+    freedoms_taken,
+    ill_conditioned,
+    integer_arithmetic,
+    rounding_by_chance,
+    whole_model_freedom,
+)
 from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
-from tensortriage.diagnose.rungs.number_format.whole_model_freedom import whole_model_freedom
 from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elements
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault, local_faults
+from tensortriage.diagnose.rungs.operators.layerwise import layer_wise
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.operators.own_run import own_run
@@ -43,7 +46,6 @@ from tensortriage.diagnose.rungs.premises.taken_branches import taken_branches
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
-from tensortriage.diagnose.rungs.quantization.integer_engine import integer_arithmetic
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
 from tensortriage.diagnose.rungs.quantization.quantized_model import (
     check_quantizers,

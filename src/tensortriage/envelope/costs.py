@@ -5,6 +5,7 @@ the names of values; it returns relative errors by value. None looks at what the
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -94,17 +95,25 @@ def output_errors(setting: Setting, model: Model) -> dict[str, float]:
 
 def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
     """Return the largest errors of some draws of rounding to the format; see `drawn`."""
-    return {name: max(errors, default=0.0) for name, errors in drawn(setting, values, together[0].draws).items()}
+    return {name: largest(errors) for name, errors in drawn(setting, values, together[0].draws).items()}
 
 
 def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     """Return the relative errors that rounding makes at outputs, on inputs moved by up to half a step of the format.
+
+    The case keeps them: whoever tells of the draws gets those that the judge went by.
 
     Raises:
         EngineError: When ONNX Runtime does not evaluate the model.
         ModelError: When the model cannot be rounded.
         UsageError: Likewise.
     """
+    asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
+    kept = setting.lab.derived(dict[str, list[float]], "what rounding may cost by chance", *asked)
+    return kept.of(lambda: _drawn(setting, names, draws))
+
+
+def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[float]]:
     first = first_numbers(setting)
     errors: dict[str, list[float]] = {name: [] for name in names}
     if first is None:
@@ -134,18 +143,23 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
         EngineError: When the reference fails.
     """
     first, outputs = first_numbers(setting), setting.outputs
-    largest = dict.fromkeys(outputs, 0.0)
+    errors: dict[str, list[float]] = {name: [] for name in outputs if name in values}
     if first is None:
-        return largest
+        return dict.fromkeys(errors, 0.0)
     model = select_outputs(_fed_inside(setting, setting.model, first), outputs) if first else setting.model
     with setting.lab.session(PLAIN if first else setting.reference, model) as outputs_of:
         for seed in range(together[0].draws):
             fed, inside = _moved_feed(setting.feed, first, jitter(first or setting.feed.tensors, seed=seed))
             results = outputs_of(fed, injected=inside)
-            for name in outputs:
+            for name, found in errors.items():
                 if np.shape(results[name]) == setting.right(name).shape:
-                    largest[name] = max(largest[name], difference(setting.right(name), results[name]))
-    return {name: moved for name, moved in largest.items() if name in values}
+                    found.append(difference(setting.right(name), results[name]))
+    return {name: largest(found) for name, found in errors.items()}
+
+
+def largest(errors: Sequence[float]) -> float:
+    """Return the largest of some errors, 0 of none; inf, which allows nothing, where one is NaN or Inf."""
+    return max(errors, default=0.0) if all(map(math.isfinite, errors)) else math.inf
 
 
 def first_numbers(setting: Setting) -> dict[str, np.ndarray] | None:

@@ -9,10 +9,10 @@ import dataclasses
 import enum
 from collections.abc import Callable, Collection, Mapping
 
-from tensortriage.compare.judgement.relative_error import ErrorFigures
+from tensortriage.compare.judgement.relative_error import ErrorFigures, say_gap
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.envelope.limits import of_prediction
+from tensortriage.envelope.limits import Limit, of_prediction
 from tensortriage.model.model import Model
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import Precision
@@ -44,12 +44,18 @@ class Needs:
 
     Attributes:
         inside: Whether every value that its own run shows inside must be within the explanation's limit as well.
+        finite: Whether none of these may hold a NaN or Inf of the target's own: a quantizer makes a number of it again.
+        taken: Whether it must be taken at most of the values where that would show.
         alone: How many times its own limit an op that is run alone may be off; None where ops are not asked.
+        makes_it: Whether only those ops are asked about so that may make the error.
         unproven: Whether it counts too where the ops cannot be run alone.
     """
 
     inside: bool = False
+    finite: bool = False
+    taken: bool = False
     alone: float | None = None
+    makes_it: bool = False
     unproven: bool = False
 
 
@@ -97,6 +103,11 @@ class Explanation:
     operators: frozenset[str] = frozenset()
     additive: bool = False
 
+    def is_of(self, hardware: Hardware, engine: str = "") -> bool:
+        """Say whether hardware of a class may do it, or an engine of it whose name is known; an unknown class may."""
+        mine = not engine or not self.engines or engine in self.engines
+        return hardware is Hardware.ANY or (hardware in self.hardware and mine)
+
     def concerns(self, op_types: Collection[str]) -> bool:
         """Say whether one of some operators may do it."""
         return not self.operators or not self.operators.isdisjoint(op_types)
@@ -108,6 +119,71 @@ class Explanation:
     def evaluation(self, base: Mapping[str, str] = {}) -> EngineSpec:
         """Return the evaluation of a model under its options, on top of others."""
         return evaluation({**base, **self.options})
+
+
+Together = tuple[Explanation, ...]
+"""Explanations that an engine takes all at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Held:
+    """Errors held against what explanations predict.
+
+    Attributes:
+        explanations: These.
+        predicted: Relative error that they cost, by value.
+        gaps: By how many dB outputs that stand out exceed it.
+        limits: The largest error of each that they allow.
+        beyond: Outputs that are farther off than predicted; what is predicted may leave nothing of an output.
+        unmet: What else would have to hold and does not, in words; empty where all of it does.
+    """
+
+    explanations: Together
+    predicted: Mapping[str, float]
+    gaps: Mapping[str, float]
+    limits: Mapping[str, Limit]
+    beyond: list[str]
+    unmet: str = ""
+
+    @property
+    def explained(self) -> dict[str, Limit]:
+        """The limits of the outputs that are explained."""
+        return {} if self.unmet else {name: self.limits[name] for name in self.gaps if name not in self.beyond}
+
+    @property
+    def explains(self) -> bool:
+        """Whether nothing is beyond."""
+        return bool(self.gaps) and not self.beyond and not self.unmet
+
+    @property
+    def worst(self) -> str:
+        """The output that exceeds what is predicted most."""
+        return max(self.beyond or self.gaps, key=lambda name: self.gaps[name])
+
+    @property
+    def gap(self) -> str:
+        """By how much it does, in words."""
+        return say_gap(self.gaps[self.worst])
+
+    @property
+    def why_not(self) -> str:
+        """What is beyond or unmet, in words; empty where nothing is."""
+        return f"output '{self.worst}' is {self.gap} against what that predicts" if self.beyond else self.unmet
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of a stage of the walk.
+
+    Attributes:
+        tried: Sets that were evaluated, the last one that decides.
+        limits: The limits of outputs that are explained, each by the first set that does.
+        problem: Why a set could not be evaluated; empty where all could.
+    """
+
+    tried: list[Held]
+    limits: dict[str, Limit]
+    problem: str = ""
 
 
 def evaluation(options: Mapping[str, str]) -> EngineSpec:

@@ -1,10 +1,10 @@
 """The judge: what a healthy engine may do at each value, decided by the rows of one registry.
 
-`run` and edits walk the registry; `diagnose` asks the same rows, each by a question of its ladder.
-
-A walk takes sets of rows in the order of the table, evaluates one only while a value still stands out, and ends for
-each value at the first set that explains it. What a row needs beside the outputs (values inside, ops alone) is asked of
-the target when the row is about to count. A row that cannot be evaluated, or whose cost is NaN or Inf, allows nothing.
+`WALK` is their order, in stages: `run` and edits take all of them in one go (`Judge.walk`), `diagnose` takes each at a
+question of its ladder (`Judge.take`) and looks for faults between them. A stage takes sets of rows, evaluates one only
+while a value still stands out, and ends for each value at the first set that explains it. What else has to hold (values
+inside, ops alone) is asked of the target when a set is about to count. A row that cannot be evaluated, or whose cost is
+NaN or Inf, allows nothing.
 
 Values that a target shows inside its own run are judged by the same limits, and so are ops that are fed with golden
 operands (`tensortriage.envelope.ops`): as one exploded model they are a model like any other.
@@ -12,25 +12,30 @@ operands (`tensortriage.envelope.ops`): as one exploded model they are a model l
 
 import contextlib
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.compare.judgement.judgement import Basis
-from tensortriage.compare.judgement.relative_error import error_of, say_gap
-from tensortriage.compare.judgement.within import is_habit, is_lost, is_nearer, prediction_gap_db, within_limit
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import (
+    excuses_much,
+    is_habit,
+    is_lost,
+    is_nearer,
+    prediction_gap_db,
+    within_limit,
+)
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
-from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Usual
+from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.cutting.between import between
 from tensortriage.values.text import error_size
-
-Together = tuple[Explanation, ...]
-"""Explanations that an engine takes all at once."""
 
 
 class Alone(Protocol):
@@ -44,6 +49,10 @@ class Alone(Protocol):
     def chosen(self) -> Mapping[str, Explanation]:
         """Freedoms that account for what values are off by, where one does."""
 
+    @property
+    def harmless(self) -> Collection[str]:
+        """Values of ops that are known not to make the error, though they are beyond their limits."""
+
 
 class SeenTarget(Protocol):
     """What a target shows beside its outputs; each is asked of it when a row needs it."""
@@ -51,54 +60,21 @@ class SeenTarget(Protocol):
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
 
-    def alone(self) -> Alone | None:
-        """Return its ops run one by one; None where it does not run them so."""
+    def alone(self, *, asked: bool = True) -> Alone | None:
+        """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Held:
-    """Errors held against what explanations predict.
+class Stage:
+    """A stage of the walk.
 
     Attributes:
-        explanations: These.
-        predicted: Relative error that they cost, by value.
-        gaps: By how many dB outputs that stand out exceed it.
-        limits: The largest error of each that they allow.
-        beyond: Outputs that are farther off than predicted; what is predicted may leave nothing of an output.
-        inside: The first value inside that does, with its error and what it may be off by; None where none does.
+        sets: Returns its sets of rows, those that allow least first.
+        needs: What else has to hold of each; None for what its rows need.
     """
 
-    explanations: Together
-    predicted: Mapping[str, float]
-    gaps: Mapping[str, float]
-    limits: Mapping[str, Limit]
-    beyond: list[str]
-    inside: tuple[str, float, Limit] | None = None
-
-    @property
-    def explains(self) -> bool:
-        """Whether nothing is beyond."""
-        return bool(self.gaps) and not self.beyond and self.inside is None
-
-    @property
-    def worst(self) -> str:
-        """The output that exceeds what is predicted most."""
-        return max(self.beyond or self.gaps, key=lambda name: self.gaps[name])
-
-    @property
-    def gap(self) -> str:
-        """By how much it does, in words."""
-        return say_gap(self.gaps[self.worst])
-
-    @property
-    def why_not(self) -> str:
-        """What is beyond, in words; empty where nothing is."""
-        if self.explains:
-            return ""
-        if self.inside is None:
-            return f"output '{self.worst}' is {self.gap} against what that predicts"
-        value, error, limit = self.inside
-        return f"'{value}' inside is off by {error_size(error)}, at most {error_size(limit.error)} is expected"
+    sets: Callable[["Judge"], Iterable[Together]]
+    needs: Needs | None = None
 
 
 class Judge:
@@ -125,6 +101,11 @@ class Judge:
         self._figures = figures
         self._errors = {name: error_of(figure) for name, figure in figures.items()} | dict(errors or {})
 
+    @property
+    def names(self) -> list[str]:
+        """The outputs."""
+        return list(self._figures)
+
     def limit(self, name: str) -> Limit:
         """Return what orders of sums and the target's format allow an output."""
         return self.floors.limit(name, self._figures[name].count)
@@ -144,67 +125,66 @@ class Judge:
         left = self.standing_out
         if any(is_lost(error) for error in self._errors.values()):  # whatever it may cost, it does not pass
             return found
-        return found | self.explained(self._sets(), left)
-
-    def explained(
-        self, sets: Iterable[tuple[Together, Callable[[Held], bool]]], names: Sequence[str]
-    ) -> dict[str, Limit]:
-        """Return the limits of outputs that sets of explanations account for, each by the first that does.
-
-        Args:
-            sets: The sets, and what else has to hold of each; one is evaluated while an output is left.
-            names: The outputs.
-        """
-        found: dict[str, Limit] = {}
-        for together, holds in sets if names else ():
-            left = [name for name in names if name not in found]
-            with contextlib.suppress(TriageError):  # what cannot be evaluated allows nothing
-                held = self.held(together, left)
-                explained = [name for name in left if name not in held.beyond]
-                if explained and held.inside is None and holds(held):
-                    found |= {name: held.limits[name] for name in explained}
-            if len(found) == len(names):
-                break
+        for stage in WALK:
+            explained = self.take(stage, left).limits
+            found |= explained
+            left = [name for name in left if name not in explained]
         return found
 
-    def _sets(self) -> Iterator[tuple[Together, Callable[[Held], bool]]]:
-        """Yield the sets of rows beyond the format, in the order of the table, and what else has to hold of each."""
-        yield from ((each, always) for each in self.expected())
-        for each in (*self.of_the_model(of_rewrite), *self.of_the_model(of_moved_inputs)):
-            yield (each,), self.right_alone
-        if self.may_choose():
-            alone = self.alone()
-            if alone is not None and alone.chosen and not beyond(alone, 1.0):
-                yield tuple(dict.fromkeys(alone.chosen.values())), always
-            if alone is None and not self.setting.hardware.has_habits and self.inside():
-                yield from ((each, self.is_taken) for each in self.single())
-        yield from (((each,), self.right_alone) for each in self.of_the_model(of_draws))
+    def take(self, stage: Stage, names: Sequence[str]) -> Taken:
+        """Take the sets of a stage in turn, while one of some outputs is left."""
+        taken = Taken([], {})
+        for together in stage.sets(self) if names else ():
+            left = [name for name in names if name not in taken.limits]
+            try:
+                taken.tried.append(self.held(together, left, needs=stage.needs))
+            except TriageError as problem:  # what cannot be evaluated allows nothing
+                taken = dataclasses.replace(taken, problem=problem.message)
+                continue
+            taken.limits.update(taken.tried[-1].explained)
+            if len(taken.limits) == len(names):
+                break
+        return taken
 
     def expected(self) -> Iterator[Together]:
         """Yield what all engines of the target's class choose: the first, all, and what they seldom choose besides."""
-        freedoms, unseen = self.freedoms(Usual.EXPECTED), self.shown is not None and not self.inside()
-        if freedoms and self.setting.trusts_float64 and not self.setting.kept and not unseen:
+        freedoms, known = self.freedoms(Usual.EXPECTED), self.setting.trusts_float64 and not self.setting.kept
+        if freedoms and known and (self.shown is None or self.inside()):
             seldom = self.freedoms(Usual.SELDOM)
             yield from dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
 
-    def may_choose(self) -> bool:
-        """Whether the target can be asked for its ops, and all that it may choose would explain an output."""
-        freedoms = self.freedoms(None)
-        if self.shown is None or not freedoms or not self.setting.trusts_float64:
-            return False
-        names = self.standing_out
-        costs = of_freedoms(self.setting, self.floors, freedoms, list(self._figures))
-        return len(self.against(freedoms, costs, names, inside=False).beyond) < len(names)
+    def by_ops(self) -> Iterator[Together]:
+        """Yield what ops choose that are run alone, together."""
+        alone = self.alone(asked=False) or (self.alone() if self.may_choose else None)
+        if alone is not None and alone.chosen:
+            yield tuple(dict.fromkeys(alone.chosen.values()))
 
     def single(self) -> Iterator[Together]:
         """Yield each freedom that the target may take, alone: nothing shows where functions of any operator are."""
         if self.setting.trusts_float64:
             yield from ((each,) for each in self.freedoms(None) if each.operators)
 
+    def everywhere(self) -> Iterator[Together]:
+        """Yield the same of a target of no known class whose ops cannot be run alone, and that shows values inside."""
+        if not self.setting.hardware.has_habits and self.may_choose and self.inside() and self.alone() is None:
+            yield from self.single()
+
+    @functools.cached_property
+    def may_choose(self) -> bool:
+        """Whether the target can be asked for more than its outputs, and all that it may choose would explain one."""
+        freedoms = self.freedoms(None)
+        if self.shown is None or not freedoms or not self.setting.trusts_float64:
+            return False
+        with contextlib.suppress(TriageError):
+            costs = of_freedoms(self.setting, self.floors, freedoms, list(self._figures))
+            return bool(self.against(freedoms, costs, self.standing_out).explained)
+        return False
+
     def of_the_model(self, cost: Cost) -> Sequence[Explanation]:
         """Return the rows of a cost that can be of this model in the target's format."""
-        rows = (each for each in costing(cost) if self.setting.precision in each.formats)
-        return [each for each in rows if each.applies(self.setting.model)]
+        hardware, engine = self.setting.hardware, self.setting.engine.known_as
+        mine = (each for each in costing(cost) if each.is_of(hardware, engine))
+        return [each for each in mine if self.setting.precision in each.formats and each.applies(self.setting.model)]
 
     def freedoms(self, usual: Usual | None) -> Together:
         """Return what the target may choose at operators that the model has, of that what is so usual; None for all."""
@@ -217,25 +197,26 @@ class Judge:
 
     # -- one set -------------------------------------------------------------------------------------------------------
 
-    def held(self, together: Together, names: Sequence[str] | None = None) -> Held:
-        """Hold outputs against what a set of explanations costs them.
+    def held(self, together: Together, names: Sequence[str] | None = None, *, needs: Needs | None = None) -> Held:
+        """Hold outputs against what a set of explanations costs them, and look at what else has to hold.
 
         Args:
             together: The set.
             names: The outputs; None for those that stand out, or all where none does.
+            needs: What else has to hold; None for what the rows need.
 
         Raises:
             TriageError: When its cost cannot be evaluated.
         """
         names = (self.standing_out or list(self._figures)) if names is None else names
-        seen = self.inside() if together[0].needs.inside else {}
+        needs = together[0].needs if needs is None else needs
+        seen = self.inside() if needs.inside else {}
         values = [value for value in self.setting.values if value in seen or value in self._figures]
-        return self.against(together, together[0].cost(self.setting, self.floors, together, values), names)
+        held = self.against(together, together[0].cost(self.setting, self.floors, together, values), names)
+        return dataclasses.replace(held, unmet=self.unmet(held, needs)) if held.explained else held
 
-    def against(
-        self, together: Together, costs: Mapping[str, float], names: Sequence[str], *, inside: bool = True
-    ) -> Held:
-        """Hold outputs against costs that are known; and values inside, where the explanations need that."""
+    def against(self, together: Together, costs: Mapping[str, float], names: Sequence[str]) -> Held:
+        """Hold outputs against costs that are known."""
         kept = together[0].cost is of_format  # half of the signal, where the format overflows
         predicted = {name: cost for name, cost in costs.items() if kept or math.isfinite(cost)}
         words, basis = tuple(each.name for each in together), Basis.FORMAT
@@ -249,46 +230,50 @@ class Judge:
             limits[name] = half_at_most(allowed)
             if not allowed.allows(error):
                 beyond.append(name)
-        first = self.first_inside(predicted) if inside and together[0].needs.inside and not beyond else None
-        return Held(together, predicted, gaps, limits, beyond, first)
+        return Held(together, predicted, gaps, limits, beyond)
+
+    def unmet(self, held: Held, needs: Needs) -> str:
+        """Return what has to hold beside what a set costs and does not, in words; empty where all of it does."""
+        shown = self.shown.inside() if self.shown is not None and needs.finite else {}
+        if born := [value for value, figure in shown.items() if figure.nonfinite_mismatch]:
+            return f"'{born[0]}' inside is NaN or Inf"
+        if needs.inside and (words := self.first_inside(held.predicted)):
+            return words
+        taken, shows = self.taken_at(held) if needs.taken else (1, 1)
+        if not shows or not is_habit(taken, shows):
+            return f"taken at {taken} of {shows} values"
+        freedoms, most = held.explanations[0].cost is of_freedoms, max(each.error for each in held.explained.values())
+        if freedoms and excuses_much(most):  # what excuses the whole must excuse each op
+            needs = Needs(alone=1.0, unproven=needs.alone is None)
+        if needs.alone is not None:
+            alone = self.alone()
+            if alone is None:
+                return "" if needs.unproven else "the ops could not be run alone"
+            spared = alone.harmless if needs.makes_it else ()
+            if guilty := [value for value in beyond(alone, needs.alone) if value not in spared]:
+                return f"'{guilty[0]}' is wrong by itself"
+        return ""
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values inside the target's own run that have a floor and are no exact types."""
         shown = self.shown.inside() if self.shown is not None else {}
         return {v: figure for v, figure in shown.items() if v in self.floors.fp32 and not figure.exact}
 
-    def first_inside(self, predicted: Mapping[str, float]) -> tuple[str, float, Limit] | None:
-        """Return the first value inside that is farther off than healthy, with its error and its limit."""
+    def first_inside(self, predicted: Mapping[str, float]) -> str:
+        """Return which value inside is the first that is farther off than healthy, in words; empty where none is."""
         seen = self.inside()
         for value in self.setting.values:
             if value in seen:
                 error = error_of(seen[value])
                 limit = self.floors.limit(value, seen[value].count, predicted.get(value))
                 if not limit.allows(error):
-                    return value, error, limit
-        return None
+                    most = error_size(limit.error)
+                    return f"'{value}' inside is off by {error_size(error)}, at most {most} is expected"
+        return ""
 
-    def alone(self) -> Alone | None:
+    def alone(self, *, asked: bool = True) -> Alone | None:
         """Return the target's ops run one by one; None where that cannot be had."""
-        try:
-            return self.shown.alone() if self.shown is not None else None
-        except TriageError:
-            return None
-
-    def right_alone(self, held: Held) -> bool:
-        """Whether no op is wrong by itself, as far as an explanation needs that."""
-        needs = held.explanations[0].needs
-        if needs.alone is None:
-            return True
-        if self.shown is None:
-            return False
-        alone = self.alone()
-        return needs.unproven if alone is None else not beyond(alone, needs.alone)
-
-    def is_taken(self, held: Held) -> bool:
-        """Whether the target takes a freedom where that would show; see `taken_at`."""
-        taken, shows = self.taken_at(held)
-        return shows > 0 and is_habit(taken, shows)
+        return None if self.shown is None else self.shown.alone(asked=asked)
 
     def taken_at(self, held: Held) -> tuple[int, int]:
         """Return at how many values of the target's own run a freedom is taken, and at how many it would show.
@@ -330,6 +315,30 @@ def beyond(alone: Alone, times: float) -> list[str]:
     return [value for value, over in alone.over.items() if over > times]
 
 
-def always(_: Held) -> bool:
-    """Say that nothing else has to hold."""
-    return True
+def only(*sets: Together) -> Stage:
+    """Return the stage that takes some sets, of which nothing else has to hold."""
+    return Stage(lambda _: sets, Needs())
+
+
+def rows(cost: Cost) -> Stage:
+    """Return the stage that takes the rows of a cost one by one."""
+    return Stage(lambda judge: ((each,) for each in judge.of_the_model(cost)))
+
+
+EXPECTED = Stage(Judge.expected)
+"""What all engines of the target's class choose."""
+
+INTEGERS, AMPLIFIED = rows(of_rewrite), rows(of_moved_inputs)
+"""The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
+
+BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
+"""What ops were seen to choose alone: values inside say no more of it."""
+
+EVERYWHERE = Stage(Judge.everywhere, Needs(inside=True, taken=True))
+"""One freedom in the whole model."""
+
+BY_CHANCE = rows(of_draws)
+"""Other draws of rounding."""
+
+WALK = (EXPECTED, INTEGERS, AMPLIFIED, BY_OPS, EVERYWHERE, BY_CHANCE)
+"""Everything beyond the format, in order."""

@@ -133,9 +133,10 @@ def healthy(
         fp32_floor: Its floor in fp32.
         predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
         chosen: What the target's hardware is predicted to cost there when it takes all of its freedoms; None where
-            that is not known.
+            that is not known, and inf, which allows nothing, where it is not finite.
         freedoms: Names of these.
     """
+    chosen = chosen if chosen is not None and math.isfinite(chosen) else None
     limit = Limit(of_floor(fp32_floor), Basis.FLOOR, (ORDERS,))
     for prediction, basis, by in ((predicted, Basis.FORMAT, (FORMAT,)), (chosen, Basis.HARDWARE, freedoms)):
         if prediction is not None and (allowed := of_rounding(prediction, count)) > limit.error:

@@ -14,7 +14,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope import judge as module
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs
 from tensortriage.envelope.explanations import Explanation, Needs
-from tensortriage.envelope.judge import Judge, always, beyond, expected_limits
+from tensortriage.envelope.judge import Judge, Stage, beyond, expected_limits
 from tensortriage.envelope.limits import FORMAT, ORDERS, Limit
 from tensortriage.envelope.registry import REGISTRY, costing
 from tensortriage.envelope.setting import Floors
@@ -36,16 +36,14 @@ def off_by(**errors):
 class SeenTarget:
     """What a target shows: values inside, and how far its ops alone are beyond their limits."""
 
-    def __init__(self, inside=None, over=None):
-        self._inside, self._over = inside or {}, over
+    def __init__(self, inside=None, over=None, harmless=()):
+        self._inside, self._over, self._harmless = inside or {}, over, harmless
 
     def inside(self):
         return self._inside
 
-    def alone(self):
-        if self._over is None:
-            raise EngineError("no op runs alone", slug="refused", cure="")
-        return SimpleNamespace(over=self._over, chosen={})
+    def alone(self, *, asked=True):
+        return SimpleNamespace(over=self._over, chosen={}, harmless=self._harmless) if self._over and asked else None
 
 
 @pytest.fixture
@@ -57,7 +55,8 @@ def setting(tmp_path):
     return SimpleNamespace(
         lab=None, model=Model.load(tmp_path / "m.onnx"), feed=SimpleNamespace(tensors={}), kept=(), trusts_float64=True,
         target=EngineSpec("emulate", {"precision": "fp16"}), precision=Precision.FP16, values=("hidden", "a", "b"),
-        hardware=SimpleNamespace(has_habits=True), op_types=frozenset({"Exp", "Neg", "Abs"}),
+        hardware=SimpleNamespace(has_habits=True), engine=SimpleNamespace(known_as="emulate"),
+        op_types=frozenset({"Exp", "Neg", "Abs"}),
     )  # fmt: skip
 
 
@@ -72,6 +71,11 @@ def row(name="row", costs=(), *, needs=None, raises=False):
     return Explanation(name=name, words="", source="", cost=cost, needs=needs or Needs())
 
 
+def taking(*rows):
+    """Return the stage that takes rows one by one."""
+    return Stage(lambda _: [(each,) for each in rows])
+
+
 def test_an_output_within_its_format_is_explained_without_any_evaluation(setting):
     found = Judge(setting, FLOORS, off_by(a=1e-6, b=1.2e-3)).walk()
     assert [found[name].basis for name in "ab"] == [Basis.FORMAT, Basis.FORMAT]
@@ -81,18 +85,17 @@ def test_an_output_within_its_format_is_explained_without_any_evaluation(setting
 def test_each_output_ends_at_the_first_set_that_explains_it(setting):
     judge = Judge(setting, FLOORS, off_by(a=5e-3, b=2e-2))
     assert judge.standing_out == ["a", "b"]
-    asked = []
-    sets = [row("first", {"a": 5e-3}), row("second", {"a": 5e-3, "b": 2e-2}), row("third", {"a": 1.0, "b": 1.0})]
-    walked = (((each,), lambda held: asked.append(held.explanations[0].name) or True) for each in sets)
-    found = judge.explained(walked, judge.standing_out)
-    assert {name: limit.by for name, limit in found.items()} == {"a": ("first",), "b": ("second",)}
-    assert asked == ["first", "second"]
+    rows = [row("first", {"a": 5e-3}), row("second", {"a": 5e-3, "b": 2e-2}), row("third", {"a": 1.0, "b": 1.0})]
+    taken = judge.take(taking(*rows), judge.standing_out)
+    assert {name: limit.by for name, limit in taken.limits.items()} == {"a": ("first",), "b": ("second",)}
+    assert [held.explanations[0].name for held in taken.tried] == ["first", "second"]
 
 
 def test_what_cannot_be_evaluated_or_is_not_finite_allows_nothing(setting):
     judge = Judge(setting, FLOORS, off_by(a=5e-3))
     for each in (row(raises=True), row(costs={"a": math.inf}), row(costs={"a": math.nan}), row()):
-        assert judge.explained([((each,), always)], ["a"]) == {}
+        assert judge.take(taking(each), ["a"]).limits == {}
+    assert judge.take(taking(row(raises=True)), ["a"]).problem == "it cannot be evaluated"
 
 
 def test_a_limit_leaves_half_of_the_signal_and_a_lost_output_never_passes(setting):
@@ -108,10 +111,18 @@ def test_a_value_inside_has_to_be_explained_as_well(setting):
     judge = Judge(setting, FLOORS, off_by(a=5e-3), shown=shown)
     needing = row(costs={"a": 5e-3, "hidden": 5e-3}, needs=Needs(inside=True))
     found = judge.held((needing,))
-    assert (found.beyond, found.explains) == ([], False)
+    assert (found.beyond, found.explains, found.explained) == ([], False, {})
     assert found.why_not.startswith("'hidden' inside is off by 2 %, at most 0.7")
-    assert judge.explained([((needing,), always)], ["a"]) == {}
-    assert judge.explained([((row(costs={"a": 5e-3}),), always)], ["a"])  # who needs nothing inside does not look
+    assert judge.take(taking(needing), ["a"]).limits == {}
+    assert judge.take(taking(row(costs={"a": 5e-3})), ["a"]).limits  # who needs nothing inside does not look
+
+
+def test_what_is_hidden_inside_is_not_explained_by_what_needs_finite_values(setting):
+    hidden = {"hidden": measure(RIGHT, np.where(np.arange(RIGHT.size) == 7, np.nan, RIGHT))}
+    judge = Judge(setting, FLOORS, off_by(a=5e-3), shown=SeenTarget(hidden))
+    each = row(costs={"a": 5e-3}, needs=Needs(finite=True))
+    assert judge.held((each,)).why_not == "'hidden' inside is NaN or Inf"
+    assert judge.held((row(costs={"a": 5e-3}),)).explains
 
 
 @pytest.mark.parametrize(
@@ -122,11 +133,23 @@ def test_a_value_inside_has_to_be_explained_as_well(setting):
         (Needs(alone=5.0), {"hidden": 1.1}, True),
         (Needs(alone=1.0), None, False),
         (Needs(alone=1.0, unproven=True), None, True),
+        (Needs(alone=1.0), {"spared": 1.1}, False),
+        (Needs(alone=1.0, makes_it=True), {"spared": 1.1}, True),
     ],
 )
 def test_ops_have_to_be_right_alone_where_a_row_needs_that(setting, needs, over, holds):
-    judge = Judge(setting, FLOORS, off_by(a=5e-3), shown=SeenTarget(over=over))
-    assert judge.right_alone(judge.held((row(costs={"a": 5e-3}, needs=needs),))) is holds
+    judge = Judge(setting, FLOORS, off_by(a=5e-3), shown=SeenTarget(over=over, harmless=["spared"]))
+    assert judge.held((row(costs={"a": 5e-3}),), needs=needs).explains is holds
+
+
+@pytest.mark.parametrize(
+    ("cost", "over", "explains"), [(5e-3, 1.1, True), (2e-2, 1.1, False), (2e-2, 0.9, True), (2e-2, None, True)]
+)
+def test_freedoms_that_excuse_more_than_a_hundredth_must_excuse_each_op(setting, monkeypatch, cost, over, explains):
+    each = row(costs={"a": cost})
+    monkeypatch.setattr(module, "of_freedoms", each.cost)
+    shown = SeenTarget(over=over and {"hidden": over}, harmless=["hidden"])
+    assert Judge(setting, FLOORS, off_by(a=cost), shown=shown).held((each,)).explains is explains
 
 
 def test_an_exact_type_is_explained_by_a_share(setting):

@@ -81,6 +81,10 @@ FREEDOM_SHARE = 0.5
 """Share of the ops of a type at which a freedom has to show for it to be what the engine does: kernels are written
 per operator, so that a freedom taken once is taken nearly everywhere. Halved, doubled: as before in 12 cases."""
 
+EACH_OP = 0.01
+"""Share of an output beyond which freedoms excuse it only if they excuse each op as well: a fault of one op, such as a
+factor of 1.02, hides below no less."""
+
 LAYOUT_EVERYWHERE = FREEDOM_SHARE
 """Share of all ops from which a layout is no op's, but how the engine hands out tensors: a habit, like a freedom."""
 

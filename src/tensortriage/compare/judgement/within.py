@@ -18,6 +18,7 @@ from tensortriage.compare.judgement.thresholds import (
     CUT_OFF,
     CUT_SLACK,
     DECISIVE,
+    EACH_OP,
     FAR_NEARER,
     FEWEST_CUT,
     FREEDOM_SHARE,
@@ -186,6 +187,11 @@ def counts(influence: float, largest: float) -> bool:
 def freedom_shows(allowed: float, floor: float) -> bool:
     """Whether a freedom of an engine allows so much more than the floor that taking it can be seen."""
     return allowed > FREEDOM_SHOWS * floor
+
+
+def excuses_much(limit: float) -> bool:
+    """Whether freedoms allow so much of an output that each op has to be within what they cost it alone."""
+    return limit > EACH_OP
 
 
 def is_habit(taken: int, shows: int) -> bool:

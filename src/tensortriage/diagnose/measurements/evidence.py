@@ -126,6 +126,7 @@ class Findings(TypedDict, total=False):
     in_context_moved: tuple[str, ...]
     in_context_judged: Mapping[str, Judgement]
     rounded: Verdict | None
+    explained: Mapping[str, tuple[str, ...]]
     local: Local | None
     influence: Influence | None
     wrong_together: tuple[Wired, ...]
@@ -158,6 +159,7 @@ class Evidence:
         in_context_moved: Outputs that marking every value changed.
         in_context_judged: What the user's tolerance says of its outputs; empty without one.
         rounded: That rounding explains the outputs, though not what is seen inside; it stands unless an op is blamed.
+        explained: Outputs that stages of the judge's walk explain, each by which rows.
         local: Local errors.
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
@@ -191,6 +193,7 @@ class Evidence:
     in_context_moved: tuple[str, ...] = ()
     in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
     rounded: Verdict | None = None
+    explained: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     local: Local | None = None
     influence: Influence | None = None
     wrong_together: tuple[Wired, ...] = ()

@@ -1,7 +1,6 @@
 """The judge of an investigation: what it may ask of the target, and which outputs of a feed it is asked about."""
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -10,12 +9,12 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
-from tensortriage.diagnose.measurements.marked_values import asked_values
-from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs
+from tensortriage.diagnose.measurements.marked_values import marked_figures
+from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Usual
+from tensortriage.envelope.explanations import Together, Usual
 from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import Judge, expected_limits
+from tensortriage.envelope.judge import Judge, expected_limits, only
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
@@ -30,54 +29,43 @@ class Seen:
     Args:
         inv: The investigation.
         feed: The feed.
-        inside: Figures of values in the target's own run.
+        inside: Figures of values in the target's own run; None where they are asked for when that is needed.
         local: Its ops run one by one; None where that was not asked yet.
+        refused: Why the ops do not run one by one, where that is known.
     """
 
-    def __init__(self, inv: Investigation, feed: Feed, inside: Mapping[str, Metrics], local: Local | None) -> None:
-        self._inv, self._feed, self._inside, self._local = inv, feed, inside, local
-
-    def inside(self) -> Mapping[str, Metrics]:
-        """Return the figures of values in its own run, as far as it was looked at."""
-        return self._inside
-
-    def alone(self) -> Local:
-        """Return its ops run one by one, which are asked for where they were not.
-
-        Raises:
-            EngineError: When the target does not run them.
-        """
-        if self._local is None:
-            self._local = local_errors(self._inv, self._feed)
-        return self._local
-
-
-class _Asked(Seen):
-    """A target of which nothing is known yet but its outputs."""
-
-    def __init__(self, inv: Investigation, feed: Feed) -> None:
-        super().__init__(inv, feed, {}, None)
-        self._looked = False
+    def __init__(
+        self,
+        inv: Investigation,
+        feed: Feed,
+        *,
+        inside: Mapping[str, Metrics] | None = None,
+        local: Local | None = None,
+        refused: str = "",
+    ) -> None:
+        self._inv, self._feed, self._inside = inv, feed, inside
+        self.local, self.refused = local, refused
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run, all of them marked; empty where it does not run so."""
-        if not self._looked:
-            self._looked, inv, target = True, self._inv, self._inv.question.target
+        if self._inside is None:
+            self._inside = {}
             with contextlib.suppress(EngineError):
-                golden, what = inv.golden(self._feed), f"every layer on {target}"
-                asked = asked_values(inv, golden)
-                shown = inv.figures(target, inv.model, self._feed, asked, golden=golden, what=what)
-                self._inside = shown.figures.metrics
+                self._inside = marked_figures(self._inv, self._feed).figures.metrics
         return self._inside
+
+    def alone(self, *, asked: bool = True) -> Local | None:
+        """Return its ops run one by one; None where it does not run them, or they are not ``asked`` for anew."""
+        if self.local is None and asked and not self.refused:
+            try:
+                self.local = local_errors(self._inv, self._feed)
+            except EngineError as error:
+                self.refused = error.message
+        return self.local
 
 
 def judge_of(
-    inv: Investigation,
-    result: FeedResult,
-    *,
-    floors: Floors | None = None,
-    inside: Mapping[str, Metrics] | None = None,
-    local: Local | None = None,
+    inv: Investigation, result: FeedResult, *, floors: Floors | None = None, seen: Seen | None = None
 ) -> Judge:
     """Return the judge of the outputs that fail on a feed.
 
@@ -85,18 +73,22 @@ def judge_of(
         inv: The investigation.
         result: The outputs.
         floors: Those of every layer; None for the outputs' own.
-        inside: Figures of values inside the target's own run, which explanations have to account for where they need
-            that; None for nothing.
-        local: The target's ops run one by one; None where they are asked for when that is needed.
+        seen: What the target shows beside; None for nothing.
     """
     failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}
-    known, behind = floors or result.floors, result.decided.behind if result.decided is not None else {}
-    fp32 = {**known.fp32, **{name: result.floors.fp32[name] for name in behind if name in result.floors.fp32}}
-    target = {**known.target, **{name: result.floors.target[name] for name in behind if name in result.floors.target}}
-    known = dataclasses.replace(known, fp32=fp32, target=target)  # of what is decided, once the decisions are given
-    shown = Seen(inv, result.feed, inside or {}, local)
-    return Judge(inv.setting(result.feed), known, failing, errors=errors, shown=shown)
+    known = floors or result.floors
+    if result.decided is not None:
+        known = with_decided(known, result.decided)
+    return Judge(inv.setting(result.feed), known, failing, errors=errors, shown=seen)
+
+
+def left_by(inv: Investigation, result: FeedResult, *sets: Together) -> list[str]:
+    """Return the outputs that stand out on a feed and that no set of explanations accounts for, by its cost alone."""
+    judge = judge_of(inv, result)
+    names = judge.standing_out
+    explained = judge.take(only(*sets), names).limits
+    return [name for name in names if name not in explained]
 
 
 def _error(result: FeedResult, name: str) -> float:
@@ -137,8 +129,7 @@ def limits_of(
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
     if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside
         floors = floors_of(setting, inv.values, golden=golden, what="every layer")
-    shown = _Asked(inv, feed) if asked else None
-    return Judge(setting, floors, figures, errors=errors, shown=shown).walk()
+    return Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None).walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:

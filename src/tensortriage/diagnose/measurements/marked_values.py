@@ -1,4 +1,8 @@
-"""Which values of a model a target is asked to show, so that what it shows is the program that it runs."""
+"""Which values of a model a target is asked to show, so that what it shows is the program that it runs.
+
+Engines that choose kernels by timing them time others where a value is marked inside of what they run as one, which
+takes longer than the deployed build and shows another program. Of those, values at the seams of the plan are marked.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +10,9 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import LARGEST_GROUP, Plan
 from tensortriage.engines.capabilities import PinsTactics, VariesBuilds
 from tensortriage.engines.registry import resolve
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
+from tensortriage.runs.observation.experiment import Measurement
 from tensortriage.values.store import TensorStore
 
 
@@ -21,6 +27,25 @@ def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
     floats = {name for name in golden.names() if (dtype := golden.spec(name).dtype) is not None and dtype.is_float}
     wanted = outputs | (floats - hidden_values(plan, inv.model.graph, inputs))
     return [value for value in inv.values if value in wanted]
+
+
+def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measurement:
+    """Return figures of every value in a build with all of them marked.
+
+    Raises:
+        EngineError: When the target does not build or run so.
+    """
+    golden, target = inv.golden(feed), inv.question.target
+    return inv.figures(
+        target,
+        inv.model,
+        feed,
+        asked_values(inv, golden),
+        golden=golden,
+        what=f"every layer on {target}",
+        build=build,
+        tolerances=inv.tolerances,
+    )
 
 
 def times_kernels(engine: object) -> bool:

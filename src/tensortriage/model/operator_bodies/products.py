@@ -70,11 +70,11 @@ def matmul_of_few_bits(body: OperatorBody) -> Results:
         weight = body.part(weight, 0, terms, 1)
     weight = body.op("Transpose", weight, perm=[1, 0])
     if body.coarse and body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS:
-        x = _in_int8(body, x, terms, block)
+        x = in_int8(body, x, terms, block)
     return (body.plus(body.op("MatMul", x, weight), 5),)
 
 
-def _in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
+def in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
     """Return activations as ONNX Runtime's CPU kernels round them: symmetric int8, with a scale for each block."""
     refuse_if(terms % block != 0)
     blocks = body.op(

@@ -39,7 +39,7 @@ def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_
     assert limits.healthy(many, math.inf, None).error == math.inf  # no finite error is a fault there
     assert limits.healthy(many, 1e-6, 1e-4, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.HARDWARE)
     assert limits.healthy(many, 1e-6, 1e-3, 1e-4).basis is Basis.FORMAT
-    assert limits.healthy(many, 1e-6, None, math.inf) == Limit(0.5, Basis.LOST)
+    assert limits.healthy(many, 1e-6, None, math.inf) == limits.healthy(many, 1e-6, None)
     assert not within.within_healthy(math.inf, math.inf)
 
 

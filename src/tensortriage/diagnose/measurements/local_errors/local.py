@@ -44,6 +44,7 @@ class Local:
         misshapen: Values whose shape or kind of type differs on the target, and how.
         arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
         unseen: Values that the target did not show.
+        harmless: Values beyond their limits that were injected, and do not make the error.
     """
 
     metrics: Mapping[str, Metrics]
@@ -52,6 +53,7 @@ class Local:
     misshapen: Mapping[str, str]
     arrays: TensorStore
     unseen: Unseen = dataclasses.field(default_factory=Unseen)
+    harmless: Collection[str] = ()
 
     def error(self, value: str) -> float | None:
         """Return the local error of a value; None when not measured."""

@@ -17,11 +17,8 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.integer_kernels import off_by_a_step
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
-    coarse_at_most,
-    coarse_words,
-    taken_in_pieces,
-)
+from tensortriage.diagnose.rungs.number_format.function_pieces import coarse_at_most, coarse_words
+from tensortriage.diagnose.rungs.number_format.stages import taken_in_pieces
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import (
     FUSED,
@@ -44,7 +41,7 @@ QUESTION = "are ops wrong only together?"
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"),
+    reads=("results", "floors", "in_context", "in_context_judged", "explained", "local", "wrong_together"),
     cost="a build and a run for each round of regions or windows, some ten",
     ends=(VerdictKind.FUSION_FAULT, VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import coarse_at_most, coarse_words
+from tensortriage.diagnose.rungs.number_format.function_pieces import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDS_INSIDE, TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration

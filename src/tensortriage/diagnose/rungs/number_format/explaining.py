@@ -1,23 +1,127 @@
-"""What rungs say of the judge's answers: which explanations were tried, and the verdict that no op is to blame."""
+"""What a rung makes of a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
 
+import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tensortriage.compare.judgement.within import is_lost
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
+from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.costs import of_freedoms
-from tensortriage.envelope.explanations import Explanation
-from tensortriage.envelope.judge import Held, Judge, Together
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.envelope.explanations import Explanation, Held, Taken
+from tensortriage.envelope.judge import Judge, Stage
 from tensortriage.values.text import error_size
 
+READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")
+"""What every rung reads and gives that takes a stage."""
 
-def facts(found: Held, result: FeedResult) -> dict[str, object]:
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Took:
+    """A stage of the walk that was taken at a question of the ladder.
+
+    Attributes:
+        inv: The investigation.
+        evidence: What was known before.
+        question: The question.
+        judge: Who took it.
+        seen: What the target showed.
+        taken: What came of it.
+        explains: Whether no output is left.
+    """
+
+    inv: Investigation
+    evidence: Evidence
+    question: str
+    judge: Judge
+    seen: Seen
+    taken: Taken
+    explains: bool
+
+    @property
+    def held(self) -> Held:
+        """The set that decides."""
+        return self.taken.tried[-1]
+
+    @property
+    def told(self) -> str:
+        """Its rows in words, with the operators they concern."""
+        return in_words(self.inv, self.held.explanations)
+
+    def error(self, name: str) -> str:
+        """Return how far off an output is, in words."""
+        return error_size(self.evidence.worst_feed.errors[name])
+
+    def predicted(self, name: str) -> str:
+        """Return how far off it is predicted to be."""
+        return error_size(self.held.predicted.get(name))
+
+    def blameless(self, told: str, rest: str = "") -> str:
+        """Return the summary that what is told explains the error, with what else holds as further clauses."""
+        name, avoided = self.held.worst, sorted({each.avoided for each in self.held.explanations if each.avoided})
+        return (
+            f"no op is to blame: {told}; output '{name}' has relative error {self.error(name)}, predicted "
+            f"{self.predicted(name)} ({self.held.gap}){rest}" + "".join(f"; to avoid it, {words}" for words in avoided)
+        )
+
+    def verdict(
+        self, told: str, summary: str, *, sure: Confidence = FREEDOMS_EXPLAIN, next: Sequence[str] = (), **facts: object
+    ) -> Verdict | None:
+        """Record an answer, and return the verdict where no output is left.
+
+        Args:
+            told: The answer; empty where there is nothing to say.
+            summary: Of the verdict.
+            sure: How sure it is.
+            next: Commands that may follow beside the one that compares every tensor.
+            facts: Evidence of the step beside what is predicted and measured.
+        """
+        if told:
+            self.inv.answered(self.question, told, **facts_of(self.held, self.evidence.worst_feed), **facts)
+        rows = [name for names in self.explained.values() for name in names]
+        following = [layers_command(self.inv), *next]
+        return rounding_verdict(self.inv, self.evidence, rows, sure, summary, following) if self.explains else None
+
+    @property
+    def explained(self) -> Mapping[str, tuple[str, ...]]:
+        """Outputs that are explained so far, each by which rows."""
+        return {**self.evidence.explained, **{name: each.by for name, each in self.taken.limits.items()}}
+
+
+def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, seen: Seen | None = None) -> Took | None:
+    """Take a stage of the walk for the outputs that are left.
+
+    Args:
+        inv: The investigation.
+        evidence: What is known.
+        question: The question it is taken at.
+        stage: The stage.
+        seen: What the target shows; None for what is known of it.
+
+    Returns:
+        What came of it; None where there is nothing to take, and, which is recorded, where nothing can be evaluated.
+    """
+    seen = seen or Seen(inv, evidence.feed, inside=evidence.in_context or {}, local=evidence.local)
+    judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, seen=seen)
+    names = [name for name in judge.standing_out or judge.names if name not in evidence.explained]
+    taken = judge.take(stage, names)
+    if not taken.tried and taken.problem:
+        inv.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
+    return Took(inv, evidence, question, judge, seen, taken, len(taken.limits) == len(names)) if taken.tried else None
+
+
+def answer(took: Took, verdict: Verdict | None) -> Answer:
+    """Return a verdict with which outputs are explained so far, and the ops alone where they were asked for."""
+    return Answer(verdict, Findings(explained=took.explained, local=took.seen.local))
+
+
+def facts_of(found: Held, result: FeedResult) -> dict[str, object]:
     """Return what explanations predict beside what was measured, as evidence of a step."""
     return {
         "freedoms": [each.name for each in found.explanations if each.cost is of_freedoms],
@@ -27,51 +131,16 @@ def facts(found: Held, result: FeedResult) -> dict[str, object]:
     }
 
 
-def first_explaining(inv: Investigation, judge: Judge, question: str, tried: Iterable[Together]) -> Held | None:
-    """Evaluate the model with sets of freedoms, those that allow least first, until one explains the target's error.
-
-    Returns:
-        What came of the first set that explains, else of the last one; None, which is recorded, where the model cannot
-        be evaluated.
-    """
-    found = None
-    for together in tried:
-        try:
-            found = judge.held(together)
-        except (EngineError, UsageError) as problem:
-            inv.answered(question, f"unknown: the model cannot be evaluated that way: {problem.message}")
-            return None
-        if found.explains:
-            break
-    return found
-
-
-def freedoms_explain(inv: Investigation, evidence: Evidence, found: Held, told: str, rest: str) -> Verdict:
-    """Return the verdict that freedoms, told in words, explain the error; what else holds is put as further clauses."""
-    name = found.worst
-    avoided = sorted({each.avoided for each in found.explanations if each.avoided})
-    return rounding_verdict(
-        inv,
-        evidence,
-        found.explanations,
-        FREEDOMS_EXPLAIN,
-        f"no op is to blame: {told}; output '{name}' has relative error "
-        f"{error_size(evidence.worst_feed.errors[name])}, predicted {error_size(found.predicted.get(name))} "
-        f"({found.gap}){rest}" + "".join(f"; to avoid it, {words}" for words in avoided),
-        [layers_command(inv)],
-    )
-
-
 def rounding_verdict(
     inv: Investigation,
     evidence: Evidence,
-    allowed_by: Together,
+    allowed_by: Iterable[str],
     confidence: Confidence,
     summary: str,
     next: Sequence[str],
 ) -> Verdict:
-    """Return the verdict that no op is to blame, by the explanations that allow what the outputs are off by."""
-    names = tuple(each.name for each in allowed_by)
+    """Return the verdict that no op is to blame, by the rows that allow what the outputs are off by."""
+    names = tuple(dict.fromkeys(allowed_by))
     lost = any(map(is_lost, evidence.worst_feed.errors.values()))
     return inv.verdict(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
 

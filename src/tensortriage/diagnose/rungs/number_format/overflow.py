@@ -7,10 +7,10 @@ from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.layers import layers
 from tensortriage.diagnose.measurements.nonfinite import Excess, born, floors_in_range, scanned, wide_nodes
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
 from tensortriage.diagnose.rungs.number_format.format_range import excesses
-from tensortriage.diagnose.rungs.number_format.layerwise import layers
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation

@@ -1,18 +1,14 @@
 """Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
 
-import dataclasses
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.measurements.suggested_commands import layers_command, precision_command
-from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding_verdict
+from tensortriage.diagnose.rungs.number_format.explaining import facts_of, rounding_verdict
 from tensortriage.diagnose.rungs.number_format.format_range import described
-from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
+from tensortriage.diagnose.rungs.number_format.function_pieces import (
     FUSED,
     function_pieces,
     may_round_inside,
@@ -24,9 +20,8 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.envelope.explanations import PREDICTED
-from tensortriage.envelope.judge import Held, Judge
-from tensortriage.envelope.limits import Limit
+from tensortriage.envelope.explanations import PREDICTED, Held
+from tensortriage.envelope.judge import Judge
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.text import error_size
 
@@ -43,20 +38,21 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
     question, result = f"does rounding to {inv.precision.value} explain the error?", evidence.worst_feed
-    judge = judge_of(inv, result, floors=evidence.floors, inside=evidence.in_context)
+    seen = Seen(inv, result.feed, inside=evidence.in_context or {})
+    judge = judge_of(inv, result, floors=evidence.floors, seen=seen)
     found = judge.in_format()
     inside = inside_beyond(evidence, judge, found)
     inv.answered(
         question,
         f"{'no' if found.beyond else 'yes'}: output '{found.worst}' is {found.gap} against the prediction"
-        + (f", but {dataclasses.replace(found, inside=inside).why_not}" if inside and not found.beyond else ""),
+        + (f", but {inside}" if inside and not found.beyond else ""),
         unexplained=found.beyond,
-        **facts(found, result),
+        **facts_of(found, result),
     )
     if found.beyond:
         return Answer()
     told = ""
-    if inside is None and inv.hardware.hides_fusions:
+    if not inside and inv.hardware.hides_fusions:
         try:
             pieces = function_pieces(inv, evidence)
         except BudgetSpent:  # what is known stands
@@ -74,14 +70,14 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     verdict = rounding_verdict(
         inv,
         evidence,
-        found.explanations,
+        [each.name for each in found.explanations],
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against if result.measure(name) == RELATIVE_RMS else ''}; "
         f"no op is to blame{told}" + (too_coarse(inv, evidence) if coarse else ""),
         [*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
-    return Answer(verdict) if inside is None else Answer(findings=Findings(rounded=verdict))
+    return Answer(findings=Findings(rounded=verdict)) if inside else Answer(verdict)
 
 
 def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
@@ -98,8 +94,8 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     return not coarse and all(map(near_prediction, found.gaps.values()))
 
 
-def inside_beyond(evidence: Evidence, judge: Judge, found: Held) -> tuple[str, float, Limit] | None:
-    """Return the first value inside that rounding does not explain, with its error and its limit.
+def inside_beyond(evidence: Evidence, judge: Judge, found: Held) -> str:
+    """Return which value inside is the first that rounding does not explain, in words; empty for none.
 
     Asked where an output is beyond its prediction and excused by having few elements only: ten numbers may be 11 dB off
     by chance. Inside, tensors are large. Nothing is said where marking values changed the outputs, or where one is
@@ -107,7 +103,7 @@ def inside_beyond(evidence: Evidence, judge: Judge, found: Held) -> tuple[str, f
     """
     excused = not all(map(near_prediction, found.gaps.values()))
     if not excused or evidence.in_context_moved or evidence.worst_feed.decided is not None:
-        return None
+        return ""
     return judge.first_inside({})
 
 
@@ -121,21 +117,8 @@ def too_coarse(inv: Investigation, evidence: Evidence) -> str:
     return words
 
 
-def beyond_format(
-    inv: Investigation, result: FeedResult, *, chosen: Mapping[str, float] = MappingProxyType({})
-) -> bool:
-    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always.
-
-    Args:
-        inv: The investigation.
-        result: The outputs.
-        chosen: What else the target's hardware may cost them, by name.
-    """
-    failing = [name for name, within in result.within.items() if not within]
-    if not failing or inv.question.tolerance is not None or inv.precision not in PREDICTED:
-        return bool(failing)
-    judge = judge_of(inv, result)
-    found = judge.in_format()
-    return any(
-        name in judge.against(found.explanations, {**found.predicted, **chosen}, [name]).beyond for name in found.beyond
-    )
+def beyond_format(inv: Investigation, result: FeedResult) -> bool:
+    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
+    if result.passes or inv.question.tolerance is not None or inv.precision not in PREDICTED:
+        return not result.passes
+    return bool(judge_of(inv, result).standing_out)

@@ -29,7 +29,17 @@ QUESTION = "where is the NaN or Inf born?"
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence", "wrong_together"),
+    reads=(
+        "results",
+        "floors",
+        "excess",
+        "in_context",
+        "in_context_judged",
+        "local",
+        "influence",
+        "wrong_together",
+        "explained",
+    ),
     gives=("local", "influence"),
     cost="a build and a run of some ops",
     ends=(

@@ -24,7 +24,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.envelope.costs import of_rewrite
 from tensortriage.envelope.explanations import PREDICTED, Explanation
 from tensortriage.envelope.floors import floors_of
-from tensortriage.envelope.judge import always
+from tensortriage.envelope.judge import only
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.random import random_feeds
@@ -120,7 +120,7 @@ def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
     judge = judge_of(inv, result)
     left = judge.standing_out
     rows = (*judge.freedoms(None), *judge.of_the_model(of_rewrite))
-    found = judge.explained((((each,), always) for each in rows), left)
+    found = judge.take(only(*((each,) for each in rows)), left).limits
     names = {name for limit in found.values() for name in limit.by}
     return [each for each in rows if each.name in names] if len(found) == len(left) else []
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspicious
+from tensortriage.diagnose.measurements.marked_values import marked_figures
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.soundness import builds_vary
-from tensortriage.diagnose.rungs.number_format.layerwise import marked_figures
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT, OF_BUILDS, facts_of, varying
 from tensortriage.diagnose.rungs.variation.rebuilds import first_build, judged, rebuilds
@@ -102,7 +102,7 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> Contradiction | No
 
 
 def _marked(inv: Investigation, evidence: Evidence, build: int) -> OutputFigures:
-    figures = marked_figures(inv, evidence.worst_feed, build=build).figures
+    figures = marked_figures(inv, evidence.feed, build=build).figures
     return OutputFigures(figures.metrics, judged=figures.judged)
 
 

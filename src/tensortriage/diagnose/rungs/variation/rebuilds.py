@@ -14,7 +14,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import is_too_coarse, within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.judging import judge_of
+from tensortriage.diagnose.measurements.judging import judge_of, left_by
 from tensortriage.diagnose.measurements.outputs import (
     FeedResult,
     OutputFigures,
@@ -25,10 +25,8 @@ from tensortriage.diagnose.measurements.outputs import (
 )
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.costs import of_freedoms
 from tensortriage.envelope.explanations import Explanation, Usual
-from tensortriage.envelope.judge import Judge, Together
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import EngineError
 from tensortriage.runs.observation.experiment import Experiment
 from tensortriage.runs.tactics import features
 from tensortriage.values.store import MemoryStore
@@ -129,15 +127,14 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
     if not all(fails):
         return JudgedBuilds(fails)
     beyond = [result is None or beyond_format(inv, result) for result in results]
-    if len(set(beyond)) > 1:
+    if len(set(beyond)) > 1 and inv.question.trusts_float64:
         builds_judge = judge_of(inv, evidence.worst_feed)
         habits = inv.hardware.has_habits
         for together in [builds_judge.freedoms(Usual.EXPECTED)] if habits else builds_judge.single():
             if not together or not all(each.is_expected_of_some(inv.precision) for each in together):
                 continue  # what single engines were seen to do allows so much that it would excuse faults
-            allowed = _cost(builds_judge, together, list(evidence.worst_feed.errors))
             left = [
-                failed and (result is None or beyond_format(inv, result, chosen=allowed))
+                failed and (result is None or bool(left_by(inv, result, together)))
                 for failed, result in zip(beyond, results, strict=True)
             ]
             if not any(left):
@@ -150,13 +147,3 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
     least = min(errors)
     lost = [is_too_coarse(error) and not within_fp32(error, least) for error in errors]
     return JudgedBuilds(lost if not is_too_coarse(least) and any(lost) else fails)
-
-
-def _cost(judge: Judge, together: Together, names: Sequence[str]) -> Mapping[str, float]:
-    """Return what freedoms cost outputs when all of them are taken; nothing where that is not known."""
-    if not judge.setting.trusts_float64:
-        return {}
-    try:
-        return of_freedoms(judge.setting, judge.floors, together, names)
-    except (EngineError, UsageError):  # an operator without an exact kernel
-        return {}

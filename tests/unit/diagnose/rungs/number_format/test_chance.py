@@ -7,7 +7,7 @@ from onnx import numpy_helper
 from diagnosing import ask, named, step
 from models import write
 from running_cli import triage
-from tensortriage.diagnose.rungs.number_format.chance import QUESTION
+from tensortriage.diagnose.rungs.number_format.stages import rounding_by_chance
 from tensortriage.envelope.costs import of_draws
 from tensortriage.envelope.registry import costing
 
@@ -68,7 +68,7 @@ def test_an_unlucky_draw_of_rounding_is_no_fault_of_a_fusion(tmp_path):
     model, feed, target = unlucky(tmp_path)
     verdict, _ = ask(tmp_path, model, feed, target, random_too=False)
     assert step(verdict, "does rounding to bf16 explain the error?").answer.startswith("no")
-    drawn = step(verdict, QUESTION).evidence["drawn"]["y"]
+    drawn = step(verdict, rounding_by_chance.title).evidence["drawn"]["y"]
     assert (len(drawn), max(drawn) > 4 * min(drawn)) == (costing(of_draws)[0].draws, True)
     assert verdict.verdict == "rounding", verdict.summary
 

@@ -4,7 +4,7 @@ import pytest
 
 from diagnosing import ask, step
 from engine_scripts import engine_file
-from tensortriage.diagnose.rungs.number_format.whole_model_freedom import QUESTION
+from tensortriage.diagnose.rungs.number_format.stages import whole_model_freedom
 from tensortriage_testing import encoder, feed_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.lengthy]
@@ -32,7 +32,7 @@ def test_sums_kept_in_fp16_everywhere_are_no_fault(tmp_path):
     verdict = diagnosed(tmp_path, "precision=fp16,accumulator=fp16,block=8")
     assert verdict.verdict == "rounding", verdict.summary
     assert "sums kept in fp16" in verdict.summary
-    assert step(verdict, QUESTION).evidence["freedoms"] == ["fp16-accumulator"]
+    assert step(verdict, whole_model_freedom.title).evidence["freedoms"] == ["fp16-accumulator"]
 
 
 def test_one_op_that_errs_by_as_much_is_not_explained(tmp_path):

@@ -57,7 +57,7 @@ def test_integer_arithmetic_that_shows_on_random_data_only_is_none_of_it(tmp_pat
     answer = step(verdict, QUESTION).answer
     if answer.startswith("yes: within"):
         pytest.skip("the kernels of this processor put no result of these numbers on the other side of a step")
-    assert answer.startswith("yes: integer arithmetic explains their error")
+    assert answer.startswith("yes: biases in int32 explains their error")
 
 
 INTEGERS = f"""

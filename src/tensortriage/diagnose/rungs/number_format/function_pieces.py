@@ -1,8 +1,6 @@
-"""Is the error what the hardware's freedoms cost: accumulators, shortened operands, approximated functions?
+"""Functions as the target computes them, with what makes their operands.
 
-Every op that is beyond rounding is as far off as engines are that take such a freedom, and no farther. Then the whole
-model is evaluated with the freedoms that were taken: where that predicts an error of the size that was measured, no op
-is to blame, and the answer says what was approximated or accumulated.
+A GELU may be approximated, though none of its ops is alone; and no result shows what is rounded inside.
 """
 
 from collections.abc import Sequence
@@ -11,64 +9,20 @@ from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.judging import judge_of
-from tensortriage.diagnose.measurements.local_errors.local import Local, suspects, suspicious
+from tensortriage.diagnose.measurements.local_errors.local import Local, suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
 from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
-from tensortriage.diagnose.rungs.number_format.explaining import counted, facts, first_explaining, freedoms_explain
-from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.explanations import Explanation
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import error_size, over_floor
-
-QUESTION = "is the error a freedom of the hardware?"
 
 FUSED = "does rounding also explain functions that are fused with their operands?"
 """Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
 
 MOST_NAMED = 8
 """Operators of a piece that are named."""
-
-
-@rung(
-    QUESTION,
-    reads=("results", "floors", "local", "wrong_together"),
-    gives=("wrong_together",),
-    cost="one evaluation; a build and a run of pieces",
-    ends=(VerdictKind.ROUNDING,),
-)
-def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
-    """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
-
-    Where the target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU
-    may be approximated though each of its ops, alone, is not.
-    """
-    local = evidence.local
-    if local is None or not local.chosen or evidence.wrong_together:
-        return None
-    found = function_pieces(inv, evidence)
-    if wrong := [piece for piece in found if piece.wrong]:
-        told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.answered(QUESTION, told, **facts_of_wrong(wrong))
-        return Answer(findings=Findings(wrong_together=tuple(wrong)))
-    pieces = only_together(inv, local, [piece for piece in found if piece.taken])
-    freedoms = [*local.chosen.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
-    chosen = [words_of_ops(inv, local), *([words_of_pieces(inv, pieces)] if pieces else [])]
-    return explained(inv, evidence, freedoms, "; ".join(chosen))
-
-
-def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
-    """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
-    local = evidence.local
-    pieces = only_together(inv, local, pieces) if local else pieces
-    if not pieces:
-        return None
-    alone = local.chosen.values() if local else ()
-    freedoms = [*(freedom for piece in pieces for freedom, _ in piece.taken.values()), *alone]
-    return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
 
 
 def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
@@ -122,34 +76,13 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
     return Answer(findings=Findings(wrong_together=wrong))
 
 
-def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explanation], chosen: str) -> Verdict | None:
-    """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
-    judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors)  # each was seen to be taken
-    found = first_explaining(inv, judge, QUESTION, [tuple(dict.fromkeys(freedoms))])
-    if found is None:
-        return None
-    left = suspects(evidence.local) if evidence.local else []
-    answer = f"yes: {chosen}" if found.explains else f"partly: {chosen}; {found.why_not}"
-    inv.answered(QUESTION, answer, **facts(found, evidence.worst_feed), ops_left=[value for value, _ in left][:12])
-    if not found.explains:
-        return None
-    others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
-    return freedoms_explain(inv, evidence, found, f"{chosen}, as engines of its class do", others)
-
-
-def words_of_ops(inv: Investigation, local: Local) -> str:
-    """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
-    clauses = []
-    for freedom in dict.fromkeys(local.chosen.values()):
-        values = [value for value, taken in local.chosen.items() if taken is freedom]
-        ops = counted(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
-        worst = max((local.error(value) or 0.0 for value in values), default=0.0)
-        clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{error_size(worst)})")
-    return "; ".join(clauses)
-
-
 def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
-    """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``."""
+    """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``.
+
+    Empty for none.
+    """
+    if not pieces:
+        return ""
     errors_of: dict[tuple[str, str], list[float]] = {}
     for piece in pieces:
         for freedom, error in piece.taken.values():

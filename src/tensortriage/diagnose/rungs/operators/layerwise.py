@@ -1,0 +1,27 @@
+"""Where does the error show? Every layer of the instrumented target against the reference, each over its floor.
+
+It is not asked where the answer would change nothing: the outputs are off by what the target's format predicts, and
+other builds are no worse: they are the same, or were compared.
+"""
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.layers import QUESTION, layers
+from tensortriage.diagnose.measurements.outputs import noise_of
+from tensortriage.diagnose.measurements.soundness import builds_vary
+from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outputs
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.investigation import Investigation
+
+
+@rung(
+    QUESTION,
+    reads=("results", "floors", "builds_compared"),
+    gives=("in_context", "in_context_moved", "in_context_judged"),
+    cost="a build and a run, all values marked",
+)
+def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
+    """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
+        inv.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
+        return Answer()
+    return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))
