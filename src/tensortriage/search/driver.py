@@ -5,15 +5,14 @@ resumes by asking the same questions again and finding the answers in the cache;
 come and never which ones are used; and there is no seed, since nothing is random.
 """
 
-import functools
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import AnswerCache, Cache
+from tensortriage.search.answers.answer_cache import AnswerCache
 from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
-from tensortriage.search.answers.speculation import Answers, Speculation
+from tensortriage.search.answers.speculation import converse
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
-from tensortriage.search.execution.executors import Executor, InProcess
 from tensortriage.search.passes.deletion import block_minimal, one_minimal, sweep
 from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import SearchProblem, T
@@ -29,8 +28,7 @@ TO_BLOCKS = (narrow, block_minimal)
 def minimize(
     problem: SearchProblem[T],
     *,
-    cache: Cache | None = None,
-    executor: Executor[T] | None = None,
+    answers: AnswerCache[T] | None = None,
     budget: SearchBudget | None = None,
     repeats: Repeats | None = None,
     passes: Sequence[Pass[T]] = TO_ITEMS,
@@ -42,8 +40,8 @@ def minimize(
 
     Args:
         problem: Items and oracle.
-        cache: Where answers are kept, so that no check is ever made twice; none by default.
-        executor: Where checks run; the problem's oracle in this thread by default.
+        answers: Where checks run, and where their answers are kept, so that none is ever made twice; by default the
+            problem's oracle in this thread, and nowhere.
         budget: What the search may cost; no limit by default.
         repeats: How often things are asked.
         passes: What is done, in this order.
@@ -61,45 +59,48 @@ def minimize(
         >>> result.kept, result.minimality.value
         ((3, 7), 'one-minimal')
     """
-    answers = AnswerCache(executor or InProcess(problem.oracle), cache, problem.key)
     runner = QueryRunner(
-        problem, answers, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=observe
+        problem,
+        answers or AnswerCache.of(problem),
+        budget=budget or SearchBudget(),
+        repeats=repeats or Repeats(),
+        observe=observe,
     )
     try:
         runner.premise()
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, runner, None, _stop(error, runner))
-    begin = functools.partial(
-        SearchState, problem, problem.whole, false_pass=runner.false_pass
-    )  # of the premise, always
-    state = begin()
+        stop = _stop(error, runner)
+        if stop is not SearchStop.INTERRUPTED:
+            _premised(problem, runner)
+        return _result(problem, runner, None, stop)
+    problem, false_pass = _premised(problem, runner), runner.false_pass  # of the premise, always
+
+    def begin() -> SearchState[T]:
+        return SearchState(problem, problem.whole, false_pass=false_pass)
+
+    state, stop = begin(), SearchStop.FINISHED
     try:
-        _converse(runner, state, passes, begin)
+        converse(
+            _talk(state, passes),
+            lambda ask, ahead: runner.answer(ask, ahead, checks_left=state.checks_left),
+            lambda: _talk(begin(), passes),
+            runner.expect,
+        )
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, runner, state, _stop(error, runner))
-    return _result(problem, runner, state, SearchStop.FINISHED)
+        stop = _stop(error, runner)
+    return _result(problem, runner, state, stop)
+
+
+def _premised(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchProblem[T]:
+    """Return the problem with the suspicion that follows from how the whole failed."""
+    if problem.premised is None:
+        return problem
+    return dataclasses.replace(problem, suspicion=problem.premised(runner.runs(problem.whole)), premised=None)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
     for one in passes:
         yield from one(state)
-
-
-def _converse(
-    runner: QueryRunner[T], state: SearchState[T], passes: Sequence[Pass[T]], begin: Callable[[], SearchState[T]]
-) -> None:
-    """Carry answers from the runner to the passes until they have no more questions."""
-    speculation = Speculation(lambda: _talk(begin(), passes), runner.expect)
-    history: list[Answers] = []
-    dialogue = _talk(state, passes)
-    ask = next(dialogue, None)
-    while ask is not None:
-        ahead = speculation.after(history, ask)
-        history.append(runner.answer(ask, ahead, checks_left=state.checks_left))
-        try:
-            ask = dialogue.send(history[-1])
-        except StopIteration:
-            return
 
 
 def _stop(error: StoppedError | KeyboardInterrupt, runner: QueryRunner[T]) -> SearchStop:

@@ -20,13 +20,14 @@ from tensortriage.errors import StoreError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.search.by_command import Command, CommandSearch
+from tensortriage.precision.search.by_command import CommandSearch, opened
 from tensortriage.precision.search.by_engine import EngineSearch
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.outcome import minimality, mode_words, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.precision.search.shared_parts import untried
 from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
@@ -195,18 +196,21 @@ def _by_command(
         batch_bytes=request.batch_bytes,
     )
     inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv):
+    with contextlib.closing(inv), contextlib.ExitStack() as entered:
         candidates = shown(inv, request.low, listener.tell)
-        with contextlib.ExitStack() as entered:
-            where, jobs = _place(request, entered)
-            command = entered.enter_context(
-                contextlib.closing(
-                    Command(
-                        request, request.check, model, case, listener, made=candidates.identity, where=where, jobs=jobs
-                    )
-                )
-            )
-            return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
+        where, jobs = _place(request, entered)
+        to = ShownTo(
+            check=request.check,
+            artifact=request.artifact,
+            keep_artifact=request.keep_artifact,
+            jobs=jobs,
+            where=where,
+            save_replay=request.save_replay,
+            load_replay=request.load_replay,
+            tell=listener.tell,
+        )
+        command = entered.enter_context(opened(to, case, candidates, listener))
+        return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
 
 
 def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:

@@ -9,11 +9,10 @@ from functools import cached_property
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
-from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
 from tensortriage.precision.search.alternatives import other_ways
 from tensortriage.precision.search.number_formats import number_format
-from tensortriage.precision.search.outcome import facts, minimality, mode_words, point, prefixes, read_back, written
+from tensortriage.precision.search.outcome import facts, planned, point, prefixes, read_back, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionMode, PrecisionRequest
 from tensortriage.precision.search.shared_parts import (
     OutputFloors,
@@ -32,7 +31,6 @@ from tensortriage.precision.selection.node_groups import Groups, groups_of
 from tensortriage.precision.selection.switchable_model import TYPED, Choosable, raised
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import settings_for
-from tensortriage.runs.case import command_line
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
@@ -269,23 +267,15 @@ class EngineSearch:
         points = self._pareto(settled)
         remedies = self._remedies(settled)
         builds = self._bench.builds.count
-        wide = {*whole, *stage.fixed}
-        return PrecisionPlan(
-            kept=whole,
+        plan = planned(request, stage, whole, complete=settled.complete, interrupted=settled.interrupted)
+        return dataclasses.replace(
+            plan,
             builds=builds,
             checks=builds * len(self._samples),
             known=max(self.asked - builds, 0),
             confirmed=settled.reading is not None and settled.reading.within,
             error=facts(self._asked, settled, self._goal, self._samples, explains=explains),
-            precision=self._precision.value,
-            higher=Precision.FP32.value,
-            asked="engine",
-            mode=mode_words(request),
-            minimality=minimality(request.mode, complete=settled.complete, interrupted=settled.interrupted),
             nodes=self._nodes(settled),
-            candidates=len(stage.items),
-            fixed=stage.fixed,
-            low_share=low_share(stage.model.graph, stage.specs, wide),
             casts=casts,
             pareto=points,
             honoured=self._honoured(settled) if not settled.interrupted else None,
@@ -299,13 +289,9 @@ class EngineSearch:
             files=files,
             emulated=self.emulation.runs,
             seconds=round(time.perf_counter() - self._started, 2),
-            interrupted=settled.interrupted,
-            model=str(request.model),
-            sha256=stage.model.fingerprint,
             target=str(self._target),
             deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
             inputs=self._source.inputs_word,
-            command=command_line(),
         )
 
     def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:

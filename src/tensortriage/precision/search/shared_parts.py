@@ -194,4 +194,5 @@ def casts_in(model: Model) -> int:
 
 def in_order(model: Model, nodes: Collection[str]) -> tuple[str, ...]:
     """Return nodes in topological order."""
-    return tuple(node.name for node in model.graph.nodes if node.name in set(nodes))
+    chosen = set(nodes)
+    return tuple(node.name for node in model.graph.nodes if node.name in chosen)

@@ -24,14 +24,13 @@ from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.request import Ends
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import Trials
-from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.commands.threads import Threads
 from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import Oracle
-from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 
 
@@ -95,7 +94,7 @@ class EngineAsking:
         question, model = self._source.question, self._source.model
         self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
         self.pieces = golden_pieces(model, self._samples, ends)
-        self.identity = digest(
+        self._identity = digest(
             [self._source.lab.key(question.target, model, feed) for feed in question.feeds],
             self._source.lab.key(question.reference, model, None),
             repr(premises.tolerance),
@@ -110,7 +109,7 @@ class EngineAsking:
             target=question.target,
             judge=premises.judge(),
             lab=self._source.lab,
-            identity=self.identity,
+            identity=self._identity,
             wanted=wanted,
         )
 
@@ -144,9 +143,9 @@ class EngineAsking:
         feeds = {feed.name: feed for feed in self._source.question.feeds}
         return self._premises.suspicions(feeds[failure.sample])
 
-    def settle(self, premise: SearchResult[str]) -> str:
-        """Return the identity, which the premise does not change."""
-        return self.identity
+    def identity(self) -> str:
+        """Return the digest of all that answers depend on besides the piece."""
+        return self._identity
 
     def failure(self) -> Failure | None:
         """Return how the whole fails."""

@@ -102,6 +102,10 @@ class QueryRunner(Generic[T]):
         known = self.verdict(candidate)
         return known.outcome if known else None
 
+    def runs(self, candidate: Candidate[T]) -> Sequence[OracleVerdict]:
+        """Return what every run of a candidate gave, in order."""
+        return self._runs[candidate]
+
     def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return what is known about a candidate, without asking."""
         runs = self._runs.get(candidate)

@@ -104,9 +104,9 @@ def test_answers_are_kept_apart_by_engine_and_by_how_the_whole_has_to_fail(tmp_p
         [(faulty, None), (faulty, FailureKind.NON_FINITE), (EngineSpec("onnxruntime"), None)]
     ):
         with asking(tmp_path / str(number), target, wanted=wanted) as made:
-            found.add(made.identity)
+            found.add(made.identity())
     with asking(tmp_path / "0", faulty) as made:
-        assert made.identity in found
+        assert made.identity() in found
     assert len(found) == 3
 
 
