@@ -6,7 +6,7 @@ pairs), and the emulation of the format says which to try first.
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
@@ -20,8 +20,8 @@ from tensortriage.errors import StoreError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.search.by_command import CommandSearch, opened
-from tensortriage.precision.search.by_engine import EngineSearch
+from tensortriage.precision.search.by_command import CommandSearch, on_command
+from tensortriage.precision.search.by_engine import EnginePremise, EngineSearch, on_engine
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.outcome import minimality, mode_words, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
@@ -162,18 +162,12 @@ def _by_engine(
     def stands_out(feed: Feed) -> list[str]:
         return [value for value, _ in suspects(local_errors(inv, feed))]
 
-    with contextlib.closing(inv):
-        search = EngineSearch(
-            request,
-            inv,
-            listener,
-            precision,
-            floors_of=lambda feed, names: fp32_floors(inv.setting(feed), names),
-            stands_out=stands_out,
-            earlier=earlier,
-        )
-        with contextlib.closing(search):
-            return search.plan()
+    def floors_of(feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
+        return fp32_floors(inv.setting(feed), names)
+
+    premise = EnginePremise(source=inv, floors_of=floors_of, stands_out=stands_out)
+    with contextlib.closing(inv), on_engine(request, premise, listener, precision) as subject:
+        return EngineSearch(subject, stands_out, earlier).plan()
 
 
 def _by_command(
@@ -209,7 +203,7 @@ def _by_command(
             load_replay=request.load_replay,
             tell=listener.tell,
         )
-        command = entered.enter_context(opened(to, case, candidates, listener))
+        command = entered.enter_context(on_command(to, case, candidates, listener))
         return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
 
 

@@ -21,7 +21,7 @@ from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import NodeSearch, answer, smallest
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.command_oracle import FROM_REPLAY, CommandOracle, Shown, ShownTo
+from tensortriage.runs.commands.command_oracle import FROM_REPLAY, CommandOracle, ShownModel, ShownTo
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.answers.answer_cache import AnswerCache, Cache
 from tensortriage.search.answers.speculation import converse
@@ -101,12 +101,14 @@ class Command:
 
 
 @contextlib.contextmanager
-def opened(to: ShownTo, case: Case, candidates: CommandCandidates, listener: PrecisionListener) -> Iterator[Command]:
+def on_command(
+    to: ShownTo, case: Case, candidates: CommandCandidates, listener: PrecisionListener
+) -> Iterator[Command]:
     """Give the command, about the candidates of a model; what it still runs in the end is killed."""
     stage = candidates.stage
 
-    def shown(kept: tuple[str, ...]) -> Shown:
-        return Shown(digest(candidates.whole(kept)), len(kept), lambda: candidates.model(kept))
+    def shown(kept: tuple[str, ...]) -> ShownModel:
+        return ShownModel(digest(candidates.whole(kept)), len(kept), lambda: candidates.model(kept))
 
     bound_to = digest(stage.model.fingerprint, to.check.identity(), stage.precision.value, candidates.identity)
     with contextlib.closing(CommandOracle(to, shown, case, bound_to)) as oracle, oracle.executor() as executor:

@@ -25,7 +25,7 @@ from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
 from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.command_oracle import CommandOracle, Shown, ShownTo
+from tensortriage.runs.commands.command_oracle import CommandOracle, ShownModel, ShownTo
 from tensortriage.runs.commands.phases import RESULT
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
@@ -91,9 +91,9 @@ class StagedAsking:
         self.executor = self.oracle.executor
         self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
 
-    def _shown(self, candidate: tuple[str, ...]) -> Shown:
+    def _shown(self, candidate: tuple[str, ...]) -> ShownModel:
         nodes = self.pieces.nodes(candidate)
-        return Shown(digest(nodes), len(nodes), lambda: self.pieces.cut(nodes))
+        return ShownModel(digest(nodes), len(nodes), lambda: self.pieces.cut(nodes))
 
     def identity(self) -> str:
         """Return the digest of all that answers depend on besides the piece."""

@@ -33,7 +33,7 @@ FROM_REPLAY = "from the replay"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shown:
+class ShownModel:
     """A candidate as it is shown.
 
     Attributes:
@@ -89,7 +89,7 @@ class CommandOracle:
         expected: How the whole failed; None while that is being found out.
     """
 
-    def __init__(self, to: ShownTo, shown: Callable[[tuple[str, ...]], Shown], case: Case, bound_to: str) -> None:
+    def __init__(self, to: ShownTo, shown: Callable[[tuple[str, ...]], ShownModel], case: Case, bound_to: str) -> None:
         self._to = to
         self._shown = shown
         self._checker = Checker(to.check, tell=to.tell, where=to.where)

@@ -16,7 +16,7 @@ from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.search.by_command import CommandSearch, opened
+from tensortriage.precision.search.by_command import CommandSearch, on_command
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.request import PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
@@ -89,7 +89,7 @@ def search(tmp_path, monkeypatch):
             )  # fmt: skip
             with contextlib.closing(inv):
                 candidates = shown(inv, Precision.FP16, print)
-                with opened(to, case, candidates, listener) as command:
+                with on_command(to, case, candidates, listener) as command:
                     return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
 
     return searched

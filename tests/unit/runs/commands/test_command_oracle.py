@@ -13,7 +13,7 @@ from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import CheckSpec
-from tensortriage.runs.commands.command_oracle import FROM_REPLAY, CommandOracle, Shown, ShownTo
+from tensortriage.runs.commands.command_oracle import FROM_REPLAY, CommandOracle, ShownModel, ShownTo
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.phases import LAST, Phases
 from tensortriage.runs.commands.replay import load_replay
@@ -46,7 +46,7 @@ def bench(tmp_path, monkeypatch):
             return self.made[-1]
 
         def piece(self, candidate):
-            return Shown(digest(candidate), len(candidate), lambda: self.pieces.cut(candidate))
+            return ShownModel(digest(candidate), len(candidate), lambda: self.pieces.cut(candidate))
 
         def check(self, iteration, *, label, folder):
             nodes = len(Model.load("piece.onnx").graph.nodes)
