@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
 from tensortriage.search.answers.answer_cache import AnswerCache
-from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
+from tensortriage.search.answers.query_runner import QueryRunner
+from tensortriage.search.answers.search_record import SearchRecord, StoppedError
 from tensortriage.search.answers.speculation import converse
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
 from tensortriage.search.passes.deletion import block_minimal, one_minimal, sweep
@@ -59,13 +60,8 @@ def minimize(
         >>> result.kept, result.minimality.value
         ((3, 7), 'one-minimal')
     """
-    runner = QueryRunner(
-        problem,
-        answers or AnswerCache.of(problem),
-        budget=budget or SearchBudget(),
-        repeats=repeats or Repeats(),
-        observe=observe,
-    )
+    record = SearchRecord(problem, answers or AnswerCache.of(problem), budget or SearchBudget(), observe)
+    runner = QueryRunner(record, repeats or Repeats())
     try:
         runner.premise()
     except (StoppedError, KeyboardInterrupt) as error:
@@ -95,7 +91,7 @@ def _premised(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchProble
     """Return the problem with the suspicion that follows from how the whole failed."""
     if problem.premised is None:
         return problem
-    return dataclasses.replace(problem, suspicion=problem.premised(runner.runs(problem.whole)), premised=None)
+    return dataclasses.replace(problem, suspicion=problem.premised(runner.record.runs[problem.whole]), premised=None)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
@@ -106,14 +102,14 @@ def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
 def _stop(error: StoppedError | KeyboardInterrupt, runner: QueryRunner[T]) -> SearchStop:
     """Return why a search ended early; without anything that fails there is no result to give."""
     if isinstance(error, StoppedError):
-        if runner.best is None:
+        if runner.record.best is None:
             raise UsageError(
-                f"the budget ended before the whole model failed once ({len(runner.history)} checks)",
+                f"the budget ended before the whole model failed once ({len(runner.record.history)} checks)",
                 slug="search-budget-too-small",
                 cure="allow more checks or more time",
             ) from error
         return error.stop
-    if runner.best is None:
+    if runner.record.best is None:
         raise error
     return SearchStop.INTERRUPTED
 
@@ -122,11 +118,11 @@ def _result(
     problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T] | None, stop: SearchStop
 ) -> SearchResult[T]:
     """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
-    kept = runner.best or problem.whole
+    kept = runner.record.best or problem.whole
     shown = Minimality.BUDGET
     if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):
         kept, shown = state.current, state.minimality
-    verdict = runner.verdict(kept)
+    verdict = runner.record.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about
     ordered = problem.ordered(kept)
     proven = shown is not Minimality.BUDGET
@@ -137,14 +133,14 @@ def _result(
         minimality=shown,
         block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
         stop=stop,
-        removals=runner.removals(kept),
-        checks=len(runner.history) - runner.repeats,
+        removals=runner.record.removals(kept),
+        checks=len(runner.record.history) - runner.repeats,
         repeats=runner.repeats,
-        candidates=runner.candidates,
-        cache_hits=runner.cache_hits,
-        seconds=runner.seconds,
+        candidates=sum(map(bool, runner.record.runs.values())),
+        cache_hits=runner.record.cache_hits,
+        seconds=runner.record.seconds,
         rate=runner.measured(kept),
         confidence=(1.0 if trivial else runner.confidence) if proven else None,
-        history=tuple(runner.history),
-        others=tuple(runner.others.values()),
+        history=tuple(runner.record.history),
+        others=tuple(runner.record.others.values()),
     )

@@ -9,7 +9,7 @@ from search_oracles import Memory, chain, fault, problem_of
 from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.answers.answer_cache import AnswerCache
-from tensortriage.search.answers.query_runner import QueryRunner
+from tensortriage.search.answers.search_record import SearchRecord
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
@@ -286,8 +286,8 @@ def test_unresolved_runs_are_not_repeated():
 def test_what_a_result_says_of_its_items_takes_no_question_for_each(monkeypatch):
     """A premise keeps all items; of 50,000, asking the record about each set without one would take minutes."""
     asked = []
-    verdict = QueryRunner.verdict
-    monkeypatch.setattr(QueryRunner, "verdict", lambda self, candidate: asked.append(1) or verdict(self, candidate))
+    verdict = SearchRecord.verdict
+    monkeypatch.setattr(SearchRecord, "verdict", lambda self, candidate: asked.append(1) or verdict(self, candidate))
     result = minimize(problem_of(fault([3], items=2000), 2000), passes=())
     assert len(result.kept) == 2000
     assert len(asked) <= 2
