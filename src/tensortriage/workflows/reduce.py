@@ -19,7 +19,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
 from tensortriage.reduce.commands.by_command import StagedAsking, StagedRequest, UndoError
-from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
+from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, EngineRequest
 from tensortriage.reduce.inside_subgraphs import Asking, FoundInside, go_inside
 from tensortriage.reduce.passing_pieces import PassingPieces
 from tensortriage.reduce.pieces.piece_search import Search
@@ -172,8 +172,7 @@ def _asking(
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
     )
-    return EngineAsking(
-        _premises(question, case, listener),
+    engine_request = EngineRequest(
         ends=ends,
         shrink_seconds=SHRINK_SECONDS if request.shrink_seconds is None else request.shrink_seconds,
         repeats=Repeats(premise=request.premise),
@@ -181,6 +180,7 @@ def _asking(
         jobs=request.jobs,
         cluster=place,
     )
+    return EngineAsking(_premises(question, case, listener), engine_request)
 
 
 def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:

@@ -92,6 +92,43 @@ class DiagnoseRequest:
 
 
 @request
+class CapabilityRequest:
+    """What to find out of which parts of a model an engine can build.
+
+    Attributes:
+        output: Directory for the pieces and ``results.json``; what an earlier call left there is removed.
+    """
+
+    # fmt: off
+    model: Path = argument("MODEL")
+    target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine")
+    external_data_dir: Path | None = external_data_field()
+    limits: "Limits" = part(factory=LimitOptions)
+    output: Path | None = option(
+        "--output -o", "DIR", "Directory for the pieces that build and those that do not, one ONNX file each, with "
+        "results.json.", default=None, writes=Place.FOLDER, group="Pieces")
+    partition: bool = flag(
+        "--with-partitioning", "Find the largest ranges of nodes that build as one model; implied by -o.")
+    # fmt: on
+
+
+@request
+class DataView:
+    """What is asked of a file or a directory."""
+
+    # fmt: off
+    path: Path = argument("PATH")
+    everything: bool = flag("--all -a", "Show every iteration, not only the first.", group="What to show")
+    show_values: bool = flag("--show-values -s", "Show the values of every tensor.")
+    histogram: bool = flag("--histogram", "Show the distribution of the values of every tensor.")
+    num_items: int = option(
+        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1)
+    line_width: int = option(
+        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1)
+    # fmt: on
+
+
+@request
 class LintRequest:
     """What to lint.
 

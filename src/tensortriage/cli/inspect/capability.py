@@ -2,18 +2,11 @@
 
 import contextlib
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tensortriage.cli.declared import command
 from tensortriage.cli.documents import answer
 from tensortriage.cli.options import inference_accepted
-from tensortriage.runs.request_fields import LimitOptions, external_data_field, target_field
-from tensortriage.values.options import argument, flag, option, part
-from tensortriage.values.output_files import Place
-
-if TYPE_CHECKING:
-    from tensortriage.engines.base import Limits
+from tensortriage.workflows.requests import CapabilityRequest
 
 EPILOG = """\b
 Examples:
@@ -28,19 +21,7 @@ Exit codes: 0 the engine builds the whole model, 1 it does not.
 
 
 @command(epilog=EPILOG, accepted=inference_accepted("Pieces"))
-def inspect_capability(
-    model: Path = argument("MODEL"),
-    target: str = target_field("Engine to ask, NAME[:key=value,...].", group="Engine"),
-    external_data_dir: Path | None = external_data_field(),
-    limits: "Limits" = part(factory=LimitOptions),
-    output: Path | None = option(
-        "--output -o", "DIR", "Directory for the pieces that build and those that do not, one ONNX file each, with "
-        "results.json.", default=None, writes=Place.FOLDER, group="Pieces"),
-    partition: bool = flag(
-        "--with-partitioning", "Find the largest ranges of nodes that build as one model; implied by -o."),
-    *,
-    as_json: bool,
-) -> None:  # fmt: skip
+def inspect_capability(request: CapabilityRequest, *, as_json: bool) -> None:
     """Find out which nodes of MODEL an engine can build, why it refuses others, and the largest pieces it can build.
 
     When the whole model builds, all nodes do. A crash or a hang of the engine counts as an answer. Of TensorRT only the
@@ -51,14 +32,6 @@ def inspect_capability(
     from tensortriage.workflows.engines import engine_inspection
 
     with contextlib.closing(Teller(err=as_json)) as teller:
-        found = engine_inspection.inspect_capability(
-            model,
-            target,
-            partition=partition,
-            output=output,
-            limits=limits,
-            external_data_dir=external_data_dir,
-            say=teller.progress,
-        )
-    answer(found, capability_lines(found, folder=str(output or "")), as_json=as_json)
+        found = engine_inspection.inspect_capability(request, teller.progress)
+    answer(found, capability_lines(found, folder=str(request.output or "")), as_json=as_json)
     sys.exit(1 if found.answers else 0)

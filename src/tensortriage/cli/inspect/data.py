@@ -1,10 +1,8 @@
 """``triage inspect data``: what a file of feeds, saved outputs or accuracy results holds."""
 
-from pathlib import Path
-
 from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
-from tensortriage.values.options import argument, flag, option
+from tensortriage.workflows.requests import DataView
 
 EPILOG = """\b
 Examples:
@@ -15,29 +13,17 @@ Examples:
 
 
 @command(epilog=EPILOG)
-def inspect_data(
-    path: Path = argument("PATH"),
-    everything: bool = flag("--all -a", "Show every iteration, not only the first.", group="What to show"),
-    show_values: bool = flag("--show-values -s", "Show the values of every tensor."),
-    histogram: bool = flag("--histogram", "Show the distribution of the values of every tensor."),
-    num_items: int = option(
-        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1),
-    line_width: int = option(
-        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1),
-    *,
-    as_json: bool,
-) -> None:  # fmt: skip
+def inspect_data(view: DataView, *, as_json: bool) -> None:
     """Show statistics and values of PATH: feeds or outputs in any format, or accuracy results."""
-    from tensortriage.cli.inspect.data_view import DataView, data_lines, show_accuracy, to_document
+    from tensortriage.cli.inspect.data_view import data_lines, show_accuracy, to_document
     from tensortriage.inputs.files.accuracy_results import read_accuracy
     from tensortriage.inputs.files.open_data import is_json
     from tensortriage.inputs.files.polygraphy import document_class
     from tensortriage.report.terminal.lines import show
 
-    if is_json(path) and document_class(path) == "AccuracyResults":
-        show_accuracy(read_accuracy(path), as_json=as_json)
+    if is_json(view.path) and document_class(view.path) == "AccuracyResults":
+        show_accuracy(read_accuracy(view.path), as_json=as_json)
         return
-    view = DataView(path, everything, show_values, histogram, num_items, line_width)
     if as_json:
         print_document(to_document(view))
     else:

@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,29 +20,9 @@ from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, magnitude, shape
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy
+from tensortriage.workflows.requests import DataView
 
 BAR_WIDTH = 40
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DataView:
-    """What is asked of a file.
-
-    Attributes:
-        path: The file or directory.
-        everything: Every iteration instead of the first.
-        show_values: Values of every tensor.
-        show_histogram: Histogram of every tensor.
-        num_items: Values at each end of a dimension; -1 for all.
-        line_width: Characters per line of values; -1 for no limit.
-    """
-
-    path: Path
-    everything: bool
-    show_values: bool
-    show_histogram: bool
-    num_items: int
-    line_width: int
 
 
 def data_lines(view: DataView) -> Iterator[Line]:
@@ -112,7 +91,7 @@ def _tensor_document(name: str, array: np.ndarray, view: DataView) -> dict[str, 
     figures = summary.figures
     document = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
     document["figures"] = figures
-    if view.show_histogram:
+    if view.histogram:
         document["histogram"] = histogram(array)
     if view.show_values:
         document["values"] = _plain_values(array)
@@ -126,7 +105,7 @@ def _plain_values(array: np.ndarray) -> Any:
 
 
 def _iteration_lines(iteration: Iteration, view: DataView) -> Iterator[Line]:
-    if view.show_values or view.show_histogram:
+    if view.show_values or view.histogram:
         for name in iteration.tensors:
             yield from _tensor_lines(summarize(name, iteration.tensors[name]), iteration.tensors[name], view)
         return
@@ -158,7 +137,7 @@ def _columns() -> Sequence[Column[TensorSummary]]:
 
 def _tensor_lines(summary: TensorSummary, array: np.ndarray, view: DataView) -> Iterator[Line]:
     yield f"{summary.name} [dtype={summary.dtype}, shape={summary.shape}]{_statistics(summary)}"
-    if view.show_histogram and (found := histogram(array)) is not None:
+    if view.histogram and (found := histogram(array)) is not None:
         yield from _histogram(found)
     if view.show_values:
         yield from _values(array, view)

@@ -15,7 +15,7 @@ from tensortriage.precision.search.request import (
     PrecisionMode,
     PrecisionRequest,
 )
-from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings, untried
+from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings, recorded_on, untried
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import NodeSearch, answer, smallest
@@ -214,7 +214,7 @@ class CommandSearch:
             nodes = untried(stage.model.graph, kept)
         else:
             feed = self._source.question.feeds[0]
-            nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
+            nodes = keepings(stage, kept, found, recorded_on(self._source, feed), limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
         plan = planned(request, stage, whole, complete=True, interrupted=self._interrupted)
         return dataclasses.replace(

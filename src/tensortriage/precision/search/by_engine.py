@@ -11,7 +11,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.precision.search.engine_plan import EngineSubject, said
-from tensortriage.precision.search.number_formats import number_format
+from tensortriage.precision.search.number_formats import Calibrating, number_format
 from tensortriage.precision.search.outcome import prefixes
 from tensortriage.precision.search.request import PrecisionListener, PrecisionMode, PrecisionRequest
 from tensortriage.precision.search.shared_parts import (
@@ -65,8 +65,7 @@ def on_engine(
         open_typed(bench, model, precision, specs, typed=typed, seconds=seconds)
         if form is None
         else form.opened(
-            model, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=listener.tell,
-            seconds=seconds,
+            model, specs, bench, Calibrating(calibrating, request.goal.metric), tell=listener.tell, seconds=seconds
         )
     )  # fmt: skip
     with contextlib.closing(emulation):

@@ -10,7 +10,7 @@ from tensortriage.precision.search.alternatives import other_ways
 from tensortriage.precision.search.number_formats import NumberFormat
 from tensortriage.precision.search.outcome import facts, planned, point, read_back, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionMode, PrecisionRequest
-from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings, untried
+from tensortriage.precision.search.shared_parts import casts_in, in_order, keepings, recorded_on, untried
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.engine_confirmation import Settled
 from tensortriage.precision.selection.switchable_model import TYPED, Choosable
@@ -124,8 +124,7 @@ class EngineSubject:
             self.stage,
             settled.kept,
             found,
-            self.source.golden(feed),
-            feed,
+            recorded_on(self.source, feed),
             limited=self.goal.limits,
             scaled=self.format is not None,
         )

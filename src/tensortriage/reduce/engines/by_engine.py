@@ -21,6 +21,7 @@ from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
 from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
 from tensortriage.reduce.repro.repro_case import Repro, alike, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage.reduce.request import Ends
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import Trials
@@ -53,11 +54,11 @@ class EnginePremises:
     inside: Callable[[Model, Sequence[Feed]], "EnginePremises"]
 
 
-class EngineAsking:
-    """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EngineRequest:
+    """How engines are asked about pieces.
 
-    Args:
-        premises: Model, samples, engines, limits, and who judges.
+    Attributes:
         ends: Which ends of the model may be cut off.
         shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
         repeats: How often things are asked.
@@ -67,40 +68,42 @@ class EngineAsking:
         cluster: Where checks run, if not on this machine; ``jobs`` then counts for nothing.
     """
 
+    ends: Ends
+    shrink_seconds: float
+    repeats: Repeats
+    say: Callable[[str], None]
+    jobs: int = 1
+    wanted: FailureKind | None = None
+    cluster: OpenedCluster | None = None
+
+
+class EngineAsking:
+    """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
+
+    Args:
+        premises: Model, samples, engines, limits, and who judges.
+        request: How they are asked.
+    """
+
     word = "engines"
 
-    def __init__(
-        self,
-        premises: EnginePremises,
-        *,
-        ends: Ends,
-        shrink_seconds: float,
-        repeats: Repeats,
-        say: Callable[[str], None],
-        jobs: int = 1,
-        wanted: FailureKind | None = None,
-        cluster: OpenedCluster | None = None,
-    ) -> None:
+    def __init__(self, premises: EnginePremises, request: EngineRequest) -> None:
         self._premises = premises
-        self._cluster = cluster
+        self._request = request
         self._source = premises.source
-        self._jobs = jobs
-        self._ends = ends
-        self._say = say
-        self._shrink_seconds = shrink_seconds
         self._attempts = self._verifying = 1
         self.cache = self._source.lab.case.checks
-        self.repeats = repeats
+        self.repeats = request.repeats
         question, model = self._source.question, self._source.model
         self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
-        self.pieces = golden_pieces(model, self._samples, ends)
+        self.pieces = golden_pieces(model, self._samples, request.ends)
         self._identity = digest(
             [self._source.lab.key(question.target, model, feed) for feed in question.feeds],
             self._source.lab.key(question.reference, model, None),
             repr(premises.tolerance),
             dataclasses.asdict(question.limits),
-            ends.value,
-            wanted,
+            request.ends.value,
+            request.wanted,
         )
         self.oracle = EngineOracle(
             pieces=self.pieces,
@@ -110,20 +113,20 @@ class EngineAsking:
             judge=premises.judge(),
             lab=self._source.lab,
             identity=self._identity,
-            wanted=wanted,
+            wanted=request.wanted,
         )
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
         """Give threads for several checks at once; engines that may crash have processes of their own."""
-        if self._cluster is not None:
-            with self._cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
+        if self._request.cluster is not None:
+            with self._request.cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
                 yield checks
             return
-        if self._jobs == 1:
+        if self._request.jobs == 1:
             yield None
             return
-        threads = Threads(self.oracle, jobs=self._jobs)
+        threads = Threads(self.oracle, jobs=self._request.jobs)
         try:
             yield threads
         finally:
@@ -164,16 +167,16 @@ class EngineAsking:
         local = self._local(repro)
         if local is None:
             return ReductionFinish(verified=False)
-        if self._shrink_seconds > 0.0:
+        if self._request.shrink_seconds > 0.0:
             trials = Trials(
                 reference=question.reference,
                 lab=self._source.lab,
                 fails=functools.partial(self._fails_as, local),
                 local=local,
-                seconds=self._shrink_seconds,
+                seconds=self._request.shrink_seconds,
                 attempts=self._attempts,
             )
-            repro, shrunk = shrink(repro, trials, say=self._say)
+            repro, shrunk = shrink(repro, trials, say=self._request.say)
             local = self._local(repro, local) or local
         return self._written(repro, local, shrunk, result)
 
@@ -190,16 +193,8 @@ class EngineAsking:
         question = self._source.question
         feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))
         failure = self.failure()
-        return type(self)(
-            self._premises.inside(opening.model, feeds),
-            ends=self._ends,
-            shrink_seconds=self._shrink_seconds,
-            repeats=repeats,
-            say=self._say,
-            jobs=self._jobs,
-            wanted=failure.kind if failure else None,
-            cluster=self._cluster,
-        )
+        request = dataclasses.replace(self._request, repeats=repeats, wanted=failure.kind if failure else None)
+        return type(self)(self._premises.inside(opening.model, feeds), request)
 
     def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
         with self._source.lab.sequence(self._source.question.reference, opening.model) as run:
@@ -240,13 +235,11 @@ class EngineAsking:
             return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
         folder, question = result.with_name(f"{result.stem}_repro"), self._source.question
-        self._say("writing the repro and running it in a fresh process")
+        self._request.say("writing the repro and running it in a fresh process")
         trial = write_pack(
             folder,
             repro,
-            target=question.target,
-            versions=versions(),
-            local=local,
+            TextFacts(question.target, versions(), local),
             limits=question.limits,
             attempts=self._verifying,
         )

@@ -6,6 +6,7 @@ the target works for them side by side, and no answer depends on which comes fir
 """
 
 import dataclasses
+import functools
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -171,14 +172,12 @@ class EngineOracle:
         try:
             with self._lock:
                 reached = carry(
-                    self.pieces.model,
+                    self.pieces,
                     wrong,
                     outputs,
                     inside=nodes,
                     sample=sample,
-                    specs=self.pieces.specs,
-                    engine=self.reference,
-                    lab=self.lab,
+                    run=functools.partial(self.lab.sequence, self.reference),
                 )
         except EngineError:  # the reference chokes on these values: they are wrong, however much
             value = max(errors, key=lambda name: errors[name])

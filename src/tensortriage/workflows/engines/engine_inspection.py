@@ -18,6 +18,7 @@ from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.lab import Lab
 from tensortriage.values.files import write_text
 from tensortriage.values.serial import dump
+from tensortriage.workflows.requests import CapabilityRequest
 
 
 def inspect_plan(
@@ -50,26 +51,11 @@ def inspect_plan(
     return dataclasses.replace(audit(plan, model, spec, resolve(spec).engine), model=str(path))
 
 
-def inspect_capability(
-    path: Path,
-    target: str,
-    *,
-    partition: bool = False,
-    output: Path | None = None,
-    limits: Limits | None = None,
-    external_data_dir: Path | None = None,
-    say: Say = lambda text: None,
-) -> Capability:
+def inspect_capability(request: CapabilityRequest, say: Say = lambda text: None) -> Capability:
     """Find out what of a model an engine can build; an engine whose parser can tell is asked that alone.
 
     Args:
-        path: ONNX file.
-        target: Spec of the engine.
-        partition: Whether to find the largest ranges of nodes that build as one model.
-        output: Directory for these ranges and for the nodes that do not build, an ONNX file each, and for
-            ``results.json`` and ``results.txt``; what an earlier call left there is removed. Implies `partition`.
-        limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
+        request: What is asked.
         say: Told what is being built.
 
     Raises:
@@ -77,24 +63,25 @@ def inspect_capability(
         UsageError: For a malformed spec, an unknown option, or an output that is a file (``output-not-a-directory``).
         EngineMissing: When the engine cannot be used here.
     """
+    output, limits = request.output, request.limits
     if output is not None and output.exists() and not output.is_dir():
         raise UsageError(
             f"{output} is not a directory", slug="output-not-a-directory", cure="name a directory, or a new path"
         )
-    spec = EngineSpec.parse(target)
+    spec = EngineSpec.parse(request.target)
     engine = create(spec, limits=limits)
     if not isinstance(engine, AsksParser):
-        spec = usable(target, limits=limits)
-    model = load(path, external_data_dir)
+        spec = usable(request.target, limits=limits)
+    model = load(request.model, request.external_data_dir)
     with Lab(limits=limits, progress=say) as lab:
         prober = Prober(model, spec, lab)
-        wanted = partition or output is not None
+        wanted = request.partition or output is not None
         if isinstance(engine, AsksParser):
             file = lab.workspace.file(model)
             found = ask_parser(engine, model, file, spec.options, target=str(spec), partition=wanted)
         else:
             found = prober.capability(partition=wanted)
-        found = dataclasses.replace(found, model=str(path))
+        found = dataclasses.replace(found, model=str(request.model))
         if output is not None:
             _write_pieces(found, prober, output)
     return found
