@@ -91,7 +91,9 @@ def _premised(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchProble
     """Return the problem with the suspicion that follows from how the whole failed."""
     if problem.premised is None:
         return problem
-    return dataclasses.replace(problem, suspicion=problem.premised(runner.record.runs[problem.whole]), premised=None)
+    with runner.record.suspecting():
+        suspicion = problem.premised(runner.record.runs[problem.whole])
+    return dataclasses.replace(problem, suspicion=suspicion, premised=None)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:

@@ -159,6 +159,18 @@ def test_a_budget_of_no_time_ends_before_the_premise_unless_answers_are_there():
     assert same_result(kept_in(cache, problem, budget=SearchBudget(seconds=0.0)), done)
 
 
+def test_time_is_limited_from_when_it_is_known_how_the_whole_fails():
+    def premised(runs):
+        told.append([verdict.same for verdict in runs])
+        return {9: 1.0}
+
+    told = []
+    problem = problem_of(fault({2, 9}, items=50), 50, premised=premised)
+    result = minimize(problem, budget=SearchBudget(seconds=0.0))
+    assert told == [[True, True, True]]
+    assert (result.kept, result.checks, result.stop) == (tuple(range(50)), 3, SearchStop.TIME_BUDGET)
+
+
 @pytest.mark.parametrize("budget", [{"checks": -1}, {"seconds": -1.0}, {"seconds": float("nan")}])
 def test_bad_budgets_are_refused(budget):
     with pytest.raises(UsageError) as error:

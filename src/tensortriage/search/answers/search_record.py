@@ -1,7 +1,9 @@
 """The record of a search: every answer that it used, what each candidate gave, and what it may still cost."""
 
+import contextlib
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeAlias
 
 from tensortriage.search.answers.answer_cache import AnswerCache
@@ -51,6 +53,7 @@ class SearchRecord(Generic[T]):
         self._budget = budget
         self._observe = observe
         self._started = time.monotonic()
+        self._limited_from = self._started if problem.premised is None else math.inf
         self._smallest = problem.items
         self.runs: dict[Candidate[T], list[OracleVerdict]] = {}
         self.history: list[SearchStep] = []
@@ -61,8 +64,16 @@ class SearchRecord(Generic[T]):
 
     @property
     def seconds(self) -> float:
-        """Time since the search began."""
+        """Time since the search began, without what it took to find out what is suspected."""
         return time.monotonic() - self._started
+
+    @contextlib.contextmanager
+    def suspecting(self) -> Iterator[None]:
+        """Take what is done for finding out what is suspected; only what follows is limited in time."""
+        begun = time.monotonic()
+        yield
+        self._limited_from = time.monotonic()
+        self._started += self._limited_from - begun
 
     def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return what is known about a candidate, without asking."""
@@ -103,7 +114,7 @@ class SearchRecord(Generic[T]):
         question = self.question(candidate, len(runs))
         if self._budget.checks is not None and len(self.history) >= self._budget.checks:
             raise StoppedError(SearchStop.CHECK_BUDGET)
-        late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
+        late = self._budget.seconds is not None and time.monotonic() - self._limited_from >= self._budget.seconds
         if late and self._answers.known(question) is None:
             raise StoppedError(SearchStop.TIME_BUDGET)
         answer = self._answers.answer(question, iter(ahead))
