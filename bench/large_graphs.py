@@ -193,16 +193,16 @@ def bookkeeping(pieces: object, *, needed: int) -> float:
             spent += time.process_time() - started
             return OracleVerdict(CandidateOutcome.SAME if same else CandidateOutcome.PASS, "wrong" if same else "")
 
-        def expect(self, premise: object) -> None:
+        def expect(self, runs: object) -> None:
             pass
 
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.closing(CheckCache(Path(folder) / "checks.sqlite")) as cache,
     ):
-        search = Search(pieces=pieces, oracle=Knows(), identity="bench", cache=cache)
+        search = Search(pieces=pieces, oracle=Knows(), identity=lambda: "bench", cache=cache)
         started = time.process_time()
-        result = search.run(search.premise(), {})
+        result = search.run()
         seconds = time.process_time() - started - spent
     assert set(result.kept) == wanted
     return seconds / result.checks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.sdk import CommandGroup, Place, argument, command, flag, option, printable
+from tensortriage.sdk import CommandGroup, Place, argument, command, flag, option, printable, request
 
 if TYPE_CHECKING:
     from tensortriage.sdk import Iteration
@@ -79,6 +79,24 @@ def concat(
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
 
+@request
+class DataConversion:
+    """What to write in another format."""
+
+    # fmt: off
+    path: Path = argument("PATH")
+    output: Path = output_field()
+    format_name: str | None = format_field()
+    kind_name: str | None = option(
+        "--as", "", "Kind of the result  [default: that of PATH].", default=None, choices=("inputs", "outputs"))
+    runner: str | None = runner_field()
+    model: Path | None = option(
+        "--model", "MODEL", "ONNX file whose inputs PATH must fit; it shows whether the first axis is one of "
+        "samples.", default=None)
+    cast: bool = flag("--cast", "Round values to MODEL's element types where they differ.")
+    # fmt: on
+
+
 @command(short_help="Into another format.", epilog="""\b
 Examples:
   triage data convert inputs.json -o inputs.npz
@@ -86,37 +104,25 @@ Examples:
   triage data convert doubles.npz -o floats.npz --model model.onnx --cast
   triage data convert golden.json --runner onnxruntime --as inputs -o golden.safetensors
 """)  # fmt: skip
-def convert(
-    path: Path = argument("PATH"),
-    output: Path = output_field(),
-    format_name: str | None = format_field(),
-    kind_name: str | None = option(
-        "--as", "", "Kind of the result  [default: that of PATH].", default=None, choices=("inputs", "outputs")),
-    runner: str | None = runner_field(),
-    model: Path | None = option(
-        "--model", "MODEL", "ONNX file whose inputs PATH must fit; it shows whether the first axis is one of "
-        "samples.", default=None),
-    cast: bool = flag("--cast", "Round values to MODEL's element types where they differ."),
-    *,
-    as_json: bool,
-) -> None:  # fmt: skip
+def convert(wanted: DataConversion, *, as_json: bool) -> None:
     """Write PATH in another format: npz, npy, test_data_set, Polygraphy JSON, safetensors or our tensor store."""
     from tensortriage.sdk import Kind, open_data
     from tensortriage_polygraphy.combine import Combined, selected
 
-    if cast and model is None:
+    path, model, runner = wanted.path, wanted.model, wanted.runner
+    if wanted.cast and model is None:
         raise click.UsageError("--cast needs --model: arrays are cast to the element types of its inputs")
     file = open_data(path)
-    kind = Kind(kind_name) if kind_name else file.kind
+    kind = Kind(wanted.kind_name) if wanted.kind_name else file.kind
     if model is not None:
-        series: tuple[tuple[str, Iterable[Iteration]], ...] = (("", _fitted(path, model, cast=cast)),)
+        series: tuple[tuple[str, Iterable[Iteration]], ...] = (("", _fitted(path, model, cast=wanted.cast)),)
     else:
         series = tuple((item.runner, item) for item in selected(file, runner))
     if kind is Kind.OUTPUTS:
         series = tuple((name or runner or path.stem, iterations) for name, iterations in series)
     elif len(series) == 1:
         series = (("", series[0][1]),)
-    _write(Combined(kind, series, ()), output, format_name, as_json=as_json)
+    _write(Combined(kind, series, ()), wanted.output, wanted.format_name, as_json=as_json)
 
 
 for _command in (merge, concat, convert):

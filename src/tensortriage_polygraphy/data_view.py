@@ -21,11 +21,15 @@ from tensortriage.sdk import (
     Tone,
     accuracy_document,
     accuracy_lines,
+    argument,
     count,
+    flag,
     magnitude,
     open_data,
+    option,
     print_document,
     rejudge,
+    request,
     shape,
     show,
     table_lines,
@@ -37,25 +41,20 @@ from tensortriage_polygraphy.statistics import Figures, Histogram, TensorSummary
 BAR_WIDTH = 40
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@request
 class DataView:
-    """The parts of a file to show.
+    """The parts of a file or a directory to show."""
 
-    Attributes:
-        path: The file or directory.
-        everything: Every iteration instead of the first.
-        show_values: Values of every tensor.
-        show_histogram: Histogram of every tensor.
-        num_items: Values at each end of a dimension; -1 for all.
-        line_width: Characters per line of values; -1 for no limit.
-    """
-
-    path: Path
-    everything: bool
-    show_values: bool
-    show_histogram: bool
-    num_items: int
-    line_width: int
+    # fmt: off
+    path: Path = argument("PATH")
+    everything: bool = flag("--all -a", "Show every iteration, not only the first.", group="What to show")
+    show_values: bool = flag("--show-values -s", "Show the values of every tensor.")
+    histogram: bool = flag("--histogram", "Show the distribution of the values of every tensor.")
+    num_items: int = option(
+        "--num-items -n", "N", "Values at each end of a dimension, -1 for all.", default=3, least=-1)
+    line_width: int = option(
+        "--line-width", "N", "Characters per line of values, -1 for no limit.", default=75, least=-1)
+    # fmt: on
 
 
 def data_lines(view: DataView) -> Iterator[Line]:
@@ -124,7 +123,7 @@ def _tensor_document(name: str, array: np.ndarray, view: DataView) -> dict[str, 
     figures = summary.figures
     document = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
     document["figures"] = figures
-    if view.show_histogram:
+    if view.histogram:
         document["histogram"] = histogram(array)
     if view.show_values:
         document["values"] = _plain_values(array)
@@ -138,7 +137,7 @@ def _plain_values(array: np.ndarray) -> Any:
 
 
 def _iteration_lines(iteration: Iteration, view: DataView) -> Iterator[Line]:
-    if view.show_values or view.show_histogram:
+    if view.show_values or view.histogram:
         for name in iteration.tensors:
             yield from _tensor_lines(summarize(name, iteration.tensors[name]), iteration.tensors[name], view)
         return
@@ -170,7 +169,7 @@ def _columns() -> Sequence[Column[TensorSummary]]:
 
 def _tensor_lines(summary: TensorSummary, array: np.ndarray, view: DataView) -> Iterator[Line]:
     yield f"{summary.name} [dtype={summary.dtype}, shape={summary.shape}]{_statistics(summary)}"
-    if view.show_histogram and (found := histogram(array)) is not None:
+    if view.histogram and (found := histogram(array)) is not None:
         yield from _histogram(found)
     if view.show_values:
         yield from _values(array, view)

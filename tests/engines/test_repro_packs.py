@@ -25,6 +25,7 @@ from tensortriage.reduce.repro.engine_half import engine_half
 from tensortriage.reduce.repro.repro_case import Repro, ReproSample, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.repro.repro_script import script
+from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage.runs.lab import Lab
 from tensortriage_engines.install.environments import environments
 
@@ -125,7 +126,7 @@ def packed(folder, target, model, feed):
     with Lab() as lab, lab.session(spec, repro.model, sequence=True) as run:
         local = failure_of(repro, run)
     assert local is not None, "it is healthy"
-    return write_pack(folder, repro, target=spec, versions={}, local=local, limits=Limits()), local
+    return write_pack(folder, repro, TextFacts(spec, {}, local), limits=Limits()), local
 
 
 def ended(python, folder):

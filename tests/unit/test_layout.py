@@ -111,3 +111,57 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
                 if owner in ("case", "_case") and not place.startswith("runs/"):
                     reaching.add(place)
     assert reaching == HANDS_ON
+
+
+MOST_PARAMETERS = 6
+REMAINDER = {
+    "builds/build_maker.py __init__",
+    "diagnose/rungs/operators/deciding_element.py culprit_of",
+    "diagnose/rungs/quantization/other_weights.py _beyond_rounding",
+    "diagnose/rungs/quantization/other_weights.py of_other_weights",
+    "diagnose/rungs/quantization/quantized_model.py against_itself",
+    "diagnose/state/investigation.py figures",
+    "diagnose/state/investigation.py verdict",
+    "engines/onnxruntime/elsewhere.py __init__",
+    "engines/process/isolated.py __init__",
+    "engines/process/isolated.py compile",
+    "envelope/distances.py distances",
+    "envelope/floors.py envelope_floors",
+    "envelope/floors.py floors_of",
+    "runs/lab.py figures",
+    "runs/lab.py outputs",
+    "runs/observation/capture.py _marking",
+    "runs/observation/capture.py capture",
+    "runs/runner.py __init__",
+    "tensortriage_engines/rknn/worker/adapter.py __init__",
+    "tensortriage_engines/tvm/worker/adapter.py __init__",
+    "tensortriage_quantize/calibration/calibration_search.py calibrated",
+    "tensortriage_quantize/calibration/modelopt.py __init__",
+    "tensortriage_quantize/quantize.py _calibrated_on_all",
+    "tensortriage_quantize/search/eight_bits.py best_quantizer",
+    "tensortriage_quantize/search/eight_bits.py open_quantized",
+    "tensortriage_steps/walk.py _measured",
+    "tensortriage_testing/models.py encoder",
+    "tensortriage_worker/tensorrt/adapter.py __init__",
+    "tensortriage_worker/tensorrt/session.py __init__",
+    "workflows/comparison/decided_outputs.py decided_outputs",
+    "workflows/comparison/in_blocks.py compare_in_blocks",
+    "workflows/diagnosis/diagnose.py _in_blocks",
+    "workflows/quantization/quantizer_inspection.py _fits",
+}
+"""The 33 that take more; one that is taught better is struck out."""
+
+
+def test_no_signature_is_longer_than_can_be_kept_in_mind():
+    """What belongs together is one value. Fields of dataclasses, and so of requests, are as many as there are."""
+    longer = set()
+    for file in FILES:
+        package = next(package for package in PACKAGES if file.is_relative_to(package))
+        place = file.relative_to(package if package is PACKAGES[0] else package.parent).as_posix()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                own = bool(given) and given[0].arg in ("self", "cls")
+                if len(given) - own > MOST_PARAMETERS:
+                    longer.add(f"{place} {node.name}")
+    assert longer == REMAINDER

@@ -16,7 +16,7 @@ from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import digest
-from tensortriage.search.answers.answer_cache import Cache
+from tensortriage.search.answers.answer_cache import AnswerCache, Cache
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import Progress, SearchBudget, SearchStop
@@ -85,7 +85,8 @@ def blame(
         suspicion={layer: suspicion.get(layer, 0.0) for layer in differing},
     )
     try:
-        found = minimize(problem, cache=cache, budget=budget, repeats=REPEATS, observe=observe)
+        answers = AnswerCache.of(problem, cache)
+        found = minimize(problem, answers=answers, budget=budget, repeats=REPEATS, observe=observe)
     except UsageError as error:
         return TacticBlame(differing=len(differing), builds=REPEATS.premise, reason=error.message)
     if found.stop is SearchStop.INTERRUPTED:

@@ -36,6 +36,7 @@ from tensortriage.precision.goal import MetricGoal as MetricGoal
 from tensortriage.precision.goal import PrecisionGoal as PrecisionGoal
 from tensortriage.precision.goal import identity_of as identity_of
 from tensortriage.precision.low_precision_work import multiplications as multiplications
+from tensortriage.precision.search.number_formats import Calibrating as Calibrating
 from tensortriage.precision.search.number_formats import CommandCandidates as CommandCandidates
 from tensortriage.precision.search.number_formats import NumberFormat as NumberFormat
 from tensortriage.precision.search.number_formats import Opened as Opened
@@ -43,6 +44,7 @@ from tensortriage.precision.search.number_formats import Samples as Samples
 from tensortriage.precision.search.shared_parts import in_order as in_order
 from tensortriage.precision.search.shared_parts import samples_of as samples_of
 from tensortriage.precision.selection.emulation import Emulation as Emulation
+from tensortriage.precision.selection.emulation import Switches as Switches
 from tensortriage.precision.selection.engine_confirmation import explained as explained
 from tensortriage.precision.selection.switchable_model import Choosable as Choosable
 from tensortriage.precision.selection.typed_candidates import Candidates as Candidates

@@ -25,23 +25,16 @@ class FoundInside:
 
     Attributes:
         asking: Who was asked.
-        premise: What was asked about the whole.
         result: The search.
     """
 
     asking: Asking
-    premise: SearchResult[str]
     result: SearchResult[str]
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Nodes of the result."""
         return self.asking.pieces.nodes(self.result.kept)
-
-    @property
-    def cache_hits(self) -> int:
-        """Answers that were there before this command; those that the search took over from the premise are not."""
-        return self.result.cache_hits - sum(not step.cached for step in self.premise.history)
 
 
 Find = Callable[[Asking, SearchBudget], FoundInside]
@@ -136,7 +129,7 @@ def _not_opened(opening: Opening, error: TriageError) -> Opened:
 def _rest(budget: SearchBudget, path: list[FoundInside]) -> SearchBudget:
     """Return what is left of a budget."""
     checks = sum(found.result.checks for found in path)
-    seconds = sum(found.premise.seconds + found.result.seconds for found in path)
+    seconds = sum(found.result.seconds for found in path)
     return SearchBudget(
         None if budget.checks is None else max(0, budget.checks - checks),
         None if budget.seconds is None else max(0.0, budget.seconds - seconds),

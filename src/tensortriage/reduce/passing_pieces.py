@@ -1,6 +1,6 @@
 """Pieces that do not fail, of which ``--min-good`` writes one."""
 
-from tensortriage.reduce.pieces.polygraphy_modes import Phases
+from tensortriage.runs.commands.phases import Phases
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress
 

@@ -5,15 +5,15 @@ resumes by asking the same questions again and finding the answers in the cache;
 come and never which ones are used; and there is no seed, since nothing is random.
 """
 
-import functools
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import AnswerCache, Cache
-from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
-from tensortriage.search.answers.speculation import Answers, Speculation
+from tensortriage.search.answers.answer_cache import AnswerCache
+from tensortriage.search.answers.query_runner import QueryRunner
+from tensortriage.search.answers.search_record import SearchRecord, StoppedError
+from tensortriage.search.answers.speculation import converse
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
-from tensortriage.search.execution.executors import Executor, InProcess
 from tensortriage.search.passes.deletion import block_minimal, one_minimal, sweep
 from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import SearchProblem, T
@@ -29,8 +29,7 @@ TO_BLOCKS = (narrow, block_minimal)
 def minimize(
     problem: SearchProblem[T],
     *,
-    cache: Cache | None = None,
-    executor: Executor[T] | None = None,
+    answers: AnswerCache[T] | None = None,
     budget: SearchBudget | None = None,
     repeats: Repeats | None = None,
     passes: Sequence[Pass[T]] = TO_ITEMS,
@@ -42,8 +41,8 @@ def minimize(
 
     Args:
         problem: Items and oracle.
-        cache: Where answers are kept, so that no check is ever made twice; none by default.
-        executor: Where checks run; the problem's oracle in this thread by default.
+        answers: Where checks run, and where their answers are kept, so that none is ever made twice; by default the
+            problem's oracle in this thread, and nowhere.
         budget: What the search may cost; no limit by default.
         repeats: How often things are asked.
         passes: What is done, in this order.
@@ -61,23 +60,40 @@ def minimize(
         >>> result.kept, result.minimality.value
         ((3, 7), 'one-minimal')
     """
-    answers = AnswerCache(executor or InProcess(problem.oracle), cache, problem.key)
-    runner = QueryRunner(
-        problem, answers, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=observe
-    )
+    record = SearchRecord(problem, answers or AnswerCache.of(problem), budget or SearchBudget(), observe)
+    runner = QueryRunner(record, repeats or Repeats())
     try:
         runner.premise()
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, runner, None, _stop(error, runner))
-    begin = functools.partial(
-        SearchState, problem, problem.whole, false_pass=runner.false_pass
-    )  # of the premise, always
-    state = begin()
+        stop = _stop(error, runner)
+        if stop is not SearchStop.INTERRUPTED:
+            _premised(problem, runner)
+        return _result(problem, runner, None, stop)
+    problem, false_pass = _premised(problem, runner), runner.false_pass  # of the premise, always
+
+    def begin() -> SearchState[T]:
+        return SearchState(problem, problem.whole, false_pass=false_pass)
+
+    state, stop = begin(), SearchStop.FINISHED
     try:
-        _converse(runner, state, passes, begin)
+        converse(
+            _talk(state, passes),
+            lambda ask, ahead: runner.answer(ask, ahead, checks_left=state.checks_left),
+            lambda: _talk(begin(), passes),
+            runner.expect,
+        )
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, runner, state, _stop(error, runner))
-    return _result(problem, runner, state, SearchStop.FINISHED)
+        stop = _stop(error, runner)
+    return _result(problem, runner, state, stop)
+
+
+def _premised(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchProblem[T]:
+    """Return the problem with the suspicion that follows from how the whole failed."""
+    if problem.premised is None:
+        return problem
+    with runner.record.suspecting():
+        suspicion = problem.premised(runner.record.runs[problem.whole])
+    return dataclasses.replace(problem, suspicion=suspicion, premised=None)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
@@ -85,34 +101,17 @@ def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
         yield from one(state)
 
 
-def _converse(
-    runner: QueryRunner[T], state: SearchState[T], passes: Sequence[Pass[T]], begin: Callable[[], SearchState[T]]
-) -> None:
-    """Carry answers from the runner to the passes until they have no more questions."""
-    speculation = Speculation(lambda: _talk(begin(), passes), runner.expect)
-    history: list[Answers] = []
-    dialogue = _talk(state, passes)
-    ask = next(dialogue, None)
-    while ask is not None:
-        ahead = speculation.after(history, ask)
-        history.append(runner.answer(ask, ahead, checks_left=state.checks_left))
-        try:
-            ask = dialogue.send(history[-1])
-        except StopIteration:
-            return
-
-
 def _stop(error: StoppedError | KeyboardInterrupt, runner: QueryRunner[T]) -> SearchStop:
     """Return why a search ended early; without anything that fails there is no result to give."""
     if isinstance(error, StoppedError):
-        if runner.best is None:
+        if runner.record.best is None:
             raise UsageError(
-                f"the budget ended before the whole model failed once ({len(runner.history)} checks)",
+                f"the budget ended before the whole model failed once ({len(runner.record.history)} checks)",
                 slug="search-budget-too-small",
                 cure="allow more checks or more time",
             ) from error
         return error.stop
-    if runner.best is None:
+    if runner.record.best is None:
         raise error
     return SearchStop.INTERRUPTED
 
@@ -121,11 +120,11 @@ def _result(
     problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T] | None, stop: SearchStop
 ) -> SearchResult[T]:
     """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
-    kept = runner.best or problem.whole
+    kept = runner.record.best or problem.whole
     shown = Minimality.BUDGET
     if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):
         kept, shown = state.current, state.minimality
-    verdict = runner.verdict(kept)
+    verdict = runner.record.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about
     ordered = problem.ordered(kept)
     proven = shown is not Minimality.BUDGET
@@ -136,14 +135,14 @@ def _result(
         minimality=shown,
         block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
         stop=stop,
-        removals=runner.removals(kept),
-        checks=len(runner.history) - runner.repeats,
+        removals=runner.record.removals(kept),
+        checks=len(runner.record.history) - runner.repeats,
         repeats=runner.repeats,
-        candidates=runner.candidates,
-        cache_hits=runner.cache_hits,
-        seconds=runner.seconds,
+        candidates=sum(map(bool, runner.record.runs.values())),
+        cache_hits=runner.record.cache_hits,
+        seconds=runner.record.seconds,
         rate=runner.measured(kept),
         confidence=(1.0 if trivial else runner.confidence) if proven else None,
-        history=tuple(runner.history),
-        others=tuple(runner.others.values()),
+        history=tuple(runner.record.history),
+        others=tuple(runner.record.others.values()),
     )

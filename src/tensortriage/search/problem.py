@@ -8,7 +8,7 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from tensortriage.errors import UsageError
@@ -84,6 +84,7 @@ class SearchProblem(Generic[T]):
         suspicion: How much speaks against an item (its local error), in any unit; 0 for items left out. The most
             suspect item is assumed to be needed until the final pass has asked.
         neighbours: Items one step away in either direction. Faults of several items are mostly faults of neighbours.
+        premised: Given the runs of the whole, which failed, returns the suspicion; None where that is known before.
 
     Raises:
         UsageError: For no items, an item given twice, or weights and suspicions that are no such numbers
@@ -96,6 +97,7 @@ class SearchProblem(Generic[T]):
     weights: Mapping[T, float] = dataclasses.field(default_factory=dict)
     suspicion: Mapping[T, float] = dataclasses.field(default_factory=dict)
     neighbours: Callable[[T], Iterable[T]] = _alone
+    premised: Callable[[Sequence[OracleVerdict]], Mapping[T, float]] | None = None
 
     def __post_init__(self) -> None:
         if not self.items:

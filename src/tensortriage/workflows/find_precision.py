@@ -6,7 +6,7 @@ pairs), and the emulation of the format says which to try first.
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
@@ -20,13 +20,14 @@ from tensortriage.errors import StoreError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.search.by_command import Command, CommandSearch
-from tensortriage.precision.search.by_engine import EngineSearch
+from tensortriage.precision.search.by_command import CommandSearch, on_command
+from tensortriage.precision.search.by_engine import EnginePremise, EngineSearch, on_engine
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.outcome import minimality, mode_words, written
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.precision.search.shared_parts import untried
 from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
@@ -161,18 +162,12 @@ def _by_engine(
     def stands_out(feed: Feed) -> list[str]:
         return [value for value, _ in suspects(local_errors(inv, feed))]
 
-    with contextlib.closing(inv):
-        search = EngineSearch(
-            request,
-            inv,
-            listener,
-            precision,
-            floors_of=lambda feed, names: fp32_floors(inv.setting(feed), names),
-            stands_out=stands_out,
-            earlier=earlier,
-        )
-        with contextlib.closing(search):
-            return search.plan()
+    def floors_of(feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
+        return fp32_floors(inv.setting(feed), names)
+
+    premise = EnginePremise(source=inv, floors_of=floors_of, stands_out=stands_out)
+    with contextlib.closing(inv), on_engine(request, premise, listener, precision) as subject:
+        return EngineSearch(subject, stands_out, earlier).plan()
 
 
 def _by_command(
@@ -195,18 +190,21 @@ def _by_command(
         batch_bytes=request.batch_bytes,
     )
     inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv):
+    with contextlib.closing(inv), contextlib.ExitStack() as entered:
         candidates = shown(inv, request.low, listener.tell)
-        with contextlib.ExitStack() as entered:
-            where, jobs = _place(request, entered)
-            command = entered.enter_context(
-                contextlib.closing(
-                    Command(
-                        request, request.check, model, case, listener, made=candidates.identity, where=where, jobs=jobs
-                    )
-                )
-            )
-            return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
+        where, jobs = _place(request, entered)
+        to = ShownTo(
+            check=request.check,
+            artifact=request.artifact,
+            keep_artifact=request.keep_artifact,
+            jobs=jobs,
+            where=where,
+            save_replay=request.save_replay,
+            load_replay=request.load_replay,
+            tell=listener.tell,
+        )
+        command = entered.enter_context(on_command(to, case, candidates, listener))
+        return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
 
 
 def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:

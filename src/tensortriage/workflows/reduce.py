@@ -19,16 +19,18 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
 from tensortriage.reduce.commands.by_command import StagedAsking, StagedRequest, UndoError
-from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
+from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, EngineRequest
 from tensortriage.reduce.inside_subgraphs import Asking, FoundInside, go_inside
 from tensortriage.reduce.passing_pieces import PassingPieces
 from tensortriage.reduce.pieces.piece_search import Search
 from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.reduce.pieces.polygraphy_modes import Phases, passes_of
+from tensortriage.reduce.pieces.polygraphy_modes import passes_of
 from tensortriage.reduce.reduction_result import Effort, KeptNode, Opened, OtherFailure, Reduction, ReductionFinish
-from tensortriage.reduce.request import Ends, Person, ReduceRequest
+from tensortriage.reduce.request import Ends, ReduceRequest
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.commands.command_oracle import ShownTo
+from tensortriage.runs.commands.phases import Phases
 from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
@@ -123,23 +125,13 @@ def _find(
         passes=passes_of(request.mode, asking.pieces, request.ends, good.phases),
         observe=_observer(listener, good),
     )
-    return FoundInside(asking, *_search(request, asking, search, listener))
-
-
-def _search(
-    request: ReduceRequest, asking: Asking, search: Search, listener: ReduceListener
-) -> tuple[SearchResult[str], SearchResult[str]]:
-    """Return what the premise and the search gave; begins again, with the answers so far, when one is taken back."""
-    while True:
+    while True:  # begins again, with the answers so far, when one is taken back
         with contextlib.suppress(UndoError), asking.executor() as executor:
             listener.progress("does the whole model fail?")
-            premise = search.premise(executor)
-            search = dataclasses.replace(search, identity=asking.settle(premise))
-            suspicion = asking.suspicion() if not request.mode.is_polygraphys else {}
-            result = search.run(premise, suspicion, executor)
+            result = search.run(dict if request.mode.is_polygraphys else asking.suspicion, executor)
             if request.check is not None and result.stop is SearchStop.FINISHED:
                 search.refuse_constant_answers(result)
-            return premise, result
+            return FoundInside(asking, result)
         assert isinstance(asking, StagedAsking)
         asking.undo()
 
@@ -180,8 +172,7 @@ def _asking(
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
     )
-    return EngineAsking(
-        _premises(question, case, listener),
+    engine_request = EngineRequest(
         ends=ends,
         shrink_seconds=SHRINK_SECONDS if request.shrink_seconds is None else request.shrink_seconds,
         repeats=Repeats(premise=request.premise),
@@ -189,6 +180,7 @@ def _asking(
         jobs=request.jobs,
         cluster=place,
     )
+    return EngineAsking(_premises(question, case, listener), engine_request)
 
 
 def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:
@@ -213,25 +205,27 @@ def _staged(
     phases: Phases,
     place: OpenedCluster | None,
 ) -> StagedRequest:
-    judge: CheckSpec | Person | None = request.check or request.person
-    assert judge is not None
     jobs = request.jobs if place is None else place.jobs()
-    return StagedRequest(
-        model=model,
-        samples=lambda: feeds(request.feeding, model),
-        judge=judge,
-        ends=ends,
-        shape_source=request.shape_source,
+    to = ShownTo(
+        check=request.check or CheckSpec(words=("a person",)),
         artifact=request.artifact,
         keep_artifact=request.keep_artifact,
+        person=request.person.judge if request.check is None and request.person is not None else None,
         jobs=jobs if request.check is not None else 1,
+        where=None if place is None else place.commands(),
         phases=phases,
         save_replay=request.save_replay,
         load_replay=request.load_replay,
         tell=listener.tell,
+    )
+    return StagedRequest(
+        model=model,
+        samples=lambda: feeds(request.feeding, model),
+        to=to,
+        ends=ends,
+        shape_source=request.shape_source,
         repeats=Repeats(premise=request.premise) if request.check is not None else TRUSTED,
         shrink_seconds=request.shrink_seconds or 0.0,
-        cluster=place,
     )
 
 
@@ -251,9 +245,9 @@ def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: Redu
         stop=result.stop.value,
         checks=sum(found.result.checks for found in path),
         repeats=sum(found.result.repeats for found in path),
-        cache_hits=sum(found.cache_hits for found in path),
+        cache_hits=sum(found.result.cache_hits for found in path),
         candidates=sum(found.result.candidates for found in path),
-        seconds=sum(found.premise.seconds + found.result.seconds for found in path),
+        seconds=sum(found.result.seconds for found in path),
         failed_runs=result.rate.failed,
         runs=result.rate.runs,
         confidence=result.confidence,

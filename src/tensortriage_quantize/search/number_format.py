@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.api import Model
 from tensortriage.precision.sdk import (
+    Calibrating,
     Choosable,
     CommandCandidates,
     EngineSetup,
-    GoalSample,
     GoldenSource,
-    Metric,
     NumberFormat,
     Opened,
     Precision,
@@ -40,15 +39,15 @@ class EightBits(NumberFormat):
         model: Model,
         specs: Mapping[str, ValueSpec],
         setup: EngineSetup,
+        calibrating: Calibrating,
         *,
-        calibrating: Sequence[GoalSample],
-        metric: Metric | None,
         tell: Callable[[str], None],
         seconds: float | None = None,
     ) -> Opened:
         """See `NumberFormat`: by the best calibration."""
+        samples, metric = calibrating
         return open_quantized(
-            model, self._precision, specs, setup, calibrating=calibrating, metric=metric, tell=tell, seconds=seconds
+            model, self._precision, specs, setup, calibrating=samples, metric=metric, tell=tell, seconds=seconds
         )
 
     def shown(self, source: GoldenSource, tell: Callable[[str], None]) -> CommandCandidates:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tensortriage.api import Model
-from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal, switch_quantizers
+from tensortriage.precision.sdk import Emulation, GoalSample, Lab, PrecisionGoal, Switches, switch_quantizers
 
 
 def of_quantizers(
@@ -11,4 +11,5 @@ def of_quantizers(
 ) -> Emulation:
     """Return the effect of unquantized nodes on a model with float weights behind pairs of their own."""
     switched = switch_quantizers(model)
-    return Emulation(switched.model, switched.feed, switched.nodes, samples, goal, lab=lab, seconds=seconds)
+    switches = Switches(switched.model, switched.feed, switched.nodes)
+    return Emulation(switches, samples, goal, lab=lab, seconds=seconds)

@@ -8,7 +8,8 @@ import pytest
 from search_oracles import Memory, chain, fault, problem_of
 from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import CheckCache
-from tensortriage.search.answers.query_runner import QueryRunner
+from tensortriage.search.answers.answer_cache import AnswerCache
+from tensortriage.search.answers.search_record import SearchRecord
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
@@ -67,6 +68,11 @@ def test_nothing_of_models_or_arrays_is_imported():
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "tensortriage.search.driver" in modules
     assert not {"numpy", "onnx", "onnx_ir", "onnxruntime", "msgspec", "tensortriage.values"}.intersection(modules)
+
+
+def kept_in(cache, problem, **given):
+    """Search, and keep the answers in a cache."""
+    return minimize(problem, answers=AnswerCache.of(problem, cache), **given)
 
 
 def test_one_item():
@@ -136,7 +142,7 @@ def test_a_budget_of_checks_ends_with_the_smallest_so_far():
 def test_a_budget_of_checks_counts_cached_ones():
     cache = Memory()
     once, again = (
-        minimize(problem_of(fault({20, 30, 170}, items=200), 200), budget=SearchBudget(checks=15), cache=cache)
+        kept_in(cache, problem_of(fault({20, 30, 170}, items=200), 200), budget=SearchBudget(checks=15))
         for _ in range(2)
     )
     assert same_result(once, again)
@@ -149,8 +155,20 @@ def test_a_budget_of_no_time_ends_before_the_premise_unless_answers_are_there():
         minimize(problem, budget=SearchBudget(seconds=0.0))
     assert error.value.slug == "search-budget-too-small"
     cache = Memory()
-    done = minimize(problem, cache=cache)
-    assert same_result(minimize(problem, cache=cache, budget=SearchBudget(seconds=0.0)), done)
+    done = kept_in(cache, problem)
+    assert same_result(kept_in(cache, problem, budget=SearchBudget(seconds=0.0)), done)
+
+
+def test_time_is_limited_from_when_it_is_known_how_the_whole_fails():
+    def premised(runs):
+        told.append([verdict.same for verdict in runs])
+        return {9: 1.0}
+
+    told = []
+    problem = problem_of(fault({2, 9}, items=50), 50, premised=premised)
+    result = minimize(problem, budget=SearchBudget(seconds=0.0))
+    assert told == [[True, True, True]]
+    assert (result.kept, result.checks, result.stop) == (tuple(range(50)), 3, SearchStop.TIME_BUDGET)
 
 
 @pytest.mark.parametrize("budget", [{"checks": -1}, {"seconds": -1.0}, {"seconds": float("nan")}])
@@ -180,9 +198,9 @@ def test_killed_at_any_check_it_resumes_without_repeating_one():
     for until in range(0, done.checks, 5):
         cache = Memory()
         with pytest.raises(LookupError):
-            minimize(problem_of(Counting(whole, until=until, error=LookupError), 60), cache=cache)
+            kept_in(cache, problem_of(Counting(whole, until=until, error=LookupError), 60))
         rest = Counting(whole)
-        result = minimize(problem_of(rest, 60), cache=cache)
+        result = kept_in(cache, problem_of(rest, 60))
         assert len(rest.asked) + until == done.checks
         assert not cache.twice
         assert result.cache_hits == until
@@ -194,7 +212,7 @@ def test_answers_live_in_the_cache_of_a_case(tmp_path):
     for _ in range(2):
         cache = CheckCache(tmp_path / "checks.sqlite")
         oracle = Counting(fault({5, 40}, items=60, other=0.2))
-        result = minimize(problem_of(oracle, 60), cache=cache)
+        result = kept_in(cache, problem_of(oracle, 60))
         cache.close()
         asked.append(len(oracle.asked))
         assert result.kept == (5, 40)
@@ -280,8 +298,8 @@ def test_unresolved_runs_are_not_repeated():
 def test_what_a_result_says_of_its_items_takes_no_question_for_each(monkeypatch):
     """A premise keeps all items; of 50,000, asking the record about each set without one would take minutes."""
     asked = []
-    verdict = QueryRunner.verdict
-    monkeypatch.setattr(QueryRunner, "verdict", lambda self, candidate: asked.append(1) or verdict(self, candidate))
+    verdict = SearchRecord.verdict
+    monkeypatch.setattr(SearchRecord, "verdict", lambda self, candidate: asked.append(1) or verdict(self, candidate))
     result = minimize(problem_of(fault([3], items=2000), 2000), passes=())
     assert len(result.kept) == 2000
     assert len(asked) <= 2

@@ -21,7 +21,8 @@ import sys
 from pathlib import Path
 from search_oracles import fault, problem_of
 from tensortriage.runs.check_cache import CheckCache
-from tensortriage.reduce.thread_executor import Threads
+from tensortriage.runs.commands.threads import Threads
+from tensortriage.search.answers.answer_cache import AnswerCache
 from tensortriage.search.driver import minimize
 
 class Logged:
@@ -35,7 +36,8 @@ class Logged:
 if __name__ == "__main__":
     cache = CheckCache(Path("checks.sqlite"))
     executor = Threads(Logged(), jobs=2) if sys.argv[1] == "parallel" else None
-    print(minimize(problem_of(Logged(), {ITEMS}), cache=cache, executor=executor).kept, flush=True)
+    problem = problem_of(Logged(), {ITEMS})
+    print(minimize(problem, answers=AnswerCache.of(problem, cache, executor)).kept, flush=True)
     if executor:
         executor.close()
 """

@@ -18,7 +18,7 @@ ODD = np.float32([1, 2, math.nan, -math.inf])
 
 def view(path, **given):
     """Return what is asked of a file: nothing but the summary of its first iteration, unless it says otherwise."""
-    usual = DataView(path, everything=False, show_values=False, show_histogram=False, num_items=3, line_width=75)
+    usual = DataView(path=path, everything=False, show_values=False, histogram=False, num_items=3, line_width=75)
     return dataclasses.replace(usual, **given)
 
 
@@ -92,7 +92,7 @@ def test_the_document_has_figures_of_finite_numbers_and_values_on_request(odd):
     assert (found["x"]["nan"], found["x"]["inf"], found["x"]["shape"]) == (1, 1, [4])
     assert found["empty"]["figures"] is None
     assert not {"values", "histogram"} & set(found["x"])
-    shown = tensors(odd, show_values=True, show_histogram=True)
+    shown = tensors(odd, show_values=True, histogram=True)
     assert shown["word"]["values"] == ["a", "b"]
     assert shown["c"]["values"] == [[1.0, 2.0]]
     assert shown["x"]["values"][:2] == [1.0, 2.0]
@@ -100,7 +100,7 @@ def test_the_document_has_figures_of_finite_numbers_and_values_on_request(odd):
 
 
 def test_statistics_say_where_the_extremes_are_and_what_is_no_number(odd):
-    lines = text(odd, show_histogram=True)
+    lines = text(odd, histogram=True)
     (x,) = [line for line in lines if line.startswith("x [dtype=float32")]
     assert "| NaN=1, Inf=1, mean=1.5, std-dev=0.5, median=1.5, min=1 at " in x
     (empty,) = [line for line in lines if line.startswith("empty ")]
@@ -109,7 +109,7 @@ def test_statistics_say_where_the_extremes_are_and_what_is_no_number(odd):
 
 def test_bars_of_a_histogram_are_as_long_as_their_share_of_the_largest(tmp_path):
     np.savez(tmp_path / "h.npz", x=np.float32([0] * 20 + [1] * 5))
-    lines = text(tmp_path / "h.npz", show_histogram=True)
+    lines = text(tmp_path / "h.npz", histogram=True)
     assert [(line.split()[3], line.count("#")) for line in lines if "#" in line] == [("20", 40), ("5", 10)]
 
 

@@ -14,6 +14,7 @@ from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.repro_case import Repro, ReproSample
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage_torch.cut_module import CutModule
 from tensortriage_torch.module_files import module_beside
 
@@ -38,10 +39,8 @@ def written(folder, module, *, exported_wrong=""):
     onnx.save(parser.parse_model(text), folder / "source.onnx")
     sample = ReproSample({"x": np.ones(2, np.float32)}, {"y": np.full(2, 2, np.float32)})
     pack = Repro(Model.load(folder / "source.onnx"), (sample,))
-    write_pack(
-        folder / "repro", pack, target=EngineSpec.parse("onnxruntime"), versions={}, local=FAILURE, limits=Limits(),
-        exported_wrong=exported_wrong, module=module,
-    )  # fmt: skip
+    facts = TextFacts(EngineSpec.parse("onnxruntime"), {}, FAILURE, exported_wrong, module)
+    write_pack(folder / "repro", pack, facts, limits=Limits())
     return {path.name: path.read_text() for path in (folder / "repro").glob("*.[mp][dy]")}
 
 

@@ -11,6 +11,7 @@ from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
 from tensortriage.values.options import flag, option, part
+from tensortriage.values.options import request as request_class
 from tensortriage.workflows.edits.requests import FILES, FORMAT, SHAPES, ConvertRequest
 
 if TYPE_CHECKING:
@@ -29,21 +30,30 @@ Examples:
 TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
 
+@request_class
+class WantedFormat:
+    """What is written, as far as it is not for the workflow to know."""
+
+    # fmt: off
+    precision: str = option(
+        "--precision -p", "FORMAT", "fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 "
+        "do the same.", default="", group=FORMAT)
+    to_fp16: bool = flag("--fp-to-fp16", "The same as --precision fp16.", rare=True, group=FORMAT)
+    convert_to: str | None = option(
+        "--convert-to", "", "onnx, or trt for an engine that is built but not run  [default: trt if OUT ends in "
+        ".engine or .plan, else onnx].", default=None, choices=TARGETS, rare=True, group=FORMAT)
+    # fmt: on
+
+
 @command(epilog=EPILOG, accepted=[own_inference(SHAPES), model_type_option(FILES)])
 def convert(
     request: ConvertRequest,
     eight_bits: Conversion = part(factory=conversion()),
     tensorrt: TensorrtOptions = part(factory=TensorrtOptions),
-    precision: str = option(
-        "--precision -p", "FORMAT", "fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 "
-        "do the same.", default="", group=FORMAT),
-    to_fp16: bool = flag("--fp-to-fp16", "The same as --precision fp16.", rare=True, group=FORMAT),
-    convert_to: str | None = option(
-        "--convert-to", "", "onnx, or trt for an engine that is built but not run  [default: trt if OUT ends in "
-        ".engine or .plan, else onnx].", default=None, choices=TARGETS, rare=True, group=FORMAT),
+    wanted: WantedFormat = part(factory=WantedFormat),
     *,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
 
     Shape computations, sizes of Resize and quantizers are never lowered; a value computed beyond the range of the
@@ -53,8 +63,8 @@ def convert(
     from tensortriage.cli.surgeon.show import show
     from tensortriage.workflows.edits.convert import convert
 
-    word = precision or ("fp16" if to_fp16 else "")
-    kind = convert_to or wanted_by(request.target.path)
+    word = wanted.precision or ("fp16" if wanted.to_fp16 else "")
+    kind = wanted.convert_to or wanted_by(request.target.path)
     if kind == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show
 
@@ -66,7 +76,7 @@ def convert(
             slug="convert-target-unknown",
             cure="use onnx or trt",
         )
-    found = _precision([precision, *tensorrt.formats(), *["fp16"] * to_fp16])
+    found = _precision([wanted.precision, *tensorrt.formats(), *["fp16"] * wanted.to_fp16])
     request = dataclasses.replace(request, precision=found)
     if not eight_bits.converted(request, as_json=as_json):
         show(convert(request), as_json=as_json)

@@ -9,7 +9,7 @@ from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import model_type_option, own_inference
 from tensortriage.runs.request_fields import external_data_field
-from tensortriage.values.options import argument, flag, option
+from tensortriage.values.options import argument, flag, option, request
 
 if TYPE_CHECKING:
     from tensortriage.model.inspect.node_listing import LayerFacts
@@ -39,22 +39,27 @@ class Details(TypedDict, total=False):
     unbounded_sizes: "Sequence[UnboundedSize]"
 
 
-@command(epilog=EPILOG, accepted=[model_type_option(FILES), own_inference(SHOWN)])
-def inspect_model(
-    model: Path = argument("MODEL"),
+@request
+class ModelView:
+    """What is asked of a model."""
+
+    # fmt: off
+    model: Path = argument("MODEL")
     show: tuple[str, ...] = option(
         "--show", "PART...", "layers: every node; attrs: nodes with their attributes; weights: the values of every "
-        "constant.", default=(), choices=PARTS, group=SHOWN),
+        "constant.", default=(), choices=PARTS, group=SHOWN)
     unbounded: bool = flag(
-        "--list-unbounded-dds", "List the tensors that decide a size, depend on data and are not bounded."),
+        "--list-unbounded-dds", "List the tensors that decide a size, depend on data and are not bounded.")
     infer_shapes: bool = flag(
-        "--shape-inference --do-shape-inference", "Infer types and shapes, and show them too.", rare=True),
-    external_data_dir: Path | None = external_data_field(rare=False, group=FILES),
+        "--shape-inference --do-shape-inference", "Infer types and shapes, and show them too.", rare=True)
+    external_data_dir: Path | None = external_data_field(rare=False, group=FILES)
     unseen: bool = flag(
-        "--ignore-external-data", "Do not read weights outside the file, not even for --show weights.", rare=True),
-    *,
-    as_json: bool,
-) -> None:  # fmt: skip
+        "--ignore-external-data", "Do not read weights outside the file, not even for --show weights.", rare=True)
+    # fmt: on
+
+
+@command(epilog=EPILOG, accepted=[model_type_option(FILES), own_inference(SHOWN)])
+def inspect_model(view: ModelView, *, as_json: bool) -> None:
     """Show what is in MODEL: operators, interface, parameters, dynamic dimensions, bodies, functions, repeated blocks.
 
     Nothing is run, and no weight is read unless asked for, so the size of the model does not matter.
@@ -64,30 +69,30 @@ def inspect_model(
     from tensortriage.model.io.parse import read_message
 
     if not as_json and dialect().list_model(
-        model, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen
+        view.model,
+        view.show,
+        view.external_data_dir,
+        unbounded=view.unbounded,
+        infer_shapes=view.infer_shapes,
+        unseen=view.unseen,
     ):
         return
-    message = read_message(model)
-    summary = summary_of(message, model, external_data_dir or model.parent)
+    message = read_message(view.model)
+    summary = summary_of(message, view.model, view.external_data_dir or view.model.parent)
     details: Details = {}
-    if {"layers", "attrs"} & {*show}:
+    if {"layers", "attrs"} & {*view.show}:
         details["layers"] = list_layers(message.proto)
-    if unbounded or infer_shapes or "weights" in show:
-        details |= deeper(
-            model, external_data_dir, unbounded=unbounded, weights="weights" in show and not unseen,
-            infer_shapes=infer_shapes,
-        )  # fmt: skip
+    if view.unbounded or view.infer_shapes or "weights" in view.show:
+        details |= deeper(view)
     if as_json:
         print_document(document(summary, details))
     else:
         from tensortriage.report.terminal.lines import show as show_lines
 
-        show_lines(lines(summary, details, attributes="attrs" in show))
+        show_lines(lines(summary, details, attributes="attrs" in view.show))
 
 
-def deeper(
-    path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool, infer_shapes: bool
-) -> Details:
+def deeper(view: ModelView) -> Details:
     """Return the parts that need the loaded model."""
     from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
@@ -95,13 +100,13 @@ def deeper(
     from tensortriage.model.transforms.bound_sizes import unbounded_sizes
 
     found: Details = {}
-    model = Model.load(path, external_data_dir=external_data_dir)
-    if infer_shapes:
+    model = Model.load(view.model, external_data_dir=view.external_data_dir)
+    if view.infer_shapes:
         specs = value_specs(model, refine=True)
         found["values"] = [specs[name] for node in model.graph.nodes for name in node.outputs if name in specs]
-    if weights:
+    if "weights" in view.show and not view.unseen:
         found["weights"] = weight_facts(model)
-    if unbounded:
+    if view.unbounded:
         found["unbounded_sizes"] = unbounded_sizes(model.graph)
     return found
 

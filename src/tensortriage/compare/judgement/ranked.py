@@ -104,9 +104,8 @@ def compare_top_k(
     axis: int,
     radius: float | np.ndarray = 0.0,
     largest: bool = True,
-    ordered: bool = True,
 ) -> RankedComparison:
-    """Compare the indices of a TopK, rank by rank; without ``ordered`` as sets.
+    """Compare the indices of a TopK, rank by rank: the first index is that of the best score, and so on.
 
     Args:
         reference: The reference's indices, of the shape of the scores but for ``axis``.
@@ -115,14 +114,27 @@ def compare_top_k(
         axis: Along which the extremes were looked for.
         radius: How far a score may be off, absolute: one number, or one per score.
         largest: Whether the largest scores win.
-        ordered: Whether the first index is that of the best score, and so on.
     """
     rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
     ours, theirs = (_rows(np.asarray(indices, np.int64), axis, True) for indices in (reference, target))
-    if not ordered:
-        ours, theirs = _best_first(ours, rows), _best_first(theirs, rows)
-        theirs = _aligned(ours, theirs)
     return _compare_rows(ours, theirs, rows, radii, unit="ranks")
+
+
+def compare_top_sets(
+    reference: np.ndarray,
+    target: np.ndarray,
+    scores: np.ndarray,
+    *,
+    axis: int,
+    radius: float | np.ndarray = 0.0,
+    largest: bool = True,
+) -> RankedComparison:
+    """Compare the indices of a TopK whose order means nothing; see `compare_top_k`."""
+    rows, radii = _rows(scores, axis, largest), _rows(np.broadcast_to(radius, scores.shape), axis, True)
+    ours, theirs = (
+        _best_first(_rows(np.asarray(indices, np.int64), axis, True), rows) for indices in (reference, target)
+    )
+    return _compare_rows(ours, _aligned(ours, theirs), rows, radii, unit="ranks")
 
 
 def _compare_rows(

@@ -43,8 +43,7 @@ def compare_suppressed(
     scores: np.ndarray,
     *,
     limits: SuppressionLimits,
-    radius: float = 0.0,
-    box_radius: float = 0.0,
+    radii: tuple[float, float] = (0.0, 0.0),
 ) -> RankedComparison:
     """Compare two selections of boxes.
 
@@ -54,8 +53,7 @@ def compare_suppressed(
         boxes: The reference's boxes, ``[batch, box, 4]``.
         scores: The reference's scores, ``[batch, class, box]``.
         limits: Those of the suppression.
-        radius: How far a score may be off, absolute.
-        box_radius: How far a coordinate may be off, absolute.
+        radii: How far a score, and how far a coordinate, may be off, absolute.
     """
     ours, theirs = _triples(reference), _triples(target)
     count, mismatches, ties, worst = max(len(ours), len(theirs)), len(theirs) - len(set(theirs)), 0, 0.0
@@ -67,7 +65,7 @@ def compare_suppressed(
         if not (0 <= batch < scores.shape[0] and 0 <= label < scores.shape[1]):
             mismatches, worst = mismatches + len(other), math.inf
             continue
-        found = _Class(boxes[batch], scores[batch, label], limits, radius, box_radius)
+        found = _Class(boxes[batch], scores[batch, label], limits, *radii)
         for margin in [*found.extra(other, other - mine), *found.missing(other, mine - other)]:
             mismatches, ties = mismatches + (margin > 1.0), ties + (margin <= 1.0)
             worst = max(worst, margin)

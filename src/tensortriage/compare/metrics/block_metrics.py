@@ -33,7 +33,7 @@ def tally_block(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np
     elif way.bits is not None and tally.nonzero_errors == 0 and finite_block.same_memory(way.bits, reference, target):
         if not finite_block.tally_equal(tally, way, reference, start):
             _tally_hard(tally, way, reference, target, start)
-    elif not finite_block.tally_plain(tally, way, reference, target, start, work=way.work, bounds=way.bounds):
+    elif not finite_block.tally_plain(tally, way, (reference, target), start, (way.work, way.bounds)):
         _tally_hard(tally, way, reference, target, start)
 
 
@@ -57,11 +57,9 @@ def _tally_odd(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.
         reference, target = _cleared(sides[0], compared, "one"), _cleared(sides[1], compared, "other")
     bounds = SAFE[way.work]
     was_tried = compared is None and way.bounds == bounds
-    if not was_tried and finite_block.tally_plain(
-        tally, way, reference, target, start, work=way.work, bounds=bounds, compared=compared
-    ):
+    if not was_tried and finite_block.tally_plain(tally, way, (reference, target), start, (way.work, bounds), compared):
         return
-    finite_block.tally_plain(tally, way, reference, target, start, work=F64, bounds=None, compared=compared)
+    finite_block.tally_plain(tally, way, (reference, target), start, (F64, None), compared)
 
 
 def _set_aside_nonfinite(
@@ -113,7 +111,7 @@ def _tally_rare(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np
     magnitudes = [np.abs(side) for side in wide]
     largest, relative = float(errors.max()), np.empty_like(errors)
     finite_block.add_errors(
-        tally, errors, largest, float(errors.sum()), float(np.vdot(errors, errors)), start, compared
+        tally, errors, (largest, float(errors.sum()), float(np.vdot(errors, errors))), start, compared
     )
     finite_block.divide(errors, magnitudes[0], relative)
     tally.add_relative(float(relative.max()), float(relative.sum()))
@@ -160,7 +158,7 @@ def _tally_text(tally: BlockTotals, reference: np.ndarray, target: np.ndarray, s
     """Add a block of strings: the error is 1 where they differ, every string has magnitude 1."""
     errors = text_errors(reference, target)
     different = float(errors.sum())
-    finite_block.add_errors(tally, errors, float(errors.max()), different, different, start, None)
+    finite_block.add_errors(tally, errors, (float(errors.max()), different, different), start, None)
     tally.add_relative(float(errors.max()), different)
     tally.add_products(errors.size, errors.size, errors.size - different)
     tally.add_maxima(1.0, 1.0, float(errors.max()))

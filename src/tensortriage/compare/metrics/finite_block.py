@@ -63,12 +63,9 @@ def tally_equal(tally: BlockTotals, way: Lane, values: np.ndarray, start: int) -
 def tally_plain(
     tally: BlockTotals,
     way: Lane,
-    reference_raw: np.ndarray,
-    target_raw: np.ndarray,
+    sides: tuple[np.ndarray, np.ndarray],
     start: int,
-    *,
-    work: np.dtype[Any],
-    bounds: tuple[float, float] | None,
+    compute: tuple[np.dtype[Any], tuple[float, float] | None],
     compared: np.ndarray | None = None,
 ) -> bool:
     """Add a block of finite values; False, with nothing added, when it is not within the bounds.
@@ -76,13 +73,13 @@ def tally_plain(
     Args:
         tally: Totals to add to.
         way: Lane of the two element types.
-        reference_raw: Values as they are stored.
-        target_raw: Likewise.
+        sides: Values of the reference and of the target as they are stored.
         start: Flat index of the first element of the block.
-        work: Type to compute in: that of the lane, or float64.
-        bounds: What the maxima of errors and magnitudes must be between, or zero; None to take any.
+        compute: Type to compute in, that of the lane or float64; and what the maxima of errors and magnitudes must be
+            between, or zero: None to take any.
         compared: Which values count; the others are zero on both sides. None when all do.
     """
+    (reference_raw, target_raw), (work, bounds) = sides, compute
     reference = load(reference_raw, work, "reference", finite=bounds is not None)
     target = load(target_raw, work, "target", finite=bounds is not None)
     stack = SCRATCH.rows("stack", work, 3, reference.size)
@@ -116,16 +113,14 @@ def tally_plain(
     tally.add_products(reference_squares, target_squares, products)
     tally.add_maxima(reference_max, target_max, distance)
     tally.add_relative(max(relative_max, zero_error_max / ZERO_REFERENCE), relative_sum)
-    add_errors(tally, errors, error_max, error_sum, error_squares, start, compared)
+    add_errors(tally, errors, (error_max, error_sum, error_squares), start, compared)
     return True
 
 
 def add_errors(
     tally: BlockTotals,
     errors: np.ndarray,
-    largest: float,
-    error_sum: float,
-    square_sum: float,
+    figures: tuple[float, float, float],
     start: int,
     compared: np.ndarray | None,
 ) -> None:
@@ -134,12 +129,11 @@ def add_errors(
     Args:
         tally: What is added to.
         errors: Absolute errors of one block, flat.
-        largest: Their maximum.
-        error_sum: Their sum.
-        square_sum: The sum of their squares.
+        figures: Their maximum, their sum, and the sum of their squares.
         start: Flat index of the block's first element in its tensor.
         compared: Which elements count, a flat mask; None for all.
     """
+    largest, error_sum, square_sum = figures
     tally.compared += errors.size if compared is None else int(np.count_nonzero(compared))
     tally.nonzero_errors += int(
         np.count_nonzero(errors.view(f"i{errors.itemsize}"))

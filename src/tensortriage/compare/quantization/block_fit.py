@@ -39,15 +39,28 @@ class BlockFit:
     words: str = ""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blocks:
+    """Which numbers share a scale.
+
+    Attributes:
+        axis: The axis along which neighbours do.
+        size: How many do.
+        dtype: Type of the quantized numbers.
+    """
+
+    axis: int
+    size: int
+    dtype: DType
+
+
 def fit_blocks(
     numbers: np.ndarray | None,
     scale: np.ndarray,
     zero_point: np.ndarray | None,
     *,
     shape: tuple[int, ...],
-    axis: int,
-    block: int,
-    dtype: DType,
+    blocks: Blocks,
 ) -> BlockFit:
     """Judge scales of blocks.
 
@@ -56,11 +69,9 @@ def fit_blocks(
         scale: Of ``shape``, but for the axis: one per block there.
         zero_point: Likewise, or None for 0.
         shape: Shape of the tensor.
-        axis: The axis along which neighbours share a scale.
-        block: How many do.
-        dtype: Type of the quantized numbers.
+        blocks: Which numbers share a scale.
     """
-    scales, axis = scale.astype(np.float64), axis % len(shape)
+    scales, axis, block, dtype = scale.astype(np.float64), blocks.axis % len(shape), blocks.size, blocks.dtype
     wanted = _scale_shape(shape, axis, block)
     if scales.shape != wanted:
         text = f"its scales have shape {list(scales.shape)}, blocks of {block} along axis {axis} need {list(wanted)}"
@@ -83,7 +94,7 @@ def fit_blocks(
     least = _error(x, best, best_zeros, axis, block, dtype)
     if _near(error, least):
         return dataclasses.replace(_unrounded(scales, block, dtype), error=error, best_error=least)
-    kind, words = _mistake(x, (scales, zeros), (best, best_zeros), axis, block, dtype, least)
+    kind, words = _mistake(x, (scales, zeros), (best, best_zeros), Blocks(axis, block, dtype), least)
     return BlockFit(kind, error, least, words)
 
 
@@ -111,13 +122,12 @@ def _mistake(
     x: np.ndarray,
     given: tuple[np.ndarray, np.ndarray],
     best: tuple[np.ndarray, np.ndarray],
-    axis: int,
-    block: int,
-    dtype: DType,
+    blocks: Blocks,
     least: float,
 ) -> tuple[str, str]:
     """Name what is wrong: the one change after which the same scales fit, or what they look like."""
     scales, zeros = given
+    axis, block, dtype = blocks.axis, blocks.size, blocks.dtype
     if (scales == 1).all():
         return "scale-unset", f"all its {scales.size} scales are 1, as if none was set; calibrate"
     tried: list[tuple[float, str, str]] = []

@@ -12,6 +12,7 @@ otherwise. A misreading is told when it gives the engine's result and the defini
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,6 +80,21 @@ class QuantizerFit:
         return decibels(self.error / self.best_error) if self.best_error > 0.0 else math.inf
 
 
+class Meant(NamedTuple):
+    """What is known to be meant by a quantizer.
+
+    Attributes:
+        symmetric: Whether its zero point of 0 is.
+        seven_bits: Whether only 7 of 8 bits are, see `qdq.uses_seven_bits`.
+    """
+
+    symmetric: bool = False
+    seven_bits: bool = False
+
+
+NOTHING_MEANT = Meant()
+
+
 def calibrate(
     numbers: np.ndarray,
     scale: np.ndarray,
@@ -86,8 +102,7 @@ def calibrate(
     *,
     axis: int,
     dtype: DType,
-    symmetric: bool = False,
-    seven_bits: bool = False,
+    meant: Meant = NOTHING_MEANT,
 ) -> QuantizerFit:
     """Judge a quantizer by the numbers that it meets.
 
@@ -97,8 +112,7 @@ def calibrate(
         zero_point: Of the same shape, or one number whatever its axes; of the quantized type; None for 0.
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
-        symmetric: Whether a zero point of 0 is known to be meant, whatever the numbers.
-        seven_bits: Whether only 7 of 8 bits are known to be meant, see `qdq.uses_seven_bits`.
+        meant: What is known to be meant, whatever the numbers.
     """
     x = numbers.astype(np.float64)
     scales = np.asarray(scale, np.float64)
@@ -106,7 +120,7 @@ def calibrate(
     if zero_point is not None:  # engines take a vector of one where the scale is a scalar, and the other way round
         zeros += zero_point.reshape(()) if zero_point.size == 1 else zero_point
     axis = axis % x.ndim if x.ndim else 0
-    limits = _SEVEN_BITS[dtype] if seven_bits and dtype in _SEVEN_BITS else integer_range(dtype)
+    limits = _SEVEN_BITS[dtype] if meant.seven_bits and dtype in _SEVEN_BITS else integer_range(dtype)
     centred = dtype.name.startswith("INT") and not zeros.any()
     best, best_zeros = _best(x, scales.shape, axis, limits, symmetric=centred)
     least = _error(x, best, best_zeros, axis, limits)
@@ -128,7 +142,7 @@ def calibrate(
     )  # fmt: skip
     if near_prediction(fit.gap_db):
         return fit
-    kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
+    kind, words, cure = _mistake(fit, x, (scales, zeros), axis, limits, meant=meant.symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
 
@@ -242,14 +256,14 @@ def _candidates(
 def _mistake(
     fit: QuantizerFit,
     x: np.ndarray,
-    scales: np.ndarray,
-    zeros: np.ndarray,
+    given: tuple[np.ndarray, np.ndarray],
     axis: int,
     limits: tuple[float, float],
     *,
     meant: bool,
 ) -> tuple[str, str, str]:
     """Name the one change that removes most of the avoidable error: another axis, zero point if not meant, or scale."""
+    scales, zeros = given
     avoidable = fit.error**2 - fit.best_error**2
 
     def removes(error: float) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.ranked import RankedComparison, compare_extremes, compare_top_k
+from tensortriage.compare.judgement.ranked import RankedComparison, compare_extremes, compare_top_k, compare_top_sets
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare_suppressed
 from tensortriage.compare.measured import compare_all
@@ -263,15 +263,8 @@ def judge_decision(
     if decision.kind is DecisionKind.EXTREME:
         return compare_extremes(reference, target, scores, axis=decision.axis, radius=radius, largest=decision.largest)
     if decision.kind is DecisionKind.TOP_K:
-        return compare_top_k(
-            reference,
-            target,
-            scores,
-            axis=decision.axis,
-            radius=radius,
-            largest=decision.largest,
-            ordered=decision.ordered,
-        )
+        compare = compare_top_k if decision.ordered else compare_top_sets
+        return compare(reference, target, scores, axis=decision.axis, radius=radius, largest=decision.largest)
     most, overlap, score = (float(np.ravel(values[name])[0]) if name else None for name in decision.limits)
     return compare_suppressed(
         reference,
@@ -279,8 +272,7 @@ def judge_decision(
         np.asarray(values[decision.boxes]),
         scores,
         limits=SuppressionLimits(int(most or 0), overlap or 0.0, score, decision.corners),
-        radius=float(radius.max(initial=0.0)),
-        box_radius=float(radii[decision.boxes].max(initial=0.0)),
+        radii=(float(radius.max(initial=0.0)), float(radii[decision.boxes].max(initial=0.0))),
     )
 
 

@@ -60,8 +60,7 @@ class ExternalFiles:
             dtype=tensor.dtype,
             shape=tensor.shape,
             name=tensor.name,
-            metadata_props=dict(tensor.metadata_props),
-            doc_string=tensor.doc_string,
+            described=tensor,
         )
 
     def _open(self, location: str, tensor_name: str | None) -> WeightFile:

@@ -119,8 +119,7 @@ class MappedTensor(ir.LazyTensor):
         dtype: Element type; anything but STRING.
         shape: Dimensions.
         name: Name of the tensor.
-        metadata_props: Metadata to save with it.
-        doc_string: Documentation to save with it.
+        described: A tensor with the metadata and documentation to save with it; None for none.
     """
 
     __slots__ = ("file", "offset")
@@ -133,12 +132,11 @@ class MappedTensor(ir.LazyTensor):
         dtype: ir.DataType,
         shape: ir.Shape,
         name: str,
-        metadata_props: dict[str, str] | None = None,
-        doc_string: str | None = None,
+        described: ir.TensorProtocol | None = None,
     ) -> None:
-        super().__init__(
-            self._map, dtype, shape, name=name, metadata_props=metadata_props, doc_string=doc_string or None
-        )
+        metadata = dict(described.metadata_props) if described is not None else None
+        words = (described.doc_string or None) if described is not None else None
+        super().__init__(self._map, dtype, shape, name=name, metadata_props=metadata, doc_string=words)
         self.file = file
         self.offset = offset
 

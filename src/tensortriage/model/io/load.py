@@ -84,6 +84,5 @@ def _leave_in_file(model: ir.Model, path: Path, offsets: Mapping[str, int]) -> N
                 dtype=tensor.dtype,
                 shape=ir.Shape(tensor.shape.numpy(), frozen=True),
                 name=name,
-                metadata_props=dict(tensor.metadata_props),
-                doc_string=tensor.doc_string,
+                described=tensor,
             )

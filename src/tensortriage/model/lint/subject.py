@@ -1,6 +1,7 @@
 """A graph as the rules see it: its nodes, and the facts about each value, including the data of constants."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -18,10 +19,11 @@ _PASS_ON = frozenset({"Cast", "CastLike", "Identity", "Unsqueeze", "Squeeze", "R
 _FEW = 16
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class LintSubject:
     """One graph of a model: the main graph, a body, or a function.
 
-    Args:
+    Attributes:
         graph: Index of the graph.
         specs: Types and shapes of its values, as far as known.
         opset: Version of the standard operator set it uses.
@@ -31,28 +33,17 @@ class LintSubject:
         outer: The enclosing graph, whose values it may use.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        specs: Mapping[str, ValueSpec],
-        *,
-        opset: int,
-        aims: Aims,
-        outputs: Iterable[str],
-        where: str = "",
-        outer: "LintSubject | None" = None,
-    ) -> None:
-        self.graph = graph
-        self.opset = opset
-        self.aims = aims
-        self.where = where
-        self._specs = specs
-        self._outer = outer
-        self._outputs = frozenset(outputs)
+    graph: Graph
+    specs: Mapping[str, ValueSpec]
+    opset: int
+    aims: Aims
+    outputs: frozenset[str]
+    where: str = ""
+    outer: "LintSubject | None" = None
 
     def is_output(self, value: str) -> bool:
         """Whether a value is an output of the graph."""
-        return value in self._outputs
+        return value in self.outputs
 
     def standard(self, *op_types: str) -> Iterator[Node]:
         """Yield the nodes of these operators of the ONNX standard."""
@@ -79,8 +70,8 @@ class LintSubject:
         """Return the numbers of a constant, of any size; None when the value is not constant."""
         if value in self.graph.constants:
             return self.graph.weight(value)
-        if self.graph.producer(value) is None and self._outer is not None and value not in self._specs:
-            return self._outer.constant(value)
+        if self.graph.producer(value) is None and self.outer is not None and value not in self.specs:
+            return self.outer.constant(value)
         return None
 
     def few(self, value: str) -> np.ndarray | None:
@@ -111,14 +102,14 @@ class LintSubject:
         return LintFinding(slug, severity, node.name, node.op_type, value, self.where, why, cure, origin=origin)
 
     def _spec(self, value: str) -> ValueSpec | None:
-        spec = self._specs.get(value)
-        return spec if spec is not None or self._outer is None else self._outer._spec(value)
+        spec = self.specs.get(value)
+        return spec if spec is not None or self.outer is None else self.outer._spec(value)
 
 
 def subjects(model: Model, aims: Aims) -> Iterator[LintSubject]:
     """Yield the main graph of a model, its functions, and the bodies in all of them."""
-    outputs = [spec.name for spec in model.outputs]
-    main = LintSubject(model.graph, value_specs(model), opset=model.opset, aims=aims, outputs=outputs)
+    outputs = frozenset(spec.name for spec in model.outputs)
+    main = LintSubject(graph=model.graph, specs=value_specs(model), opset=model.opset, aims=aims, outputs=outputs)
     yield main
     yield from _bodies(model.ir.graph, model.ir, main)
     for function in model.ir.functions.values():
@@ -145,5 +136,5 @@ def _inner(
     values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     specs = {value.name: value_spec(value) for value in values if value.name}
     index = Graph(ir.Model(graph, ir_version=model.ir_version))
-    outputs = [value.name or "" for value in graph.outputs]
-    return LintSubject(index, specs, opset=opset, aims=aims, outputs=outputs, where=where, outer=outer)
+    outputs = frozenset(value.name or "" for value in graph.outputs)
+    return LintSubject(graph=index, specs=specs, opset=opset, aims=aims, outputs=outputs, where=where, outer=outer)

@@ -5,8 +5,10 @@ reference, on the engine, with fewer nodes kept than without it.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tensortriage.errors import TriageError
 from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constants, fuse_layer_norms, scale_query
@@ -44,45 +46,48 @@ def other_ways(
         output: The mixed model, beside which the models of remedies are written; None for nowhere.
     """
     found = []
-    for name, what, low, rewrite in _known(precision):
+    for way in _known(precision):
         with contextlib.suppress(TriageError):  # a rewritten model that cannot be typed or emulated is no remedy
-            made = rewrite(model)
+            made = way.rewrite(model)
             if made is not None:
-                remedy = _tried(bench, made, low, recorded, name, what, fewer_than, output)
+                remedy = _tried(bench, made, way, recorded, fewer_than, output)
                 found += [remedy] if remedy is not None else []
     return tuple(found)
 
 
-def _known(precision: Precision) -> Iterator[tuple[str, str, Precision, Rewrite]]:
-    """Yield name, description, format and rewriting of each remedy."""
+class _Way(NamedTuple):
+    """A remedy that may be tried."""
+
+    name: str
+    what: str
+    precision: Precision
+    rewrite: Rewrite
+
+
+def _known(precision: Precision) -> Iterator[_Way]:
+    """Yield the remedies that there are for a format."""
     if precision is Precision.FP16:
-        yield "bf16", "bf16 instead of fp16: the range of fp32, three bits less", Precision.BF16, lambda m: m
-        yield (
-            "clamp-constants",
-            "constants beyond the range of fp16 brought into it",
-            precision,
-            lambda m: clamp_constants(m, precision),
-        )
-        yield "scale-query", "a scale, as of attention scores, moved before its product", precision, scale_query
-    yield "layer-normalization", "normalizations written out made LayerNormalization", precision, fuse_layer_norms
+        yield _Way("bf16", "bf16 instead of fp16: the range of fp32, three bits less", Precision.BF16, lambda m: m)
+        clamped = functools.partial(clamp_constants, precision=precision)
+        yield _Way("clamp-constants", "constants beyond the range of fp16 brought into it", precision, clamped)
+        yield _Way("scale-query", "a scale, as of attention scores, moved before its product", precision, scale_query)
+    yield _Way("layer-normalization", "normalizations written out made LayerNormalization", precision, fuse_layer_norms)
 
 
 def _tried(
     bench: EngineSetup,
     model: Model,
-    precision: Precision,
+    way: _Way,
     recorded: Mapping[str, ValueSpec],
-    name: str,
-    what: str,
     fewer_than: int,
     output: Path | None,
 ) -> PrecisionAlternative | None:
     """Return a remedy when it works with fewer nodes."""
-    able = raised(model, precision)
+    able = raised(model, way.precision)
     names = {node_output for node in able.graph.nodes for node_output in node.outputs}
     names |= {spec.name for spec in able.inputs}
     specs = value_specs(able, {key: spec for key, spec in recorded.items() if key in names})
-    _, emulation, candidates = open_typed(bench, able, precision, specs, typed=True, seconds=SECONDS)
+    _, emulation, candidates = open_typed(bench, able, way.precision, specs, typed=True, seconds=SECONDS)
     with contextlib.closing(emulation):
         if fewer_than == 1 and not emulation.read(()).within:
             return None
@@ -95,6 +100,6 @@ def _tried(
         return None
     file = ""
     if output is not None:
-        file = str(output.with_name(f"{output.stem}_{name}{output.suffix}"))
+        file = str(output.with_name(f"{output.stem}_{way.name}{output.suffix}"))
         candidates.model(kept).save(file)
-    return PrecisionAlternative(name, what, len(kept), reading.error, file)
+    return PrecisionAlternative(way.name, way.what, len(kept), reading.error, file)

@@ -6,7 +6,7 @@ here imports it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
@@ -27,6 +27,13 @@ Opened = tuple[Choosable, Emulation, Candidates]
 """What can be chosen, who tells what a choice does (to be closed), and the candidates on the engine."""
 
 Samples = tuple[GoalSample, ...]
+
+
+class Calibrating(NamedTuple):
+    """What candidates are made with: samples, and the task metric that chooses how; None for the output error."""
+
+    samples: Samples
+    metric: Metric | None
 
 
 class CommandCandidates(Protocol):
@@ -73,9 +80,8 @@ class NumberFormat(ABC):
         model: Model,
         specs: Mapping[str, ValueSpec],
         setup: EngineSetup,
+        calibrating: Calibrating,
         *,
-        calibrating: Sequence[GoalSample],
-        metric: Metric | None,
         tell: Callable[[str], None],
         seconds: float | None = None,
     ) -> Opened:
@@ -85,8 +91,7 @@ class NumberFormat(ABC):
             model: The float model.
             specs: Types of its values.
             setup: Where candidates run; its samples judge.
-            calibrating: Samples that candidates are made with.
-            metric: Task metric that chooses how; None for the output error.
+            calibrating: What candidates are made with.
             tell: Told what was chosen.
             seconds: Time for measuring what each node does alone; None for no limit.
 

@@ -4,11 +4,15 @@ from collections.abc import Collection, Sequence
 
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalReading, GoalSample, MetricGoal, PrecisionGoal, mean_metric
-from tensortriage.precision.plan import ErrorFacts, Honoured, Point
+from tensortriage.precision.low_precision_work import low_share
+from tensortriage.precision.plan import ErrorFacts, Honoured, Point, PrecisionPlan
 from tensortriage.precision.search.request import PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
 from tensortriage.precision.selection.node_choice import NodeSearch, bisected, linear
+from tensortriage.precision.selection.switchable_model import Choosable
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
+from tensortriage.runs.case import command_line
+from tensortriage.values.dtype import Precision
 
 
 def facts(
@@ -72,6 +76,40 @@ def prefixes(request: PrecisionRequest, items: Sequence[str]) -> NodeSearch[list
     """Return Polygraphy's mode as a search among nodes in topological order."""
     find = bisected if request.mode is PrecisionMode.BISECT else linear
     return find(items[::-1] if request.reverse else items)
+
+
+def planned(
+    request: PrecisionRequest, stage: Choosable, whole: Sequence[str], *, complete: bool, interrupted: bool
+) -> PrecisionPlan:
+    """Return the result as far as it does not depend on who judged.
+
+    Args:
+        request: What was searched.
+        stage: What could be chosen.
+        whole: Nodes in the higher precision, with those between them, in order.
+        complete: Whether each was seen to be needed.
+        interrupted: Whether the user ended the search early.
+    """
+    return PrecisionPlan(
+        kept=tuple(whole),
+        builds=0,
+        checks=0,
+        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        precision=stage.precision.value,
+        higher=Precision.FP32.value,
+        asked="engine" if request.check is None else "check",
+        mode=mode_words(request),
+        minimality=minimality(request.mode, complete=complete, interrupted=interrupted),
+        nodes=(),
+        candidates=len(stage.items),
+        fixed=stage.fixed,
+        low_share=low_share(stage.model.graph, stage.specs, {*whole, *stage.fixed}),
+        casts=None,
+        interrupted=interrupted,
+        model=str(request.model),
+        sha256=stage.model.fingerprint,
+        command=command_line(),
+    )
 
 
 def written(request: PrecisionRequest, made: Model) -> dict[str, str]:

@@ -30,7 +30,6 @@ from tensortriage.precision.selection.typed_candidates import EngineSetup, Typed
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude, times
 
 OutputFloors = Callable[[Feed, Sequence[str]], Mapping[str, float]]
@@ -137,12 +136,22 @@ def open_typed(
     return stage, emulation, TypedCandidates(stage, bench=bench)
 
 
+def recorded_on(source: GoldenSource, feed: Feed) -> Callable[[Collection[str]], Mapping[str, np.ndarray]]:
+    """Return what reads values of the reference run on one feed, its tensors included."""
+    golden = source.golden(feed)
+
+    def recorded(wanted: Collection[str]) -> Mapping[str, np.ndarray]:
+        fed = {value: array for value, array in feed.tensors.items() if value in wanted}
+        return {value: np.asarray(golden[value]) for value in wanted if value in golden} | fed
+
+    return recorded
+
+
 def keepings(
     stage: Choosable,
     kept: Sequence[str],
     found: Influences | None,
-    golden: TensorStore,
-    feed: Feed,
+    recorded: Callable[[Collection[str]], Mapping[str, np.ndarray]],
     *,
     limited: bool,
     scaled: bool = False,
@@ -152,9 +161,7 @@ def keepings(
     made = []
     for name in kept:
         node = graph.node(name)
-        wanted = {*node.uses, *node.outputs}
-        values = {value: np.asarray(golden[value]) for value in wanted if value in golden}
-        values |= {value: array for value, array in feed.tensors.items() if value in wanted}
+        values = recorded({*node.uses, *node.outputs})
         alone = found.ratio(name) if found is not None and name in found.alone else None
         reason = "" if scaled else reason_for(node, values, graph, stage.precision)
         made.append(
@@ -194,4 +201,5 @@ def casts_in(model: Model) -> int:
 
 def in_order(model: Model, nodes: Collection[str]) -> tuple[str, ...]:
     """Return nodes in topological order."""
-    return tuple(node.name for node in model.graph.nodes if node.name in set(nodes))
+    chosen = set(nodes)
+    return tuple(node.name for node in model.graph.nodes if node.name in chosen)

@@ -7,6 +7,7 @@ real engine does better (fusions) or worse (accumulation in the format, faults) 
 """
 
 import contextlib
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,13 +24,26 @@ from tensortriage.runs.lab import Lab
 from tensortriage.values.text import duration
 
 
+@dataclasses.dataclass(frozen=True)
+class Switches:
+    """A model whose nodes are switched by its inputs.
+
+    Attributes:
+        model: The model with its switches.
+        feed: Returns what is fed to them when some nodes are kept.
+        items: Nodes to choose from, in topological order.
+    """
+
+    model: Model
+    feed: Callable[[Collection[str]], Mapping[str, np.ndarray]]
+    items: Sequence[str]
+
+
 class Emulation:
     """Answers for any set of kept nodes what the outputs lose; to be closed.
 
     Args:
-        model: The model with its switches.
-        switches: What is fed to them when some nodes are kept.
-        items: Nodes to choose from, in topological order.
+        of: The model, and how its nodes are switched.
         samples: What to run on.
         goal: What is asked of the outputs.
         lab: Runs the model, and keeps the readings.
@@ -38,9 +52,7 @@ class Emulation:
 
     def __init__(
         self,
-        model: Model,
-        switches: Callable[[Collection[str]], Mapping[str, np.ndarray]],
-        items: Sequence[str],
+        of: Switches,
         samples: Sequence[GoalSample],
         goal: PrecisionGoal,
         *,
@@ -48,9 +60,10 @@ class Emulation:
         seconds: float | None = None,
     ) -> None:
         outputs = list(samples[0].outputs)
-        self._model = model if [spec.name for spec in model.outputs] == outputs else select_outputs(model, outputs)
-        self._switches = switches
-        self.items = tuple(items)
+        whole = [spec.name for spec in of.model.outputs] == outputs
+        self._model = of.model if whole else select_outputs(of.model, outputs)
+        self._switches = of.feed
+        self.items = tuple(of.items)
         self.goal = goal
         self._samples = tuple(samples)
         self._identity = identity_of(samples, goal)

@@ -9,10 +9,11 @@ down to single nodes: the result is 1-minimal, which without this last phase it 
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Generator, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
+from tensortriage.search.answers.speculation import converse
 from tensortriage.search.dialogue import Ask, Reply
 from tensortriage.search.passes.bisection import Halving
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
@@ -155,12 +156,7 @@ def linear(items: Sequence[str], /) -> NodeSearch[list[str]]:
 
 def answered(search: NodeSearch[T], enough: Callable[[frozenset[str]], bool]) -> T:
     """Return what a search finds, its questions answered one after the other."""
-    try:
-        ask = next(search)
-        while True:
-            ask = search.send(tuple(map(answer, map(enough, ask.candidates))))
-    except StopIteration as end:
-        return cast(T, end.value)
+    return converse(search, lambda ask, ahead: tuple(map(answer, map(enough, ask.candidates))))
 
 
 def answer(enough: bool) -> OracleVerdict:

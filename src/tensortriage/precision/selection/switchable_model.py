@@ -12,7 +12,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.precision.goal import GoalSample, PrecisionGoal
-from tensortriage.precision.selection.emulation import Emulation
+from tensortriage.precision.selection.emulation import Emulation, Switches
 from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
@@ -83,7 +83,8 @@ class SwitchableModel(Choosable):
         self, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None
     ) -> Emulation:
         """Return what choices cost, to be closed."""
-        return Emulation(self.switched.model, self.switches, self.items, samples, goal, lab=lab, seconds=seconds)
+        switches = Switches(self.switched.model, self.switches, self.items)
+        return Emulation(switches, samples, goal, lab=lab, seconds=seconds)
 
 
 def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> SwitchableModel:

@@ -1,9 +1,7 @@
 """Reduces a model with a command or a person as judge, who finds each piece in a file."""
 
-import contextlib
 import dataclasses
 import itertools
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
@@ -16,37 +14,24 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
 from tensortriage.reduce.commands.revisable_answers import Revisable
-from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
-from tensortriage.reduce.pieces.piece_search import answer_key
 from tensortriage.reduce.pieces.piece_shapes import piece_specs, with_seen_shapes
 from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.reduce.pieces.polygraphy_modes import RESULT, WHOLE, Phases
 from tensortriage.reduce.pieces.polygraphy_pieces import PolygraphyPieces
 from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
-from tensortriage.reduce.request import Ends, Person, ShapeSource
+from tensortriage.reduce.request import Ends, ShapeSource
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
 from tensortriage.reduce.simplify.trials import Trials
-from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.check import Checker, CheckSpec
-from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.commands.failure_rules import Ruling
-from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.runs.commands.stages import CheckPlace, Stages
-from tensortriage.runs.elsewhere import OpenedCluster
+from tensortriage.runs.commands.command_oracle import CommandOracle, ShownModel, ShownTo
+from tensortriage.runs.commands.phases import RESULT
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.search.answers.answer_cache import Cache
-from tensortriage.search.execution.executors import Executor
-from tensortriage.search.problem import CandidateOutcome, OracleVerdict
-from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
-from tensortriage.values.spec import ValueSpec
 
-_logger = logging.getLogger(__name__)
 BATCH_BYTES = 256 << 20
 """Most tensors that are held at once while shapes are looked at."""
 MOST_OUTPUTS = 8
@@ -64,36 +49,20 @@ class StagedRequest:
     Attributes:
         model: The model.
         samples: Give inputs to run it on, should shapes or cut branches need that.
-        judge: The command, or the person.
+        to: Who is shown the pieces.
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
-        artifact: The file that holds the piece.
-        keep_artifact: Do not remove the last one.
-        jobs: Checks at once.
-        phases: What the search is about, and the numbers of its checks.
-        save_replay: Where verdicts are written as they come.
-        load_replay: Verdicts of an earlier run.
-        tell: Shows text to the user.
         repeats: How often things are asked.
         shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
-        cluster: Where commands run, if not on this machine.
     """
 
     model: Model
     samples: Callable[[], Iterator[Feed]]
-    judge: CheckSpec | Person
+    to: ShownTo
     ends: Ends
     shape_source: ShapeSource
-    artifact: Path
-    keep_artifact: bool
-    jobs: int
-    phases: Phases
-    save_replay: Path | None
-    load_replay: Path | None
-    tell: Callable[[str], None]
     repeats: Repeats
     shrink_seconds: float
-    cluster: OpenedCluster | None = None
 
 
 class StagedAsking:
@@ -110,50 +79,25 @@ class StagedAsking:
         model = request.model
         self._lab = Lab(case, batch_bytes=BATCH_BYTES)
         specs = piece_specs(model, request.shape_source, lambda: next(request.samples()), self._lab)
-        self.pieces = self._make_pieces(specs)
-        self.repeats = request.repeats
-        self._spec = request.judge if isinstance(request.judge, CheckSpec) else CheckSpec(words=("a person",))
-        self.word = "check" if isinstance(request.judge, CheckSpec) else "person"
-        commands = request.cluster.commands() if request.cluster is not None else None
-        self._checker = Checker(self._spec, tell=request.tell, where=commands)
-        self._stages = self._make_stages()
-        self._bound_to = digest(model.fingerprint, self._spec.identity(), request.ends.value)
-        loaded: tuple[Entry, ...] = ()
-        if request.load_replay is not None:
-            _logger.info("Loading iteration information from debug replay: %s", request.load_replay)
-            loaded = load_replay(request.load_replay, self._bound_to, unbound=request.phases.apart)
-        self._replay = None if request.save_replay is None else Replay(request.save_replay, self._bound_to)
-        self.oracle = StagedOracle(
-            self.pieces,
-            self._stages,
-            judge=self._judge,
-            sort=lambda word, iteration, stage: self._checker.sort(
-                word, iteration, label=request.phases.label, folder=stage.folder
-            ),
-            phases=request.phases,
-            replay=self._replay,
-            known=_verdicts(loaded),
-            foreign=_foreign(loaded),
+        self.pieces = (
+            PolygraphyPieces(model, specs=specs, samples=request.samples, lab=self._lab)
+            if request.to.phases.apart
+            else Pieces(model, specs=specs, ends=request.ends)
         )
+        self.repeats = request.repeats
+        self.word = "check" if request.to.person is None else "person"
+        bound_to = digest(model.fingerprint, request.to.check.identity(), request.ends.value)
+        self.oracle = CommandOracle(request.to, self._shown, case, bound_to)
+        self.executor = self.oracle.executor
         self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
-        self._reads: CheckIdentity | None = None
-        if self.word == "check":
-            self._reads = CheckIdentity(self._bound_to, self._spec.words, case.checks, written=[request.artifact])
-        self.identity = self._bound_to if self._reads is None else self._reads.digest
 
-    @contextlib.contextmanager
-    def executor(self) -> Iterator[Executor[str] | None]:
-        """Give threads for several checks at once."""
-        if self._request.jobs == 1:
-            yield None
-            return
-        threads = Threads(self.oracle, jobs=self._request.jobs)
-        try:
-            yield threads
-        finally:
-            with self.oracle.abandoning():
-                self._checker.kill_running()  # checks begun ahead, for answers that are no longer wanted
-                threads.close()
+    def _shown(self, candidate: tuple[str, ...]) -> ShownModel:
+        nodes = self.pieces.nodes(candidate)
+        return ShownModel(digest(nodes), len(nodes), lambda: self.pieces.cut(nodes))
+
+    def identity(self) -> str:
+        """Return the digest of all that answers depend on besides the piece."""
+        return self.oracle.identity
 
     def suspicion(self) -> Mapping[str, float]:
         """Return nothing: a black box gives no hints."""
@@ -165,7 +109,7 @@ class StagedAsking:
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
-        self._request.phases.begin(RESULT)
+        self._request.to.phases.begin(RESULT)
         attempts = attempts_for(rate, self.repeats)
         piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
         if result is not None:
@@ -192,8 +136,7 @@ class StagedAsking:
             model=with_seen_shapes(opening.model, itertools.islice(self._inner_samples(opening), 2), self._lab),
             samples=lambda: self._inner_samples(opening),
             repeats=repeats,
-            save_replay=None,
-            load_replay=None,
+            to=dataclasses.replace(self._request.to, save_replay=None, load_replay=None),
         )
         inner = type(self)(request, self._case)
         inner.oracle.expected = self.oracle.expected
@@ -223,51 +166,8 @@ class StagedAsking:
 
     def close(self) -> None:
         """Kill what is running, and remove temporary files."""
-        self._checker.close()
-        self._stages.close()
+        self.oracle.close()
         self._lab.close()
-
-    def _make_pieces(self, specs: Mapping[str, ValueSpec]) -> Pieces:
-        request = self._request
-        if not request.phases.apart:
-            return Pieces(request.model, specs=specs, ends=request.ends)
-        return PolygraphyPieces(request.model, specs=specs, samples=request.samples, lab=self._lab)
-
-    def _make_stages(self) -> Stages:
-        private = [*self._spec.artifacts.paths, self._case.folder]
-        if self._spec.iteration_info is not None:
-            private.append(self._spec.iteration_info)
-        return Stages(
-            self._request.artifact,
-            jobs=self._request.jobs,
-            private=private,
-            scratch=self._case.temporary,
-            keep=self._request.keep_artifact,
-        )
-
-    def _judge(self, stage: CheckPlace, iteration: int, nodes: int) -> Ruling:
-        phases = self._request.phases
-        if isinstance(self._request.judge, CheckSpec):
-            return self._checker.check(iteration, label=phases.label, folder=stage.folder)
-        if phases.apart and phases.name == WHOLE:  # there, whoever begins has seen it fail
-            return Ruling(True, "failed", "taken for granted")
-        failed = self._request.judge.judge(stage.artifact, nodes)
-        if failed is None:
-            return Ruling(None, "skipped", "you skipped it")
-        return Ruling(failed, "failed" if failed else "", "")
-
-    def settle(self, premise: SearchResult[str]) -> str:
-        """Return the identity, now that it can be told which files in its words the command only reads."""
-        if self._reads is None or self._reads.settled:
-            return self.identity
-        before, self.identity = self.identity, self._reads.settle()
-        notes = self._case.checks
-        for attempt in range(premise.checks):
-            old, new = (answer_key(key, self.pieces, self.pieces.items, attempt) for key in (before, self.identity))
-            verdict = notes.get(old, OracleVerdict)
-            if verdict is not None:
-                notes.put(new, "the whole", verdict, seconds=0.0)
-        return self.identity
 
     def _with_fewer_outputs(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
         names = [spec.name for spec in piece.outputs]
@@ -301,15 +201,3 @@ class StagedAsking:
 
     def _fails(self, piece: Model, nodes: int, attempts: int) -> bool:
         return any(self.oracle.judge(piece, nodes).same for _ in range(attempts))
-
-
-def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], OracleVerdict]:
-    return {(entry.candidate, entry.attempt): _verdict(entry) for entry in entries if not entry.is_foreign}
-
-
-def _foreign(entries: tuple[Entry, ...]) -> dict[tuple[str, int], tuple[int | None, OracleVerdict]]:
-    return {(entry.phase, entry.iteration): (entry.nodes, _verdict(entry)) for entry in entries if entry.is_foreign}
-
-
-def _verdict(entry: Entry) -> OracleVerdict:
-    return OracleVerdict(CandidateOutcome(entry.outcome), entry.signature, "from the replay")

@@ -21,17 +21,17 @@ from tensortriage.reduce.pieces.node_bodies import Opening, inner_feeds
 from tensortriage.reduce.reduction_result import Effort, ReductionFinish, Shrunk
 from tensortriage.reduce.repro.repro_case import Repro, alike, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage.reduce.request import Ends
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import Trials
-from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.commands.threads import Threads
 from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import Oracle
-from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
 
 
@@ -54,11 +54,11 @@ class EnginePremises:
     inside: Callable[[Model, Sequence[Feed]], "EnginePremises"]
 
 
-class EngineAsking:
-    """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EngineRequest:
+    """How engines are asked about pieces.
 
-    Args:
-        premises: Model, samples, engines, limits, and who judges.
+    Attributes:
         ends: Which ends of the model may be cut off.
         shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
         repeats: How often things are asked.
@@ -68,40 +68,42 @@ class EngineAsking:
         cluster: Where checks run, if not on this machine; ``jobs`` then counts for nothing.
     """
 
+    ends: Ends
+    shrink_seconds: float
+    repeats: Repeats
+    say: Callable[[str], None]
+    jobs: int = 1
+    wanted: FailureKind | None = None
+    cluster: OpenedCluster | None = None
+
+
+class EngineAsking:
+    """Asks the target; see `tensortriage.reduce.inside_subgraphs.Asking`.
+
+    Args:
+        premises: Model, samples, engines, limits, and who judges.
+        request: How they are asked.
+    """
+
     word = "engines"
 
-    def __init__(
-        self,
-        premises: EnginePremises,
-        *,
-        ends: Ends,
-        shrink_seconds: float,
-        repeats: Repeats,
-        say: Callable[[str], None],
-        jobs: int = 1,
-        wanted: FailureKind | None = None,
-        cluster: OpenedCluster | None = None,
-    ) -> None:
+    def __init__(self, premises: EnginePremises, request: EngineRequest) -> None:
         self._premises = premises
-        self._cluster = cluster
+        self._request = request
         self._source = premises.source
-        self._jobs = jobs
-        self._ends = ends
-        self._say = say
-        self._shrink_seconds = shrink_seconds
         self._attempts = self._verifying = 1
         self.cache = self._source.lab.case.checks
-        self.repeats = repeats
+        self.repeats = request.repeats
         question, model = self._source.question, self._source.model
         self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
-        self.pieces = golden_pieces(model, self._samples, ends)
-        self.identity = digest(
+        self.pieces = golden_pieces(model, self._samples, request.ends)
+        self._identity = digest(
             [self._source.lab.key(question.target, model, feed) for feed in question.feeds],
             self._source.lab.key(question.reference, model, None),
             repr(premises.tolerance),
             dataclasses.asdict(question.limits),
-            ends.value,
-            wanted,
+            request.ends.value,
+            request.wanted,
         )
         self.oracle = EngineOracle(
             pieces=self.pieces,
@@ -110,21 +112,21 @@ class EngineAsking:
             target=question.target,
             judge=premises.judge(),
             lab=self._source.lab,
-            identity=self.identity,
-            wanted=wanted,
+            identity=self._identity,
+            wanted=request.wanted,
         )
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
         """Give threads for several checks at once; engines that may crash have processes of their own."""
-        if self._cluster is not None:
-            with self._cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
+        if self._request.cluster is not None:
+            with self._request.cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
                 yield checks
             return
-        if self._jobs == 1:
+        if self._request.jobs == 1:
             yield None
             return
-        threads = Threads(self.oracle, jobs=self._jobs)
+        threads = Threads(self.oracle, jobs=self._request.jobs)
         try:
             yield threads
         finally:
@@ -144,9 +146,9 @@ class EngineAsking:
         feeds = {feed.name: feed for feed in self._source.question.feeds}
         return self._premises.suspicions(feeds[failure.sample])
 
-    def settle(self, premise: SearchResult[str]) -> str:
-        """Return the identity, which the premise does not change."""
-        return self.identity
+    def identity(self) -> str:
+        """Return the digest of all that answers depend on besides the piece."""
+        return self._identity
 
     def failure(self) -> Failure | None:
         """Return how the whole fails."""
@@ -165,16 +167,16 @@ class EngineAsking:
         local = self._local(repro)
         if local is None:
             return ReductionFinish(verified=False)
-        if self._shrink_seconds > 0.0:
+        if self._request.shrink_seconds > 0.0:
             trials = Trials(
                 reference=question.reference,
                 lab=self._source.lab,
                 fails=functools.partial(self._fails_as, local),
                 local=local,
-                seconds=self._shrink_seconds,
+                seconds=self._request.shrink_seconds,
                 attempts=self._attempts,
             )
-            repro, shrunk = shrink(repro, trials, say=self._say)
+            repro, shrunk = shrink(repro, trials, say=self._request.say)
             local = self._local(repro, local) or local
         return self._written(repro, local, shrunk, result)
 
@@ -191,16 +193,8 @@ class EngineAsking:
         question = self._source.question
         feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))
         failure = self.failure()
-        return type(self)(
-            self._premises.inside(opening.model, feeds),
-            ends=self._ends,
-            shrink_seconds=self._shrink_seconds,
-            repeats=repeats,
-            say=self._say,
-            jobs=self._jobs,
-            wanted=failure.kind if failure else None,
-            cluster=self._cluster,
-        )
+        request = dataclasses.replace(self._request, repeats=repeats, wanted=failure.kind if failure else None)
+        return type(self)(self._premises.inside(opening.model, feeds), request)
 
     def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
         with self._source.lab.session(self._source.question.reference, opening.model, sequence=True) as run:
@@ -241,13 +235,11 @@ class EngineAsking:
             return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
         folder, question = result.with_name(f"{result.stem}_repro"), self._source.question
-        self._say("writing the repro and running it in a fresh process")
+        self._request.say("writing the repro and running it in a fresh process")
         trial = write_pack(
             folder,
             repro,
-            target=question.target,
-            versions=versions(),
-            local=local,
+            TextFacts(question.target, versions(), local),
             limits=question.limits,
             attempts=self._verifying,
         )

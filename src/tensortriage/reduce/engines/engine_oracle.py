@@ -6,6 +6,7 @@ the target works for them side by side, and no answer depends on which comes fir
 """
 
 import dataclasses
+import functools
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,6 @@ from tensortriage.runs.observation.derived import Derived
 from tensortriage.runs.outcome import Outcome
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
-from tensortriage.search.search_result import SearchResult
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
 
@@ -85,9 +85,9 @@ class EngineOracle:
             self._whole(attempt).keep(failure)
         return verdict_on(failure, None)
 
-    def expect(self, premise: SearchResult[str]) -> None:
+    def expect(self, runs: Sequence[OracleVerdict]) -> None:
         """Take the failure of the first run that failed as the one that is searched for."""
-        first = next(step.attempt for step in premise.history if step.outcome is CheckOutcome.SAME)
+        first = next(attempt for attempt, verdict in enumerate(runs) if verdict.same)
         self.expected = self._whole(first).known()
 
     def _whole(self, attempt: int) -> Derived[Failure]:
@@ -172,14 +172,12 @@ class EngineOracle:
         try:
             with self._lock:
                 reached = carry(
-                    self.pieces.model,
+                    self.pieces,
                     wrong,
                     outputs,
                     inside=nodes,
                     sample=sample,
-                    specs=self.pieces.specs,
-                    engine=self.reference,
-                    lab=self.lab,
+                    run=functools.partial(self.lab.session, self.reference, sequence=True),
                 )
         except EngineError:  # the reference chokes on these values: they are wrong, however much
             value = max(errors, key=lambda name: errors[name])

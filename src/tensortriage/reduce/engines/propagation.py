@@ -5,48 +5,45 @@ another, its error is added to what arrives there, so that neither hides the oth
 made both is in that error already: inside the piece errors are not carried on, or they would count twice.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 import numpy as np
 
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.inject_error import ERROR_PREFIX, perturb
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.reduce.engines.sample import GoldenSample
-from tensortriage.runs.lab import Lab
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.runs.lab import Run
 from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
 
 
 def carry(
-    model: Model,
+    pieces: Pieces,
     wrong: Mapping[str, np.ndarray],
     outputs: Collection[str],
     *,
     inside: Collection[str] = (),
     sample: GoldenSample,
-    specs: Mapping[str, ValueSpec],
-    engine: EngineSpec,
-    lab: Lab,
+    run: Callable[[Model], AbstractContextManager[Run]],
 ) -> dict[str, np.ndarray]:
     """Return outputs of the model as they are when some values are wrong and everything else is right.
 
     Args:
-        model: The model.
+        pieces: The model, and types and shapes of all its values.
         wrong: The wrong values, in their golden shapes.
         outputs: The outputs of the model that are wanted; those that the wrong values do not reach are left out.
         inside: Names of the nodes of the piece that the wrong values come from.
         sample: Golden values.
-        specs: Types and shapes of all values.
-        engine: The reference.
-        lab: Asks it.
+        run: Opens a model on the reference.
 
     Raises:
         EngineError: When the reference refuses or fails the rest of the model.
     """
+    model, specs = pieces.model, pieces.specs
     nodes = _nodes(model, wrong, outputs, frozenset(inside))
     made = {value for node in nodes for value in node.outputs}
     found = {name: wrong[name] for name in outputs if name in wrong and name not in made}
@@ -62,8 +59,8 @@ def carry(
     if added:
         rest = perturb(rest, added, specs=specs, sparing=inside)
     feed = {spec.name: _fed(spec.name, wrong, sample) for spec in rest.inputs}
-    with lab.session(engine, rest, sequence=True) as run:
-        return found | dict(run(feed))
+    with run(rest) as ask:
+        return found | dict(ask(feed))
 
 
 def _nodes(

@@ -1,8 +1,4 @@
-"""From an oracle to the smallest piece: is the premise true, what is the failure, then the search, with one cache.
-
-The premise is a search without passes: the whole is asked about several times. What it answers defines the failure that
-the search then looks for; and since answers are kept, the second search starts with those of the first.
-"""
+"""From an oracle to the smallest piece: how the whole fails is what the search then looks for."""
 
 import dataclasses
 import hashlib
@@ -13,12 +9,12 @@ from typing import Protocol
 from tensortriage.errors import UsageError
 from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.reduce.request import Ends
-from tensortriage.search.answers.answer_cache import Cache
+from tensortriage.search.answers.answer_cache import AnswerCache, Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize
-from tensortriage.search.execution.executors import Executor
+from tensortriage.search.execution.executors import Executor, OracleQuestion
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
-from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
+from tensortriage.search.search_result import Progress, SearchBudget, SearchResult
 from tensortriage.search.statistics.repeats import Repeats
 
 MOST_STRANGERS = 3
@@ -31,8 +27,8 @@ class PieceOracle(Protocol):
         """Check a candidate; see `tensortriage.search.problem.Oracle`."""
         ...
 
-    def expect(self, premise: SearchResult[str]) -> None:
-        """Take the failure of the whole as the one that is searched for."""
+    def expect(self, runs: Sequence[OracleVerdict]) -> None:
+        """Take how the whole failed, in these runs of it, as what is searched for."""
         ...
 
 
@@ -43,7 +39,7 @@ class Search:
     Attributes:
         pieces: The model and its items.
         oracle: Says what a piece does.
-        identity: Digest of all that answers depend on besides the piece.
+        identity: Returns the digest of all that answers depend on besides the piece, as far as that is known.
         cache: Where answers are kept.
         repeats: How often things are asked.
         budget: What it may cost.
@@ -53,7 +49,7 @@ class Search:
 
     pieces: Pieces
     oracle: PieceOracle
-    identity: str
+    identity: Callable[[], str]
     cache: Cache
     repeats: Repeats = dataclasses.field(default_factory=Repeats)
     budget: SearchBudget = dataclasses.field(default_factory=SearchBudget)
@@ -62,73 +58,59 @@ class Search:
 
     def key(self, candidate: tuple[str, ...]) -> str:
         """Return the content key of a candidate; candidates that stand for the same piece share it."""
-        return candidate_key(self.identity, self.pieces, candidate)
+        return candidate_key(self.identity(), self.pieces, candidate)
 
-    def premise(self, executor: Executor[str] | None = None) -> SearchResult[str]:
-        """Ask about the whole, several times, and tell the oracle what to expect.
+    def run(
+        self, suspicion: Callable[[], Mapping[str, float]] = dict, executor: Executor[str] | None = None
+    ) -> SearchResult[str]:
+        """See that the whole fails, tell the oracle what to expect, and search.
 
         Args:
+            suspicion: Measures what speaks against each node, by name, once it is known how the whole fails.
             executor: Where checks run; None for in this thread.
 
         Raises:
             UsageError: When it does not fail (``premise-not-failing``) or that is unclear (``premise-unresolved``).
-            KeyboardInterrupt: When that ended it; what was answered is kept, and the search must not begin on less.
+            KeyboardInterrupt: When that came before; what was answered is kept, and no search must begin on less.
         """
-        problem = SearchProblem(self.pieces.items, self.oracle, self.key)
-        result = minimize(
-            problem,
-            cache=self.cache,
-            executor=executor,
-            repeats=self.repeats,
-            passes=(),
-            observe=self.observe,
-        )
-        if result.stop is SearchStop.INTERRUPTED:
-            raise KeyboardInterrupt
-        self.oracle.expect(result)
-        return result
+        begun: list[bool] = []
 
-    def run(
-        self, premise: SearchResult[str], suspicion: Mapping[str, float], executor: Executor[str] | None = None
-    ) -> SearchResult[str]:
-        """Search; the checks of the premise are in the result, but `observe` is not told of them again.
+        def premised(runs: Sequence[OracleVerdict]) -> Mapping[str, float]:
+            begun.append(True)
+            self.oracle.expect(runs)
+            by_item: dict[str, float] = {}
+            for node, amount in suspicion().items():
+                item = self.pieces.item_of(node)
+                if item is not None:
+                    by_item[item] = max(amount, by_item.get(item, 0.0))
+            return by_item
 
-        Args:
-            premise: What `premise` returned.
-            suspicion: What speaks against each node, by name.
-            executor: Where checks run; None for in this thread.
-        """
-        by_item: dict[str, float] = {}
-        for node, amount in suspicion.items():
-            item = self.pieces.item_of(node)
-            if item is not None:
-                by_item[item] = max(amount, by_item.get(item, 0.0))
         problem = SearchProblem(
             self.pieces.items,
             self.oracle,
             self.key,
             weights=self.pieces.weights,
-            suspicion=by_item,
             neighbours=self.pieces.neighbours,
+            premised=premised,
         )
-        return minimize(
+        result = minimize(
             problem,
-            cache=self.cache,
-            executor=executor,
+            answers=AnswerCache.of(problem, self.cache, executor),
             budget=self.budget,
             repeats=self.repeats,
             passes=self.passes,
-            observe=None if self.observe is None else _after(premise.checks, self.observe),
+            observe=self.observe,
         )
+        if not begun:
+            raise KeyboardInterrupt
+        return result
 
     def ask(self, candidate: tuple[str, ...]) -> OracleVerdict:
         """Ask about one candidate outside the search, or return the answer that is there."""
-        key = answer_key(self.identity, self.pieces, candidate, 0)
-        known = self.cache.get(key, OracleVerdict)
-        if known is None:
-            known = self.oracle(candidate, 0)
-            self.cache.put(key, f"{len(candidate)} items", known, seconds=0.0)
-        return known
+        problem = SearchProblem(self.pieces.items, self.oracle, self.key)
+        answer = AnswerCache.of(problem, self.cache).answer(OracleQuestion(candidate, 0), iter(()))
+        assert answer.verdict is not None  # what the oracle raises in this thread comes through
+        return answer.verdict
 
     def refuse_constant_answers(self, result: SearchResult[str]) -> None:
         """See that the check can pass at all, when it has never done so.
@@ -157,14 +139,6 @@ class Search:
             )
 
 
-def _after(checks: int, observe: Callable[[Progress[str]], None]) -> Callable[[Progress[str]], None]:
-    def observe_later(progress: Progress[str]) -> None:
-        if progress.checks > checks:
-            observe(progress)
-
-    return observe_later
-
-
 def candidate_key(identity: str, pieces: Pieces, candidate: tuple[str, ...]) -> str:
     """Return the content key of a candidate, given in the order of the items."""
     nodes = candidate if pieces.ends is Ends.BOTH else pieces.nodes(candidate)
@@ -172,8 +146,3 @@ def candidate_key(identity: str, pieces: Pieces, candidate: tuple[str, ...]) -> 
     if names.count("\0") != len(nodes) - 1:  # a name holds one itself
         names = json.dumps(nodes)
     return hashlib.sha256(f"{identity}\0{names}".encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def answer_key(identity: str, pieces: Pieces, candidate: tuple[str, ...], attempt: int) -> str:
-    """Return the key under which a search keeps the answer about a candidate."""
-    return f"{candidate_key(identity, pieces, candidate)}#{attempt}"

@@ -3,6 +3,7 @@
 Model and data are laid out as in ONNX's own tests (``model.onnx``, ``test_data_set_0``), which engines' tools read.
 """
 
+import dataclasses
 import math
 import os
 import re
@@ -16,8 +17,8 @@ from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.reduce.failure import SAME_FAILURE, Failure
 from tensortriage.reduce.repro.engine_half import ENGINE, engine_half
-from tensortriage.reduce.repro.module_beside import MODULE_FILES, ModuleBeside
-from tensortriage.reduce.repro.repro_case import MODEL_NAME, VANISHED, Repro
+from tensortriage.reduce.repro.module_beside import MODULE_FILES
+from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
 from tensortriage.reduce.repro.trial import SCRIPT as MARK
@@ -38,35 +39,25 @@ _DATA_SET, _TENSOR = re.compile(r"test_data_set_\d+"), re.compile(r"(input|outpu
 def write_pack(
     folder: Path,
     repro: Repro,
+    facts: TextFacts,
     *,
-    target: EngineSpec,
-    versions: dict[str, str],
-    local: Failure,
     limits: Limits,
     attempts: int = 1,
-    exported_wrong: str = "",
-    module: ModuleBeside | None = None,
-    without_module: str = "",
 ) -> PackTrial:
     """Write a repro pack, which appears when it is complete, and run it; an earlier one is replaced.
 
     Args:
         folder: Where; missing, empty or an earlier pack.
         repro: The case.
-        target: Spec of the engine that fails.
-        versions: Versions of what is installed here.
-        local: How the case fails.
+        facts: What is told of it.
         limits: Of the engine.
         attempts: How often it is run at most until it fails again.
-        exported_wrong: What an exporter made wrong, when it and not the engine is to blame: the expected outputs are
-            PyTorch's then.
-        module: The PyTorch module that the nodes were exported from, cut out; None for none.
-        without_module: Why there is none, where one was looked for.
 
     Raises:
         StoreError: When the folder holds anything else (``repro-folder-foreign``) or cannot be written
             (``repro-unwritable``).
     """
+    target, local, module = facts.target, facts.local, facts.module
     foreign = _foreign(folder)
     if foreign is not None:
         raise StoreError(
@@ -82,13 +73,12 @@ def write_pack(
             fresh.mkdir()
             _fill(fresh, repro)
             half = engine_half(target, repro, limits)
-            told = TextFacts(target, versions, local, exported_wrong, module, without_module, half.command)
-            blamed = bool(exported_wrong)
+            told = dataclasses.replace(facts, command=half.command)
+            blamed = bool(facts.exported_wrong)
             code = script(
                 half.code,
                 limit=limit_of(local),
                 failure=local,
-                least_signal=VANISHED * local.signal,
                 seconds=limits.longest_run() + min(limits.build_seconds, STARTING_SECONDS),
                 module=module if half.any_model else None,
                 exported_wrong=blamed,

@@ -10,6 +10,7 @@ from string import Template
 
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.module_beside import ModuleBeside
+from tensortriage.reduce.repro.repro_case import VANISHED
 
 RIGHT, REPRODUCED, CANNOT_RUN = 0, 1, 2
 """Exit codes of the script."""
@@ -21,7 +22,6 @@ def script(
     *,
     limit: float,
     failure: Failure,
-    least_signal: float = 0.0,
     seconds: float = 600.0,
     module: ModuleBeside | None = None,
     exported_wrong: bool = False,
@@ -32,7 +32,6 @@ def script(
         opened: Python that defines how a model is built on the engine.
         limit: Relative error from which the failure shows again.
         failure: How it fails.
-        least_signal: Errors are relative to this where the expected values are smaller.
         seconds: Time after which a run hangs.
         module: The module beside it; None for none.
         exported_wrong: Whether the exporter is to blame, not the engine.
@@ -45,7 +44,7 @@ def script(
         opened=opened.rstrip(),
         failure=repr(failure.kind.value if not failure.kind.numeric else "wrong"),
         limit=f"{limit:.3g}",
-        least=f"{max(least_signal, 1e-30):.3g}",
+        least=f"{max(VANISHED * failure.signal, 1e-30):.3g}",
         anew="" if module is None else module.check,
         judge=_JUDGE_FILE if module is None else _JUDGE_BOTH.replace("JUDGED", repr(judged)),
         apart=_APART.replace("SECONDS", str(math.ceil(seconds))) if ends else "",

@@ -19,7 +19,18 @@ _MOST_NUMBERS = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TextFacts:
-    """What is told; see `tensortriage.reduce.repro.repro_pack.write_pack`."""
+    """What is told.
+
+    Attributes:
+        target: Spec of the engine that fails.
+        versions: Versions of what is installed here.
+        local: How the case fails.
+        exported_wrong: What an exporter made wrong, when it and not the engine is to blame: the expected outputs are
+            PyTorch's then.
+        module: The PyTorch module that the nodes were exported from, cut out; None for none.
+        without_module: Why there is none, where one was looked for.
+        command: How the engine's own command runs the model; empty where it has none.
+    """
 
     target: EngineSpec
     versions: Mapping[str, str]

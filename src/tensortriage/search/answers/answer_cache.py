@@ -5,10 +5,10 @@ to questions it may ask next are fetched meanwhile, when the executor has room, 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from tensortriage.search.execution.executors import Executor, OracleAnswer, OracleQuestion
-from tensortriage.search.problem import OracleVerdict, T
+from tensortriage.search.execution.executors import Executor, InProcess, OracleAnswer, OracleQuestion
+from tensortriage.search.problem import OracleVerdict, SearchProblem, T
 
 Kind = TypeVar("Kind")
 
@@ -44,6 +44,11 @@ class AnswerCache(Generic[T]):
         self.fresh = 0
         self.fresh_seconds = 0.0
 
+    @classmethod
+    def of(cls, problem: SearchProblem[T], cache: Cache | None = None, executor: Executor[T] | None = None) -> Self:
+        """Return what answers the questions of a problem, by its oracle in this thread if nowhere else."""
+        return cls(executor or InProcess(problem.oracle), cache, problem.key)
+
     def known(self, question: OracleQuestion[T]) -> OracleAnswer | None:
         """Return the answer when it is there already."""
         answer = self._answers.get(question)
@@ -78,6 +83,7 @@ class AnswerCache(Generic[T]):
     def _take(self, question: OracleQuestion[T], answer: OracleAnswer) -> None:
         self._under_way.discard(question)
         self._answers[question] = answer
+        self._last = None  # what an answer belongs to may be known now: which files a command reads
         self.fresh += 1
         self.fresh_seconds += answer.seconds
         if self._cache is not None and answer.verdict is not None:

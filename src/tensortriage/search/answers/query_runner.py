@@ -11,83 +11,44 @@ is excluded at any rate. When one of these runs differs, the fault comes and goe
 """
 
 import itertools
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import AnswerCache
+from tensortriage.search.answers.search_record import Candidate, SearchRecord, overall
 from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.execution.executors import OracleQuestion
-from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem, T
-from tensortriage.search.search_result import Interesting, Progress, SearchBudget, SearchStep, SearchStop
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 from tensortriage.search.statistics.repeats import QUICK_RISK, Confirming, Rate, Repeats, runs_needed
-
-Candidate = frozenset[T]
-
-
-class StoppedError(Exception):
-    """The budget is used up; caught by the driver."""
-
-    def __init__(self, stop: SearchStop) -> None:
-        super().__init__(stop.value)
-        self.stop = stop
 
 
 class QueryRunner(Generic[T]):
-    """Asks for answers on behalf of one search, and keeps the record.
+    """Asks as often as an answer needs.
+
+    Args:
+        record: Where answers are used and kept.
+        repeats: How often things are asked.
 
     Attributes:
-        history: Every answer used, in order.
-        best: Smallest subset seen to fail the same way; None before there is any.
-        others: Smallest candidate for every other way of failing.
+        record: The same.
         rate: How often the whole failed.
         confidence: Chance that the last final answers are all right; None while there are none.
         repeats: How many of the answers only confirmed others.
     """
 
-    def __init__(
-        self,
-        problem: SearchProblem[T],
-        answers: AnswerCache[T],
-        *,
-        budget: SearchBudget,
-        repeats: Repeats,
-        observe: Callable[[Progress[T]], None] | None,
-    ) -> None:
-        self._problem = problem
-        self._answers = answers
-        self._budget = budget
+    def __init__(self, record: SearchRecord[T], repeats: Repeats) -> None:
+        self.record = record
         self._repeats = repeats
-        self._observe = observe
-        self._started = time.monotonic()
-        self._runs: dict[Candidate[T], list[OracleVerdict]] = {}
         self._rates: dict[Candidate[T], Rate] = {}
-        self._measuring = problem.whole
+        self._measuring = record.problem.whole
         self._final_runs: dict[Candidate[T], int] = {}
         self._failures = repeats.seen
         self._passed_again = 0
         self._doubted: dict[Candidate[T], None] = {}
         self._quick_runs = 1
-        self._checks_left = 0.0
-        self.history: list[SearchStep] = []
-        self.cache_hits = 0
-        self.best: Candidate[T] | None = None
-        self._smallest = problem.items
-        self.others: dict[str, Interesting[T]] = {}
         self.rate = Rate(1, 1)
         self.confidence: float | None = None
         self.repeats = 0
-
-    @property
-    def seconds(self) -> float:
-        """Time since the search began."""
-        return time.monotonic() - self._started
-
-    @property
-    def candidates(self) -> int:
-        """Number of different candidates asked about."""
-        return sum(1 for runs in self._runs.values() if runs)
 
     @property
     def false_pass(self) -> float:
@@ -98,29 +59,9 @@ class QueryRunner(Generic[T]):
         """Return how often a candidate fails: measured itself, else as the whole."""
         return self._rates.get(candidate, self.rate)
 
-    def _overall(self, candidate: Candidate[T]) -> CandidateOutcome | None:
-        known = self.verdict(candidate)
-        return known.outcome if known else None
-
-    def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
-        """Return what is known about a candidate, without asking."""
-        runs = self._runs.get(candidate)
-        return _overall(runs) if runs else None
-
-    def removals(self, candidate: Candidate[T]) -> dict[T, OracleVerdict]:
-        """Return what is known of a candidate without one of its items, for every item of which anything is."""
-        asked = {
-            item: _overall(runs)
-            for smaller, runs in self._runs.items()
-            if runs and len(smaller) == len(candidate) - 1 and smaller < candidate
-            for item in candidate - smaller
-        }
-        return {item: asked[item] for item in self._problem.ordered(asked)}
-
     def expect(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict that asking will give, where that is known already."""
-        answer = self._answers.known(self._question(candidate, 0))
-        verdict = answer.verdict if answer else None
+        verdict = self.record.known(candidate)
         return verdict if verdict is not None and (verdict.same or self.rate.always) else None
 
     def premise(self) -> None:
@@ -130,11 +71,11 @@ class QueryRunner(Generic[T]):
             UsageError: When it does not (``premise-not-failing``), or that cannot be told (``premise-unresolved``).
             StoppedError: When the budget ends before.
         """
-        whole = self._problem.whole
+        whole = self.record.problem.whole
         self._run_all(whole, self._repeats.wholes)
-        runs = self._runs[whole]
+        runs = self.record.runs[whole]
         if all(verdict.outcome is CandidateOutcome.PASS for verdict in runs):
-            self._run(whole, self._repeats.passes, iter(()))
+            self._run(whole, self._repeats.passes)
         if not any(verdict.same for verdict in runs):
             raise _premise_error(runs)
         if not all(verdict.same for verdict in runs):
@@ -157,7 +98,7 @@ class QueryRunner(Generic[T]):
         Raises:
             StoppedError: When the budget ends before.
         """
-        self._checks_left = checks_left
+        self.record.checks_left = checks_left
         if ask.care is Care.MEASURE:
             self._measure(ask.candidates[0])
         if ask.care is Care.SURE and self.rate.always:
@@ -174,23 +115,20 @@ class QueryRunner(Generic[T]):
                 self._doubt(candidate)
         return verdicts
 
-    def _question(self, candidate: Candidate[T], attempt: int) -> OracleQuestion[T]:
-        return OracleQuestion(self._problem.ordered(candidate, self._smallest), attempt)
-
     def _remaining(self, candidates: Sequence[Candidate[T]], totals: Sequence[int]) -> Iterator[OracleQuestion[T]]:
         """Yield the questions that these candidates need if none of them fails: one of each, then another of each."""
-        starts = [len(self._runs.get(candidate, ())) for candidate in candidates]
+        starts = [len(self.record.runs.get(candidate, ())) for candidate in candidates]
         for attempt in range(max(totals, default=0)):
             for candidate, start, total in zip(candidates, starts, totals, strict=True):
                 if start <= attempt < total:
-                    yield self._question(candidate, attempt)
+                    yield self.record.question(candidate, attempt)
 
     def _first(self, candidates: Iterator[Candidate[T]]) -> Iterator[OracleQuestion[T]]:
-        return (self._question(candidate, 0) for candidate in candidates)
+        return (self.record.question(candidate, 0) for candidate in candidates)
 
     def _runs_wanted(self, candidate: Candidate[T], ask: Ask[T]) -> int:
         """Return how many runs settle a candidate, those made included, unless one of them fails the same way."""
-        made = len(self._runs.get(candidate, ()))
+        made = len(self.record.runs.get(candidate, ()))
         if self.rate.always:
             return max(1, made) if ask.care is Care.SURE else 1
         if ask.care is Care.MEASURE:
@@ -216,9 +154,9 @@ class QueryRunner(Generic[T]):
         """Estimate how often a candidate fails, from new runs."""
         self._measuring = candidate
         if not self.rate.always and candidate not in self._rates:
-            made = len(self._runs[candidate])
+            made = len(self.record.runs[candidate])
             self._run_all(candidate, made + self._repeats.measure)
-            new = self._runs[candidate][made:]
+            new = self.record.runs[candidate][made:]
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
 
     def _confirm(self, smaller: Sequence[Candidate[T]]) -> None:
@@ -229,18 +167,18 @@ class QueryRunner(Generic[T]):
         if not self._repeats.doubts:
             return
         for candidate in smaller:
-            self._run(candidate, 1, iter(()))
+            self._run(candidate, 1)
         passed = {candidate: count for candidate in smaller if (count := self._passes_without(candidate))}
         failures = 0 if self._doubted else self._failures  # where a part fails of what passed, passes say little
-        confirming = Confirming.of(list(passed.values()), failures, len(self._problem.items), self._repeats)
-        before = len(self.history)
+        confirming = Confirming.of(list(passed.values()), failures, len(self.record.problem.items), self._repeats)
+        before = len(self.record.history)
         for candidate, more in zip(passed, confirming.passes, strict=True):
-            if self._run(candidate, len(self._runs[candidate]) + more, iter(())).same:
-                self.repeats += len(self.history) - before
+            if self._run(candidate, len(self.record.runs[candidate]) + more).same:
+                self.repeats += len(self.record.history) - before
                 self._comes_and_goes(self._measuring)
                 return
-        self.repeats += len(self.history) - before
-        if not any(_overall(self._runs[candidate]).same for candidate in smaller):
+        self.repeats += len(self.record.history) - before
+        if not any(overall(self.record.runs[candidate]).same for candidate in smaller):
             self.confidence = 1.0 - confirming.risk
 
     def _passes_without(self, smaller: Candidate[T]) -> int:
@@ -248,12 +186,12 @@ class QueryRunner(Generic[T]):
 
         What holds more and lacks the same counts as well: it would have failed, if what it lacks were not needed.
         """
-        if self._overall(smaller) is not CandidateOutcome.PASS:
+        if not self.record.passed(smaller):
             return 0
         left_out = self._measuring - smaller
         return sum(
             verdict.outcome is CandidateOutcome.PASS
-            for candidate, runs in self._runs.items()
+            for candidate, runs in self.record.runs.items()
             if smaller <= candidate and left_out.isdisjoint(candidate)
             for verdict in runs
         )
@@ -265,18 +203,16 @@ class QueryRunner(Generic[T]):
         """
         self._doubted.update(
             dict.fromkeys(
-                candidate
-                for candidate in self._runs
-                if failing < candidate and self._overall(candidate) is CandidateOutcome.PASS
+                candidate for candidate in self.record.runs if failing < candidate and self.record.passed(candidate)
             )
         )
         rate = self._failures / (self._failures + len(self._doubted))
         for candidate in self._doubted:
             if self._passed_again >= runs_needed(rate, self._repeats.risk):
                 return
-            self._run_all(candidate, len(self._runs[candidate]) + 1)
+            self._run_all(candidate, len(self.record.runs[candidate]) + 1)
             self.repeats += 1
-            if self._runs[candidate][-1].same:
+            if self.record.runs[candidate][-1].same:
                 self._comes_and_goes(failing)
                 return
             self._passed_again += 1
@@ -285,7 +221,7 @@ class QueryRunner(Generic[T]):
         """Take the fault for one that comes and goes: measure how often it fails, and ask as often as that needs."""
         self.rate = Rate(1, 2)  # not always; what is measured now counts
         self._measure(result)
-        runs = self._runs[result]
+        runs = self.record.runs[result]
         if self._rates[result].always:  # what it was seen to miss was smaller, or earlier
             self._rates[result] = Rate(sum(verdict.same for verdict in runs), len(runs) + 1)
         self.rate = self._rates[result]
@@ -295,90 +231,29 @@ class QueryRunner(Generic[T]):
         """State the confidence of a round of final answers: none of those that pass fails after all."""
         if self.rate.always or any(verdict.same for verdict in verdicts):
             return
-        told = [c for c in ask.candidates if self._runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
+        told = [c for c in ask.candidates if self.record.runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
         missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in told)
         self.confidence = max(0.0, 1.0 - self._final_risk - missed)
 
-    def _run(self, candidate: Candidate[T], total: int, ahead: Iterator[OracleQuestion[T]]) -> OracleVerdict:
+    def _run(self, candidate: Candidate[T], total: int, ahead: Iterable[OracleQuestion[T]] = ()) -> OracleVerdict:
         """Make the runs that are missing to a total until one settles it, and return the verdict of all there are."""
-        runs = self._runs.setdefault(candidate, [])
+        runs = self.record.runs.setdefault(candidate, [])
         while len(runs) < total and not (
-            runs and (_overall(runs).same or runs[-1].outcome is CandidateOutcome.UNRESOLVED)
+            runs and (overall(runs).same or runs[-1].outcome is CandidateOutcome.UNRESOLVED)
         ):
             self._use(candidate, ahead)
-        return _overall(runs)
+        return overall(runs)
 
     def _run_all(self, candidate: Candidate[T], total: int) -> None:
         """Make the runs that are missing to a total, whatever they give."""
-        runs = self._runs.setdefault(candidate, [])
         ahead = self._remaining([candidate], [total])
-        while len(runs) < total:
+        while len(self.record.runs.get(candidate, ())) < total:
             self._use(candidate, ahead)
 
-    def _use(self, candidate: Candidate[T], ahead: Iterator[OracleQuestion[T]]) -> None:
-        """Get the answer to the next run of a candidate, and record it."""
-        question = self._question(candidate, len(self._runs[candidate]))
-        if self._budget.checks is not None and len(self.history) >= self._budget.checks:
-            raise StoppedError(SearchStop.CHECK_BUDGET)
-        late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
-        if late and self._answers.known(question) is None:
-            raise StoppedError(SearchStop.TIME_BUDGET)
-        answer = self._answers.answer(question, ahead)
-        if answer.error is not None:
-            raise answer.error
-        assert answer.verdict is not None
-        self._record(candidate, question, answer.verdict, cached=answer.cached, seconds=answer.seconds)
-
-    def _record(
-        self,
-        candidate: Candidate[T],
-        question: OracleQuestion[T],
-        verdict: OracleVerdict,
-        *,
-        cached: bool,
-        seconds: float,
-    ) -> None:
-        self._runs[candidate].append(verdict)
-        kept = self._smallest
-        step = SearchStep(len(candidate), question.attempt, verdict.outcome, cached, seconds, len(kept))
-        self.history.append(step)
-        self.cache_hits += cached
-        self._checks_left = max(0.0, self._checks_left - 1.0)
-        if verdict.same:
+    def _use(self, candidate: Candidate[T], ahead: Iterable[OracleQuestion[T]]) -> None:
+        if self.record.run(candidate, ahead).same:
             self._failures += 1
             self.confidence = None
-            if self.best is None or self._problem.size(candidate) < self._problem.size(self.best):
-                self.best, self._smallest = candidate, question.candidate
-        known = self.others.get(verdict.signature)
-        if verdict.outcome is CandidateOutcome.OTHER and (known is None or len(candidate) < len(known.candidate)):
-            self.others[verdict.signature] = Interesting(question.candidate, verdict)
-        if self._observe is not None:
-            self._observe(self._progress(question, verdict, step, kept))
-
-    def _progress(
-        self, question: OracleQuestion[T], verdict: OracleVerdict, step: SearchStep, kept: tuple[T, ...]
-    ) -> Progress[T]:
-        mean = self._answers.fresh_seconds / self._answers.fresh if self._answers.fresh else None
-        return Progress(
-            candidate=question.candidate,
-            verdict=verdict,
-            step=step,
-            kept=kept,
-            checks=len(self.history),
-            cache_hits=self.cache_hits,
-            seconds=self.seconds,
-            checks_left=self._checks_left,
-            seconds_left=None if mean is None else mean * self._checks_left,
-        )
-
-
-def _overall(runs: Sequence[OracleVerdict]) -> OracleVerdict:
-    """Return the verdict of several runs of one candidate: one failure is enough."""
-    for wanted in (CandidateOutcome.SAME, CandidateOutcome.OTHER, CandidateOutcome.PASS):
-        for verdict in runs:
-            if verdict.outcome is wanted:
-                return verdict
-    return runs[-1]
 
 
 def _premise_error(runs: Sequence[OracleVerdict]) -> UsageError:

@@ -7,12 +7,13 @@ free processors useful without any influence on the result: they fetch answers t
 import heapq
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Generic, TypeAlias
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from tensortriage.search.dialogue import Ask
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 
 Answers: TypeAlias = tuple[OracleVerdict, ...]
+End = TypeVar("End")
 FARTHEST = 64
 """Guessed continuations that are looked at for one question, at most."""
 MOSTLY = 0.8
@@ -71,3 +72,28 @@ class Speculation(Generic[T]):
         except StopIteration:
             return None
         return ask
+
+
+def converse(
+    dialogue: Generator[Ask[T], Answers, End],
+    answer: Callable[[Ask[T], Iterator[frozenset[T]]], Answers],
+    again: Callable[[], Generator[Ask[T], Answers, object]] | None = None,
+    known: Callable[[frozenset[T]], OracleVerdict | None] = lambda candidate: None,
+) -> End:
+    """Answer a dialogue until it has no more questions, and return what it ends with.
+
+    Args:
+        dialogue: The dialogue.
+        answer: Answers a question; idle processors may fetch meanwhile what is asked about next, likeliest first.
+        again: Starts the same dialogue again, to see that; None for not at all.
+        known: Verdict of a candidate that is there already.
+    """
+    speculation = Speculation(again, known) if again is not None else None
+    history: list[Answers] = []
+    try:
+        ask = next(dialogue)
+        while True:
+            history.append(answer(ask, speculation.after(history, ask) if speculation is not None else iter(())))
+            ask = dialogue.send(history[-1])
+    except StopIteration as end:
+        return cast(End, end.value)

@@ -27,6 +27,9 @@ QUICK_RISK = 1.0 - CONFIDENCE
 RARE_FAULT = 0.3
 """Rate of failure of a whole that is still to be seen when nothing fails at first: nine runs miss it with 4 %."""
 
+RATES = 128
+"""Rates of failure that are looked at where the worst one is wanted: its risk is flat around it."""
+
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""
 
@@ -225,13 +228,35 @@ def enough_of_both(failures: int, passes: int, risk: float) -> tuple[int, int]:
     raise AssertionError("the risk falls with every run")
 
 
+def chosen_risk(failures: int, passes: int, items: int, free: int) -> float:
+    """Return the most that chance can put any of some items in a result, by answers that say no more against it.
+
+    Each item has a record of its own: the answers, in order, that would lead the search to it. Of records with k passes
+    in so many free answers there are no more than C(free, k - 1), one pass being the last, and of all no more than
+    items. So the chance of any is at most that of as many as there can be, those of fewest passes first, at the worst
+    rate.
+
+    Args:
+        failures: Failures in a row of candidates that hold what is needed.
+        passes: Passes of what lacks the item, and holds all else of the result.
+        items: How many the search chose among.
+        free: Answers that the search itself was led by: neither those about the whole nor the last ones.
+    """
+    both, left = failures + passes, items
+    records: list[tuple[int, int]] = []
+    for k in range(passes, both):
+        records.append((k, min(left, math.comb(free, max(k - 1, 0)))))
+        left -= records[-1][1]
+    rates = (step / RATES for step in range(1, RATES))
+    return max(math.fsum(count * rate ** (both - k) * (1.0 - rate) ** k for k, count in records) for rate in rates)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confirming:
     """New runs that tell a steady fault from one that failed each time by chance, where the search has not told yet.
 
-    The search's own answers speak against chance as well, but it went where they led it: of all the items there were,
-    one that chance put in the result is there because every answer about it was false. So they count by a risk that is
-    divided by the number of items. New runs do not depend on where the search went, and so only on the whole's runs.
+    The search's own answers speak against chance as well, but it went where they led it; see `chosen_risk`. New runs do
+    not depend on where the search went, and so only on the whole's runs.
 
     Attributes:
         passes: Runs of the result without each of its items, which has to pass in each.
@@ -251,14 +276,15 @@ class Confirming:
             items: How many items the search chose among.
             repeats: The risk that is wanted.
         """
-        most = repeats.passes_after(repeats.seen + repeats.wholes)
-        passes, risks = list[int](), [0.0]
-        for made in passed:
-            known = (n for n in range(most) if items * unseen_risk(failures, made + n) <= repeats.risk)
-            passes.append(next(known, most))
-            told = items * unseen_risk(failures, made + passes[-1])
-            risks.append(min(told, unseen_risk(repeats.seen + repeats.wholes, most)))
-        return cls(tuple(passes), max(risks))
+        before = repeats.seen + repeats.wholes
+        most = repeats.passes_after(before)
+
+        def risk(passes: int) -> float:
+            return chosen_risk(failures, passes, items, max(failures - before - 1, 0) + passes - 1) if failures else 1.0
+
+        more = [next((n for n in range(most) if risk(made + n) <= repeats.risk), most) for made in passed]
+        risks = [min(risk(made + n), unseen_risk(before, most)) for made, n in zip(passed, more, strict=True)]
+        return cls(tuple(more), max(risks, default=0.0))
 
 
 def attempts_for(rate: Rate, repeats: Repeats) -> int:

@@ -18,6 +18,7 @@ from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.module_beside import GROUP, ModuleBeside
 from tensortriage.reduce.repro.repro_case import Repro, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.repro.repro_texts import TextFacts
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
 from tensortriage.values.registered import registered
@@ -127,17 +128,15 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     module, without = _module(inv, evidence, nodes, local)
     inv.lab.budget.check()
     inv.progress("running the culprit in a fresh process")
-    trial = write_pack(
-        inv.lab.case.folder / FOLDER,
-        repro,
+    facts = TextFacts(
         target=question.reference if part else question.target,
         versions=versions(),
         local=local,
-        limits=inv.lab.budget.within(question.limits),
         exported_wrong=f"{part.label}: {part.reason}" if part else "",
         module=module,
         without_module=without,
     )
+    trial = write_pack(inv.lab.case.folder / FOLDER, repro, facts, limits=inv.lab.budget.within(question.limits))
     anew, label = (module.anew, module.label) if module else (None, "")
     told = trial.otherwise
     return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)

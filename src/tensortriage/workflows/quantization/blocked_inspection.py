@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.quantization.block_fit import BlockFit, fit_blocks
+from tensortriage.compare.quantization.block_fit import BlockFit, Blocks, fit_blocks
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.errors import EngineError
@@ -112,7 +112,7 @@ def _row(
     else:
         if numbers is not None and not np.isfinite(numbers.astype(np.float64)).all():
             numbers = None
-        fit = fit_blocks(numbers, scale, zero_point, shape=shape, axis=each.axis, block=each.block, dtype=dtype)
+        fit = fit_blocks(numbers, scale, zero_point, shape=shape, blocks=Blocks(each.axis, each.block, dtype))
     return BlockRow(
         each.node,
         each.value,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import errors_of
-from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, Rectifier, activations, calibrate
+from tensortriage.compare.quantization.quantizer_fit import Meant, QuantizerFit, Rectifier, activations, calibrate
 from tensortriage.compare.quantization.smoothing import smoothing
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.spec import PLAIN
@@ -298,8 +298,7 @@ def _fits(
             scale = model.graph.weight(pair.scale)
             fit = calibrate(
                 numbers, scale, zero,
-                axis=pair.axis, dtype=pair.dtype, symmetric=symmetric,
-                seven_bits=(seven_bits and pair.of_weight) or half,
+                axis=pair.axis, dtype=pair.dtype, meant=Meant(symmetric, (seven_bits and pair.of_weight) or half),
             )  # fmt: skip
             design = "7 bits" if seven_bits and pair.of_weight else "half range" if half else ""
             design = "smoothed" if pair.result in smoothed else design

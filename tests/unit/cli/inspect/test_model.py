@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import models
-from tensortriage.cli.inspect.model import deeper, inspect_model
+from tensortriage.cli.inspect.model import ModelView, deeper, inspect_model
 from tensortriage.errors import ModelError
 
 TEXT = """g (float[4] x, int64[1] i, float[N] unused) => (float[n] y) <float[4] w = {1.5, -2, 0, 0}> {
@@ -80,8 +80,8 @@ def test_sizes_that_depend_on_data_are_told(path):
 
 
 def test_what_needs_the_loaded_model_is_asked_for_one_by_one(path):
-    assert deeper(path, None, unbounded=False, weights=False, infer_shapes=False) == {}
-    assert set(deeper(path, None, unbounded=True, weights=True, infer_shapes=True)) == {
+    assert deeper(ModelView(model=path)) == {}
+    assert set(deeper(ModelView(model=path, unbounded=True, show=("weights",), infer_shapes=True))) == {
         "unbounded_sizes", "weights", "values",
     }  # fmt: skip
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.compare.judgement.ranked import compare_extremes, compare_top_k
+from tensortriage.compare.judgement.ranked import compare_extremes, compare_top_k, compare_top_sets
 
 SCORES = np.array([[3.0, 1.0, 2.99, 0.0], [0.0, 5.0, 1.0, 4.0]])
 
@@ -65,9 +65,9 @@ def test_neighbours_that_swap_are_ties_and_a_newcomer_from_far_below_is_not() ->
 
 def test_without_order_only_members_count() -> None:
     scores = np.array([[5.0, 4.0, 3.0, 2.99]])
-    same = compare_top_k(np.array([[0, 1, 2]]), np.array([[2, 0, 1]]), scores, axis=-1, ordered=False)
+    same = compare_top_sets(np.array([[0, 1, 2]]), np.array([[2, 0, 1]]), scores, axis=-1)
     assert same.differing == 0
-    other = compare_top_k(np.array([[0, 1, 2]]), np.array([[3, 0, 1]]), scores, axis=-1, radius=0.01, ordered=False)
+    other = compare_top_sets(np.array([[0, 1, 2]]), np.array([[3, 0, 1]]), scores, axis=-1, radius=0.01)
     assert (other.mismatches, other.ties) == (0, 1)
     with_order = compare_top_k(np.array([[0, 1, 2]]), np.array([[2, 0, 1]]), scores, axis=-1)
     assert with_order.mismatches == 3
@@ -98,8 +98,8 @@ def test_whatever_moved_scores_decide_is_within(values: list[float], radius: flo
     k = int(rng.integers(1, len(values) + 1))
     ours, theirs = (np.argsort(-each, axis=1, kind="stable")[:, :k] for each in (scores, moved))
     allowed = radius * (1 + 1e-9) + 1e-9  # the sums above are rounded
-    found = compare_top_k(ours, rng.permuted(theirs, axis=1) if not ordered else theirs, scores, axis=1,
-                          radius=allowed, ordered=ordered)  # fmt: skip
+    compare, shown = (compare_top_k, theirs) if ordered else (compare_top_sets, rng.permuted(theirs, axis=1))
+    found = compare(ours, shown, scores, axis=1, radius=allowed)
     assert found.mismatches == 0
     assert compare_extremes(ours[:, :1], theirs[:, :1], scores, axis=1, radius=allowed).mismatches == 0
 

@@ -41,7 +41,7 @@ def test_the_order_does_not_matter() -> None:
     ],
 )
 def test_what_no_suppression_ends_with(theirs: np.ndarray, mismatches: int) -> None:
-    found = compared(selection(0, 2), theirs, radius=0.01, box_radius=0.01)
+    found = compared(selection(0, 2), theirs, radii=(0.01, 0.01))
     assert found.mismatches == mismatches
     assert found.worst_margin > 1.0
 
@@ -52,29 +52,29 @@ def test_a_class_or_batch_that_is_none() -> None:
 
 def test_the_better_of_two_overlapping_boxes_is_a_tie_of_their_scores() -> None:
     """Boxes 0 and 1: 0.9 and 0.8 tie from a radius of 0.05 on; two boxes differ, one is gone and one came."""
-    tie = compared(selection(0, 2), selection(1, 2), radius=0.0501)
+    tie = compared(selection(0, 2), selection(1, 2), radii=(0.0501, 0.0))
     assert (tie.mismatches, tie.ties) == (0, 2)
-    assert compared(selection(0, 2), selection(1, 2), radius=0.04).mismatches == 1
+    assert compared(selection(0, 2), selection(1, 2), radii=(0.04, 0.0)).mismatches == 1
 
 
 def test_the_threshold_of_scores() -> None:
-    assert compared(selection(0, 2), selection(0, 2, 3), radius=0.21).mismatches == 0
-    assert compared(selection(0, 2, 3), selection(0, 2), radius=0.21).mismatches == 0
+    assert compared(selection(0, 2), selection(0, 2, 3), radii=(0.21, 0.0)).mismatches == 0
+    assert compared(selection(0, 2, 3), selection(0, 2), radii=(0.21, 0.0)).mismatches == 0
 
 
 def test_the_threshold_of_overlap() -> None:
     """9 / 11 = 0.818: both are left over at a threshold of 0.82; moved by 0.05 the overlap is up to 9.1 / 10.9."""
     limits = SuppressionLimits(most=10, overlap=0.82, score=0.3)
-    assert compared(selection(0, 1, 2), selection(0, 2), limits=limits, box_radius=0.05).mismatches == 0
-    assert compared(selection(0, 1, 2), selection(0, 2), limits=limits, box_radius=0.0).mismatches == 1
-    assert compared(selection(0, 1, 2), selection(0, 2), limits=LIMITS, box_radius=0.0).mismatches == 0
+    assert compared(selection(0, 1, 2), selection(0, 2), limits=limits, radii=(0.0, 0.05)).mismatches == 0
+    assert compared(selection(0, 1, 2), selection(0, 2), limits=limits, radii=(0.0, 0.0)).mismatches == 1
+    assert compared(selection(0, 1, 2), selection(0, 2), limits=LIMITS, radii=(0.0, 0.0)).mismatches == 0
 
 
 def test_the_last_box_allowed() -> None:
     limits = SuppressionLimits(most=1, overlap=0.5, score=0.3)
-    assert compared(selection(0), selection(2), limits=limits, radius=0.11).mismatches == 0
-    assert compared(selection(0), selection(2), limits=limits, radius=0.05).mismatches == 1
-    assert compared(selection(0), selection(0, 2), limits=limits, radius=0.05).mismatches == 1
+    assert compared(selection(0), selection(2), limits=limits, radii=(0.11, 0.0)).mismatches == 0
+    assert compared(selection(0), selection(2), limits=limits, radii=(0.05, 0.0)).mismatches == 1
+    assert compared(selection(0), selection(0, 2), limits=limits, radii=(0.05, 0.0)).mismatches == 1
 
 
 def test_centre_and_size() -> None:
@@ -105,8 +105,8 @@ def test_what_the_onnx_reference_ends_with_on_moved_boxes_and_scores_is_within(s
     moved = [(each + radius * rng.uniform(-1, 1, each.shape)).astype(np.float32) for each in (boxes, scores)]
     allowed = radius + 1e-5  # float32
     ours, theirs = picked(boxes, scores), picked(*moved)
-    found = compare_suppressed(ours, theirs, boxes, scores, limits=limits, radius=allowed, box_radius=allowed)
+    found = compare_suppressed(ours, theirs, boxes, scores, limits=limits, radii=(allowed, allowed))
     assert found.mismatches == 0
     if len(theirs):
-        lost = compare_suppressed(ours, theirs[1:], boxes, scores, limits=limits, radius=0.0, box_radius=0.0)
+        lost = compare_suppressed(ours, theirs[1:], boxes, scores, limits=limits, radii=(0.0, 0.0))
         assert lost.mismatches > 0

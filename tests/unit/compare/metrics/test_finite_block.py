@@ -14,7 +14,7 @@ WAY = lane(F32, F32)
 def plain(reference, target, stride=1, **more):
     tally = BlockTotals(stride)
     with np.errstate(all="ignore"):
-        done = tally_plain(tally, WAY, reference, target, 0, work=F32, bounds=SAFE[F32], **more)
+        done = tally_plain(tally, WAY, (reference, target), 0, (F32, SAFE[F32]), **more)
     return done, tally
 
 
@@ -46,7 +46,7 @@ def test_a_block_beyond_the_bounds_adds_nothing():
     done, tally = plain(huge, 2 * huge)
     assert (done, tally) == (False, BlockTotals(1))
     wide = BlockTotals(1)
-    assert tally_plain(wide, WAY, huge, 2 * huge, 0, work=F64, bounds=None)
+    assert tally_plain(wide, WAY, (huge, 2 * huge), 0, (F64, None))
     assert wide.error_square_sum == pytest.approx(8e60, rel=1e-6)
 
 

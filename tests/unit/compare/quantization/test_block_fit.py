@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensortriage.compare.quantization.block_fit import fit_blocks
+from tensortriage.compare.quantization.block_fit import Blocks, fit_blocks
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
 
@@ -16,7 +16,7 @@ POWERS = BLOCK_FORMATS[Precision.MXFP4].scales(LARGEST)
 
 
 def fit(scale, numbers=NUMBERS, *, axis=1, dtype=DType.FLOAT4E2M1, block=BLOCK):
-    return fit_blocks(numbers, np.asarray(scale), None, shape=NUMBERS.shape, axis=axis, block=block, dtype=dtype)
+    return fit_blocks(numbers, np.asarray(scale), None, shape=NUMBERS.shape, blocks=Blocks(axis, block, dtype))
 
 
 @pytest.mark.parametrize("numbers", [NUMBERS, None], ids=["known", "unknown"])
@@ -52,8 +52,8 @@ def test_scales_of_another_axis():
     found = fit(np.ascontiguousarray(BLOCK_FORMATS[Precision.MXFP4].scales(other).T))
     assert found.kind in ("axis", "order")
     turned = fit_blocks(
-        np.ascontiguousarray(NUMBERS.T), POWERS.reshape(64, 2), None, shape=(64, 64), axis=1, block=BLOCK,
-        dtype=DType.FLOAT4E2M1,
+        np.ascontiguousarray(NUMBERS.T), POWERS.reshape(64, 2), None, shape=(64, 64),
+        blocks=Blocks(1, BLOCK, DType.FLOAT4E2M1),
     )  # fmt: skip
     assert turned.kind == "axis"
     assert "axis 0" in turned.words
@@ -103,7 +103,7 @@ ZEROS = np.rint(-LOW / STEPS)
     ],
 )
 def test_scales_with_zero_points(scale, zeros, kind):
-    found = fit_blocks(SHIFTED, scale, zeros, shape=SHIFTED.shape, axis=1, block=BLOCK, dtype=DType.UINT4)
+    found = fit_blocks(SHIFTED, scale, zeros, shape=SHIFTED.shape, blocks=Blocks(1, BLOCK, DType.UINT4))
     assert found.kind == kind
     assert bool(found.words) is (kind != "fits")
 

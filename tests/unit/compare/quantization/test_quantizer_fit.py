@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
-from tensortriage.compare.quantization.quantizer_fit import Rectifier, activations, calibrate, integer_range
+from tensortriage.compare.quantization.quantizer_fit import Meant, Rectifier, activations, calibrate, integer_range
 from tensortriage.values.dtype import DType
 
 RNG = np.random.default_rng(7)
@@ -78,7 +78,7 @@ def test_a_symmetric_range_that_is_too_narrow_lacks_scale_and_not_a_zero_point()
     dropped = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8)
     assert dropped.kind == "zero-point"
     assert "-128 fits" in dropped.words
-    meant = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8, symmetric=True)
+    meant = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8, meant=Meant(symmetric=True))
     assert meant.kind == "scale-too-small"  # a model without any zero points wants none here
     assert float(meant.scale) == pytest.approx(4 / 127, rel=0.1)
 

@@ -11,8 +11,8 @@ import pytest
 from models import mlp
 from tensortriage.engines.process.gpus import Gpus, own_gpus, visible_gpus
 from tensortriage.engines.script import ScriptEngine
-from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.commands.process import CommandLine, Processes
+from tensortriage.runs.commands.threads import Threads
 from tensortriage.search.execution.executors import OracleQuestion
 
 SEES = """

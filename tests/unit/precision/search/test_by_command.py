@@ -16,12 +16,13 @@ from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.search.by_command import Command, CommandSearch
+from tensortriage.precision.search.by_command import CommandSearch, on_command
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.request import PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import Finished
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.values.dtype import Precision
@@ -82,10 +83,14 @@ def search(tmp_path, monkeypatch):
         with Case(request.case) as case:
             question = Question(model=model, feeds=(feed,), reference=PLAIN, target=PLAIN)
             inv = Investigation(question, case, listener=listener)
-            command = Command(request, spec, model, case, listener, where=judge, jobs=jobs)
-            with contextlib.closing(inv), contextlib.closing(command):
+            to = ShownTo(
+                check=spec, artifact=request.artifact, keep_artifact=False, jobs=jobs, where=judge,
+                save_replay=request.save_replay, load_replay=request.load_replay, tell=listener.tell,
+            )  # fmt: skip
+            with contextlib.closing(inv):
                 candidates = shown(inv, Precision.FP16, print)
-                return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
+                with on_command(to, case, candidates, listener) as command:
+                    return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
 
     return searched
 

@@ -17,7 +17,7 @@ from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage.precision.search.by_engine import EngineSearch
+from tensortriage.precision.search.by_engine import EnginePremise, EngineSearch, on_engine
 from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.runs.case import Case
@@ -59,17 +59,14 @@ def searching(folder, target=FP16, precision=Precision.FP16, *, stop_at=None, ea
     with Case(folder / "case") as case:
         inv = Investigation(Question(model=model, feeds=(feed,), reference=PLAIN, target=target), case)
         with contextlib.closing(inv):
-            search = EngineSearch(
-                PrecisionRequest(model=folder / "m.onnx", case=folder / "case", **wanted),
-                inv,
-                told,
-                precision,
+            request = PrecisionRequest(model=folder / "m.onnx", case=folder / "case", **wanted)
+            premise = EnginePremise(
+                source=inv,
                 floors_of=lambda feed, names: dict.fromkeys(names, 1e-7),
                 stands_out=lambda feed: [],
-                earlier=earlier,
             )
-            with contextlib.closing(search):
-                yield search, told
+            with on_engine(request, premise, told, precision) as subject:
+                yield EngineSearch(subject, premise.stands_out, earlier), told
 
 
 def test_the_nodes_that_the_format_cannot_hold_are_kept_and_no_others(tmp_path, loud):
@@ -77,7 +74,7 @@ def test_the_nodes_that_the_format_cannot_hold_are_kept_and_no_others(tmp_path, 
         plan = search.plan()
     assert set(plan.kept) >= set(loud)
     assert {keeping.node for keeping in plan.nodes} == set(loud)
-    assert (plan.minimality, plan.builds) == ("one-minimal", search.asked)
+    assert (plan.minimality, plan.builds) == ("one-minimal", search._on.candidates.asked)
     assert plan.error.measured <= 10 ** (-40 / 20) < plan.error.as_asked  # 40 dB
     assert (plan.asked, plan.deployed, plan.inputs) == ("engine", str(FP16), "real")
     assert plan.files["model"] == str(tmp_path / "mixed.onnx")
@@ -90,7 +87,7 @@ def test_the_nodes_that_the_format_cannot_hold_are_kept_and_no_others(tmp_path, 
 def test_bisection_keeps_everything_up_to_the_last_of_them(tmp_path, loud):
     with searching(tmp_path, mode=PrecisionMode.BISECT) as (search, _):
         plan = search.plan()
-        items = search._stage.items
+        items = search._on.stage.items
     last = max(items.index(name) for name in loud)
     assert [keeping.node for keeping in plan.nodes] == list(items[: last + 1])
     assert (plan.minimality, plan.mode) == ("prefix", "bisect")
@@ -103,7 +100,7 @@ def test_good_enough_as_it_is_needs_no_node(tmp_path):
         plan = search.plan()
     assert (plan.kept, plan.nodes) == ((), ())
     assert plan.error.measured <= 0.1
-    assert search.emulation.runs <= 2
+    assert search._on.emulation.runs <= 2
 
 
 def test_what_no_format_makes_good_enough_is_not_precision(tmp_path, loud):
@@ -163,13 +160,13 @@ def test_wherever_it_is_interrupted_a_model_that_is_good_enough_is_left(tmp_path
     builds, best, earlier, left = 0, None, (), 0
     for line in range(2, lines + 1, max(1, lines // 12)):
         (tmp_path / "mixed.onnx").unlink()
-        with searching(tmp_path, stop_at=line, earlier=earlier, **wanted) as (search, told):
-            try:
+        try:
+            with searching(tmp_path, stop_at=line, earlier=earlier, **wanted) as (search, told):
                 plan = search.plan()
-            except KeyboardInterrupt:  # before there was anything to choose from, which whoever asks sees to
-                assert not search._opened
-                (tmp_path / "mixed.onnx").touch()
-                continue
+        except KeyboardInterrupt:  # before there was anything to choose from, which whoever asks sees to
+            assert builds == left == 0
+            (tmp_path / "mixed.onnx").touch()
+            continue
         left += 1
         builds += plan.builds
         assert plan.files["model"] == str(tmp_path / "mixed.onnx")
@@ -186,6 +183,6 @@ def test_wherever_it_is_interrupted_a_model_that_is_good_enough_is_left(tmp_path
     assert builds + last.builds == whole.builds
     with searching(tmp_path, **wanted) as (search, told):
         again = search.plan()
-        assert search._source.lab.tally.builds == 0
+        assert search._on.source.lab.tally.builds == 0
     assert (again.kept, again.builds, again.checks, again.emulated) == (whole.kept, 0, 0, 0)
     assert again.known >= whole.builds

@@ -14,7 +14,6 @@ from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, Toler
 from tensortriage.precision.search.request import GoalRequest
 from tensortriage.precision.search.shared_parts import casts_in, goal_of, in_order, keepings
 from tensortriage.values.dtype import Precision
-from tensortriage.values.store import MemoryStore
 
 FEED = Feed("f", {"x": np.array([1.0, 2.0], np.float32)}, Origin.REAL)
 SAMPLES = tuple(GoalSample(FEED, {"y": np.array([size, 0.0], np.float32)}) for size in (1.0, 2.0, 3.0))
@@ -111,6 +110,6 @@ def test_a_kept_node_says_what_its_rounding_does(alone, limited, words):
     add = CASTING.graph.nodes[3].name
     stage = types.SimpleNamespace(model=CASTING, precision=Precision.FP16)
     known = types.SimpleNamespace(alone={} if alone is None else {add: None}, ratio=lambda name: alone)
-    (found,) = keepings(stage, [add], known, MemoryStore({}), FEED, limited=limited)
+    (found,) = keepings(stage, [add], known, lambda wanted: {}, limited=limited)
     assert (found.node, found.op_type, found.reason) == (add, "Add", words)
     assert (found.alone, found.error_alone) == ((alone, None) if limited else (None, alone))

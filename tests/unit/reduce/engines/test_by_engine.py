@@ -14,7 +14,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
+from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, EngineRequest
 from tensortriage.reduce.engines.portable_oracle import absolute
 from tensortriage.reduce.failure import FailureKind
 from tensortriage.reduce.reduction_result import Effort
@@ -57,9 +57,10 @@ def asking(folder, target, *, suspicions=None, wanted=None):
             suspicions=lambda feed: (suspicions if suspicions is not None else {})[feed.name],
             inside=lambda model, feeds: dataclasses.replace(premises),
         )
-        made = EngineAsking(
-            premises, ends=Ends.BOTH, shrink_seconds=0.0, repeats=Repeats(), say=lambda text: None, wanted=wanted
+        request = EngineRequest(
+            ends=Ends.BOTH, shrink_seconds=0.0, repeats=Repeats(), say=lambda text: None, wanted=wanted
         )
+        made = EngineAsking(premises, request)
         with contextlib.closing(made):
             yield made
 
@@ -104,9 +105,9 @@ def test_answers_are_kept_apart_by_engine_and_by_how_the_whole_has_to_fail(tmp_p
         [(faulty, None), (faulty, FailureKind.NON_FINITE), (EngineSpec("onnxruntime"), None)]
     ):
         with asking(tmp_path / str(number), target, wanted=wanted) as made:
-            found.add(made.identity)
+            found.add(made.identity())
     with asking(tmp_path / "0", faulty) as made:
-        assert made.identity in found
+        assert made.identity() in found
     assert len(found) == 3
 
 

@@ -10,8 +10,8 @@ import pytest
 from reducing import NEEDS, Deaf, dag
 from tensortriage.model.model import Model
 from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
-from tensortriage.reduce.pieces.polygraphy_modes import Phases
 from tensortriage.runs.case import Case
+from tensortriage.runs.commands.phases import Phases
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows import reduce as workflow
 

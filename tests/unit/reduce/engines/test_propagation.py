@@ -1,5 +1,7 @@
 """Expected values come from the models themselves, which are sums of multiples: errors add up exactly."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from models import parse
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engines.propagation import carry
+from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.lab import Lab
 
 REFERENCE = EngineSpec("onnxruntime", {"optimization": "none"})
@@ -34,13 +37,11 @@ def test_errors_arrive_once_by_every_way(inside, errors, reaching):
     wrong = {name: GOLDEN[name] + np.float32(error) for name, error in errors.items()}
     with Lab() as lab:
         found = carry(
-            model,
+            Pieces(model, specs=value_specs(model)),
             wrong,
             ["y"],
             inside=inside,
             sample=GOLDEN,
-            specs=value_specs(model),
-            engine=REFERENCE,
-            lab=lab,
+            run=functools.partial(lab.sequence, REFERENCE),
         )
     np.testing.assert_array_equal(found["y"], GOLDEN["y"] + np.float32(reaching))

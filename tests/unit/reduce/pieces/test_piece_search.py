@@ -5,7 +5,7 @@ import pytest
 import models
 from tensortriage.errors import UsageError
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.pieces.piece_search import Search, answer_key, candidate_key
+from tensortriage.reduce.pieces.piece_search import Search, candidate_key
 from tensortriage.reduce.pieces.pieces import Ends, Pieces
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
@@ -27,8 +27,8 @@ class Oracle:
         self.asked.append(candidate)
         return SAME if self.needed <= set(candidate) else PASS
 
-    def expect(self, premise):
-        self.premise = premise.verdict.signature
+    def expect(self, runs):
+        self.premise = runs[0].signature
 
 
 def pieces(**given):
@@ -44,32 +44,29 @@ def cache(tmp_path):
 
 
 def search(oracle, cache, **given):
-    return Search(pieces=pieces(), oracle=oracle, identity="model and engine", cache=cache, **given)
+    return Search(pieces=pieces(), oracle=oracle, identity=lambda: "model and engine", cache=cache, **given)
 
 
 def test_the_smallest_piece_is_found_and_nothing_is_asked_again(cache):
     oracle = Oracle("b", "d")
     found = search(oracle, cache)
-    premise = found.premise()
+    assert found.run().kept == ("b", "d")
     assert oracle.premise == "wrong"
-    assert set(oracle.asked) == {("a", "b", "c", "d", "e")}
-    assert found.run(premise, {}).kept == ("b", "d")
     again = Oracle("b", "d")
-    rerun = search(again, cache)
-    assert rerun.run(rerun.premise(), {}).kept == ("b", "d")
+    assert search(again, cache).run().kept == ("b", "d")
     assert again.asked == []
 
 
 def test_other_questions_have_other_answers(cache):
     search(Oracle("b"), cache).ask(("b",))
     other = Oracle("c")
-    assert Search(pieces=pieces(), oracle=other, identity="another", cache=cache).ask(("b",)) == PASS
+    assert Search(pieces=pieces(), oracle=other, identity=lambda: "another", cache=cache).ask(("b",)) == PASS
     assert other.asked == [("b",)]
 
 
 def test_a_whole_that_does_not_fail_is_an_error(cache):
     with pytest.raises(UsageError) as caught:
-        search(Oracle("none of them"), cache).premise()
+        search(Oracle("none of them"), cache).run()
     assert caught.value.slug == "premise-not-failing"
 
 
@@ -77,40 +74,46 @@ def test_suspected_nodes_are_asked_about_first(cache, tmp_path):
     def first_hit(name, suspicion):
         oracle = Oracle("d")
         own = CheckCache(tmp_path / name)
-        found = search(oracle, own)
-        found.run(found.premise(), suspicion)
+        search(oracle, own).run(lambda: suspicion)
         own.close()
         return next(number for number, asked in enumerate(oracle.asked) if asked == ("d",))
 
     assert first_hit("told", {"d": 9.0}) <= first_hit("untold", {})
 
 
-def test_the_premise_is_not_observed_twice(cache):
-    seen = []
-    found = search(Oracle("b"), cache, observe=seen.append)
-    premise = found.premise()
-    before = [progress.checks for progress in seen]
-    found.run(premise, {})
-    assert before == [*range(1, premise.checks + 1)]
+def test_how_the_whole_fails_is_known_before_anything_is_suspected(cache):
+    seen, oracle = [], Oracle("b")
+    found = search(oracle, cache, observe=seen.append)
+    at = []
+    found.run(lambda: at.append((oracle.premise, len(seen))) or {})
+    assert at == [("wrong", 3)]
     assert [progress.checks for progress in seen] == [*range(1, len(seen) + 1)]
+
+
+def test_an_interrupted_premise_is_no_beginning(cache):
+    def interrupting(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(Oracle("b"), cache, observe=interrupting).run()
 
 
 def test_the_budget_ends_it(cache):
     found = search(Oracle("b", "d"), cache, budget=SearchBudget(checks=4))
-    assert len(found.run(found.premise(), {}).kept) > 2
+    assert len(found.run().kept) > 2
 
 
 def test_a_check_that_fails_on_everything_is_an_error(cache):
     found = search(Oracle(), cache)
     with pytest.raises(UsageError) as caught:
-        found.refuse_constant_answers(found.run(found.premise(), {}))
+        found.refuse_constant_answers(found.run())
     assert caught.value.slug == "check-always-fails"
 
 
 def test_a_check_that_passes_on_a_stranger_is_none(cache):
     oracle = Oracle("a", "b", "c", "d", "e")
     found = search(oracle, cache)
-    found.refuse_constant_answers(found.run(found.premise(), {}))
+    found.refuse_constant_answers(found.run())
 
 
 def test_keys_are_those_of_the_nodes_in_the_piece():
@@ -119,4 +122,3 @@ def test_keys_are_those_of_the_nodes_in_the_piece():
     assert candidate_key("i", both, ("b",)) != candidate_key("j", both, ("b",))
     assert candidate_key("i", kept, ("b",)) == candidate_key("i", kept, ("a", "b"))
     assert candidate_key("i", both, ("a\0b",)) != candidate_key("i", both, ("a", "b"))
-    assert answer_key("i", both, ("b",), 2) == candidate_key("i", both, ("b",)) + "#2"

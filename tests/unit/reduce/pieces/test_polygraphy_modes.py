@@ -3,8 +3,9 @@ import pytest
 from models import chain
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.reduce.pieces.polygraphy_modes import Phases, bisect, linear
+from tensortriage.reduce.pieces.polygraphy_modes import bisect, linear
 from tensortriage.reduce.request import Ends
+from tensortriage.runs.commands.phases import Phases
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.statistics.repeats import Repeats

@@ -32,7 +32,7 @@ def repro(factor, tmp_path):
 
 def write(folder, factor, tmp_path):
     target = EngineSpec.parse("onnxruntime")
-    write_pack(folder, repro(factor, tmp_path), target=target, versions={}, local=FAILURE, limits=Limits())
+    write_pack(folder, repro(factor, tmp_path), TextFacts(target, {}, FAILURE), limits=Limits())
 
 
 def weight(folder):
@@ -137,7 +137,7 @@ def test_a_case_of_constants_alone_runs_again(tmp_path):
     case = Repro(Model.load(tmp_path / "m.onnx"), (ReproSample({}, {"y": right}),))
     folder = tmp_path / "X_repro"
     target = EngineSpec.parse("onnxruntime")
-    trial = write_pack(folder, case, target=target, versions={}, local=FAILURE, limits=Limits())
+    trial = write_pack(folder, case, TextFacts(target, {}, FAILURE), limits=Limits())
     assert trial.otherwise == ""
     (again,) = load_repro(folder).samples
     assert again.inputs == {}

@@ -77,7 +77,7 @@ def test_what_is_fetched_ahead_never_changes_the_result():
         problem = problem_of(oracle, ITEMS)
         serial = minimize(problem)
         eager = Eager(oracle, slots)
-        ahead = minimize(problem, executor=eager)
+        ahead = minimize(problem, answers=AnswerCache.of(problem, executor=eager))
         assert eager.most == slots
         assert (ahead.kept, ahead.verdict, ahead.removals) == (serial.kept, serial.verdict, serial.removals)
         steps = [[(s.items, s.attempt, s.outcome) for s in result.history] for result in (serial, ahead)]
@@ -91,6 +91,7 @@ def test_a_question_is_submitted_once():
             super().submit(question)
 
     submitted = []
-    minimize(problem_of(fault({3, 30}, items=ITEMS), ITEMS), executor=Recording(fault({3, 30}, items=ITEMS), 4))
+    problem = problem_of(fault({3, 30}, items=ITEMS), ITEMS)
+    minimize(problem, answers=AnswerCache.of(problem, executor=Recording(problem.oracle, 4)))
     assert len(set(submitted)) == len(submitted)
     assert AnswerCache(InProcess(fault({1}, items=2)), None, repr).known(submitted[0]) is None

@@ -3,7 +3,15 @@ import math
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.search.statistics.repeats import Confirming, Rate, Repeats, enough_of_both, runs_needed, unseen_risk
+from tensortriage.search.statistics.repeats import (
+    Confirming,
+    Rate,
+    Repeats,
+    chosen_risk,
+    enough_of_both,
+    runs_needed,
+    unseen_risk,
+)
 
 
 @pytest.mark.parametrize("runs", [1, 3, 16, 60])
@@ -74,7 +82,8 @@ def test_a_whole_that_never_fails_is_given_up_after_nine_runs():
     [
         ((1, 1), 12, (2, 2)),  # the search says little: new runs, as after the whole's three failures alone
         ((5, 1), 12, (0, 2)),  # 500 (12/17)^12 (5/17)^5 = 1.7 %
-        ((4,), 12, (1,)),  # 500 (12/16)^12 (4/16)^4 = 6.2 %
+        ((4,), 12, (0,)),  # 165 of 500 items may have 4 passes in 15 answers, and 335 have 5: 3.5 %; 500 would be 6.2 %
+        ((3,), 12, (1,)),
         ((9, 9), 0, (2, 2)),  # passes that a part contradicts say nothing
     ],
 )
@@ -82,6 +91,14 @@ def test_what_the_search_has_told_is_not_asked_again(passed, failures, more):
     confirming = Confirming.of(passed, failures, 500, Repeats())
     assert confirming.passes == more
     assert 0.0 < confirming.risk <= Repeats().risk
+
+
+def test_items_differ_in_their_records():
+    assert chosen_risk(3, 2, 1, 1) == pytest.approx(unseen_risk(3, 2), rel=1e-3)  # one item: nothing was chosen
+    assert unseen_risk(12, 4) < chosen_risk(12, 4, 500, 11) < 500 * unseen_risk(12, 4)
+    for rate in (0.3, 0.7, 0.9):  # all that 10 free answers can be, at their chance: the search ends with one of them
+        chance = sum(math.comb(10, k - 1) * rate ** (15 - k) * (1 - rate) ** k for k in range(4, 11))
+        assert chance <= chosen_risk(11, 4, 1024, 10) * 1.001
 
 
 @pytest.mark.parametrize(

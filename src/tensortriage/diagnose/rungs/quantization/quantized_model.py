@@ -16,6 +16,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
 from tensortriage.compare.quantization.quantizer_fit import (
+    Meant,
     QuantizerFit,
     Rectifier,
     activations,
@@ -255,8 +256,8 @@ def misfits_of(
         top = tops.get(pair.value)
         fit = calibrate(
             numbers if top is None else np.clip(numbers, 0.0, top), scale, zero,
-            axis=pair.axis, dtype=pair.dtype, symmetric=symmetric,
-            seven_bits=(seven_bits and pair.of_weight) or uses_half_range(graph, pair),
+            axis=pair.axis, dtype=pair.dtype,
+            meant=Meant(symmetric, (seven_bits and pair.of_weight) or uses_half_range(graph, pair)),
         )  # fmt: skip
         if fit.kind != "fits":
             misfits.append(QuantizerMisfit(pair, fit, weight))

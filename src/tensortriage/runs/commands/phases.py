@@ -1,0 +1,54 @@
+"""The phases of a search in which a command is asked, and the numbers of its checks."""
+
+import threading
+
+WHOLE, LAST, FIRST, RESULT = "whole", "outputs", "inputs", "result"
+"""Phases of Polygraphy's searches, in order; the middle ones are its words."""
+
+
+class Phases:
+    """Names the phases of a search, and numbers its checks; from any thread.
+
+    Replays, names of artifacts and the file that tells a check its number say both. What is asked before and after the
+    search itself has phases of its own, and its artifacts stay where they are.
+
+    Args:
+        name: Of all that is asked, where a search has no phases.
+        apart: Whether the search has phases, those of Polygraphy.
+
+    Attributes:
+        apart: The same.
+    """
+
+    def __init__(self, name: str = "", *, apart: bool = False) -> None:
+        self.apart = apart
+        self._name = WHOLE if apart else name
+        self._count = 0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The phase."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """What names of artifacts say of it; empty where a search has no phases."""
+        return self._name if self.apart else ""
+
+    @property
+    def sorts(self) -> bool:
+        """Whether artifacts of checks are sorted now."""
+        return not self.apart or self._name in (LAST, FIRST)
+
+    def begin(self, name: str) -> None:
+        """Begin a phase; nothing where a search has none."""
+        if self.apart and name != self._name:
+            with self._lock:
+                self._name, self._count = name, 0
+
+    def next_check(self) -> int:
+        """Return the number of the next check, from 0; each number once in a phase."""
+        with self._lock:
+            self._count += 1
+            return self._count - 1
