@@ -42,6 +42,6 @@ def test_errors_arrive_once_by_every_way(inside, errors, reaching):
             ["y"],
             inside=inside,
             sample=GOLDEN,
-            run=functools.partial(lab.sequence, REFERENCE),
+            run=functools.partial(lab.session, REFERENCE, sequence=True),
         )
     np.testing.assert_array_equal(found["y"], GOLDEN["y"] + np.float32(reaching))
