@@ -92,7 +92,7 @@ class Report:
     @property
     def headline(self) -> str:
         """Op, module and effect; what the kind of verdict means where no op is to blame."""
-        return self.verdict.headline or headline(self.verdict)
+        return self.verdict.headline or headline(self.verdict.kind, self.verdict.culprits)
 
     @property
     def left_open(self) -> Sequence[Step]:

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Silent
-from tensortriage.diagnose.state.verdict import Step
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import fp32_floors
@@ -30,6 +28,9 @@ from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.questions.golden_values import GoldenValues
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump, load
@@ -126,20 +127,6 @@ def _check_formats(request: PrecisionRequest) -> None:
     )
 
 
-@dataclasses.dataclass
-class _Heard:
-    """Passes what an investigation says on to the listener of a search."""
-
-    listener: PrecisionListener
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Pass on."""
-        self.listener.progress(text)
-
-
 def _by_engine(
     request: PrecisionRequest, model: Model, case: Case, listener: PrecisionListener, earlier: Sequence[str]
 ) -> PrecisionPlan:
@@ -156,15 +143,15 @@ def _by_engine(
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
     )
-    inv = Investigation(question, case, listener=_Heard(listener))
 
     def stands_out(feed: Feed) -> list[str]:
         return [value for value, _ in suspects(local_errors(inv, feed))]
 
-    with contextlib.closing(inv):
+    with _lab(question, case, listener) as lab:
+        inv = Investigation.begin(question, lab=lab)
         search = EngineSearch(
             request,
-            inv,
+            inv.golden,
             listener,
             precision,
             floors_of=lambda feed, names: fp32_floors(inv.setting(feed), names),
@@ -194,9 +181,9 @@ def _by_command(
         limits=request.limits,
         batch_bytes=request.batch_bytes,
     )
-    inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv):
-        candidates = shown(inv, request.low, listener.tell)
+    with _lab(question, case, listener) as lab:
+        source = GoldenValues(question, lab)
+        candidates = shown(source, request.low, listener.tell)
         with contextlib.ExitStack() as entered:
             where, jobs = _place(request, entered)
             command = entered.enter_context(
@@ -206,7 +193,12 @@ def _by_command(
                     )
                 )
             )
-            return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
+            return CommandSearch(request, source, case, listener, candidates, command, earlier=earlier).plan()
+
+
+def _lab(question: Question, case: Case, listener: PrecisionListener) -> Lab:
+    """Return where engines are asked about a model."""
+    return Lab(case, limits=question.limits, batch_bytes=question.batch_bytes, progress=listener.progress)
 
 
 def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:

@@ -19,7 +19,7 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
-from tensortriage.diagnose.state.verdict import Culprit, ShapeRow, Verdict
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, ShapeRow
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors
 from tensortriage.envelope.stands_for import StandsFor
@@ -125,7 +125,7 @@ class Findings(TypedDict, total=False):
     in_context: Mapping[str, Metrics] | None
     in_context_moved: tuple[str, ...]
     in_context_judged: Mapping[str, Judgement]
-    rounded: Verdict | None
+    rounded: Conclusion | None
     local: Local | None
     influence: Influence | None
     wrong_together: tuple[Wired, ...]
@@ -190,7 +190,7 @@ class Evidence:
     in_context: Mapping[str, Metrics] | None = None
     in_context_moved: tuple[str, ...] = ()
     in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
-    rounded: Verdict | None = None
+    rounded: Conclusion | None = None
     local: Local | None = None
     influence: Influence | None = None
     wrong_together: tuple[Wired, ...] = ()
@@ -230,10 +230,13 @@ class Evidence:
             return ()
         rows = []
         looked_into = self.in_context is not None or self.local is not None
-        specs, graph = inv.specs(self.feed) if looked_into else inv.foreseen_specs(self.feed), inv.model.graph
+        specs, graph = (
+            inv.golden.specs(self.feed) if looked_into else inv.golden.foreseen_specs(self.feed),
+            inv.model.graph,
+        )
         notes = {value: freedom.words for value, freedom in (self.local.chosen if self.local else {}).items()}
         notes |= {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
-        for order, value in enumerate(inv.values):
+        for order, value in enumerate(inv.question.values):
             node, spec = graph.producer(value), specs.get(value)
             if spec is None or node is None:
                 continue

@@ -32,7 +32,7 @@ from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import Stages
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.search.answers.speculation import Speculation
 from tensortriage.search.problem import OracleVerdict
 from tensortriage.values.dtype import Precision
@@ -182,7 +182,7 @@ class CommandSearch:
     def __init__(
         self,
         request: PrecisionRequest,
-        source: GoldenSource,
+        source: GoldenValues,
         case: Case,
         listener: PrecisionListener,
         candidates: CommandCandidates,
@@ -247,7 +247,7 @@ class CommandSearch:
 
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
-        names = [spec.name for spec in self._source.model.outputs]
+        names = [spec.name for spec in self._source.question.model.outputs]
         try:
             goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
             with contextlib.closing(self._candidates.emulation(goal, self._request.budget_seconds)) as emulation:
@@ -287,7 +287,7 @@ class CommandSearch:
             nodes = untried(stage.model.graph, kept)
         else:
             feed = self._source.question.feeds[0]
-            nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
+            nodes = keepings(stage, kept, found, self._source.of(feed), feed, limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
         return PrecisionPlan(
             kept=whole,
@@ -313,7 +313,7 @@ class CommandSearch:
             seconds=round(time.perf_counter() - self._started, 2),
             model=str(request.model),
             sha256=stage.model.fingerprint,
-            inputs=self._source.inputs_word,
+            inputs=self._source.question.inputs_word,
             command=command_line(),
         )
 

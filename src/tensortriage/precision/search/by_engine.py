@@ -33,7 +33,8 @@ from tensortriage.precision.selection.switchable_model import TYPED, Choosable, 
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import settings_for
 from tensortriage.runs.case import command_line
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
 
@@ -57,7 +58,7 @@ class EngineSearch:
     def __init__(
         self,
         request: PrecisionRequest,
-        source: GoldenSource,
+        source: GoldenValues,
         listener: PrecisionListener,
         precision: Precision,
         *,
@@ -96,7 +97,7 @@ class EngineSearch:
         if self._format is not None:
             calibrating, self._samples = self._format.divided(self._samples, tell)
         self._goal = goal_of(request.goal, self._floors_of, self._samples, precision)
-        model = raised(source.model, precision)
+        model = raised(source.question.model, precision)
         self._bench = bench = EngineSetup(
             spec=self._target, samples=self._samples, goal=self._goal, lab=source.lab, latency=request.latency
         )
@@ -304,7 +305,7 @@ class EngineSearch:
             sha256=stage.model.fingerprint,
             target=str(self._target),
             deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
-            inputs=self._source.inputs_word,
+            inputs=self._source.question.inputs_word,
             command=command_line(),
         )
 
@@ -320,7 +321,7 @@ class EngineSearch:
             self._stage,
             settled.kept,
             found,
-            self._source.golden(feed),
+            self._source.of(feed),
             feed,
             limited=self._goal.limits,
             scaled=self._format is not None,
@@ -366,7 +367,7 @@ class EngineSearch:
         recorded = {spec.name: spec for spec in self._stage.specs.values()}
         return other_ways(
             self._bench,
-            self._source.model,
+            self._source.question.model,
             self._precision,
             recorded,
             fewer_than=len(settled.kept),
@@ -378,11 +379,20 @@ class EngineSearch:
         if not explains and self._format is not None:
             commands += self._format.doubting(self._source)
         elif not explains:
-            commands.append(self._source.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
+            commands.append(
+                triage_command(
+                    self._source.question, "debug reduce", "-o", "reduced.onnx", "--target", str(self._target)
+                )
+            )
         if self._request.output is not None and self._target.name != "emulate":
             commands.append(
-                self._source.command(
-                    "run", "--target", str(self._candidates.spec), "--target-model", str(self._request.output)
+                triage_command(
+                    self._source.question,
+                    "run",
+                    "--target",
+                    str(self._candidates.spec),
+                    "--target-model",
+                    str(self._request.output),
                 )
             )
         return tuple(commands)

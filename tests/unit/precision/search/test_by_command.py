@@ -12,7 +12,6 @@ import pytest
 from models import chain
 from reducing import Deaf
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
@@ -24,6 +23,7 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import Finished
 from tensortriage.runs.commands.transcript import Printed
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 
 NODES = 6
@@ -81,7 +81,7 @@ def search(tmp_path, monkeypatch):
         listener = listener or Told()
         with Case(request.case) as case:
             question = Question(model=model, feeds=(feed,), reference=PLAIN, target=PLAIN)
-            inv = Investigation(question, case, listener=listener)
+            inv = Investigation.begin(question, case, listener=listener)
             command = Command(request, spec, model, case, listener, where=judge, jobs=jobs)
             with contextlib.closing(inv), contextlib.closing(command):
                 candidates = shown(inv, Precision.FP16, print)

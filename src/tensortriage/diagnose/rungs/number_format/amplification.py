@@ -40,14 +40,14 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
         try:
             found = judge.held((amplification,))
         except EngineError as error:
-            inv.answered(QUESTION, f"unknown: {error.message}")
+            inv.record.answered(QUESTION, f"unknown: {error.message}")
             return None
         name = max(found.gaps or worst.errors, key=lambda n: worst.errors[n])
         moved = error_size(found.predicted.get(name))
         told = facts(found, worst) | {"moved": dict(found.predicted), "draws": amplification.draws}
         words = f"one unit in the last place of the inputs moves output '{name}' by {moved}"
         if not found.explains:
-            inv.answered(QUESTION, f"no: {words}, the error is {error_size(worst.errors[name])}", **told)
+            inv.record.answered(QUESTION, f"no: {words}, the error is {error_size(worst.errors[name])}", **told)
             return None
         findings, confidence, alone = Findings(), AMPLIFIED, "every op alone is as close as a healthy engine's is"
         try:
@@ -57,9 +57,9 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
             confidence, alone = AMPLIFIED_UNPROVEN, f"the ops could not be run alone: {error.message}"
         local = findings.get("local")
         if local is not None and (guilty := next(iter(beyond(local, amplification.needs.alone or 0.0)), "")):
-            inv.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", **told)
+            inv.record.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", **told)
             return Answer(findings=findings)
-        inv.answered(QUESTION, f"yes: {words}", **told)
+        inv.record.answered(QUESTION, f"yes: {words}", **told)
         verdict = rounding_verdict(
             inv,
             evidence,
@@ -67,7 +67,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
             confidence,
             "the model amplifies rounding: moving the reference's inputs by one unit in the last place moves output "
             f"'{name}' by {moved}, the target's error is {error_size(worst.errors[name])}; {alone}",
-            [layers_command(inv)],
+            [layers_command(inv.question)],
         )
         return Answer(verdict, findings)
     return None

@@ -14,7 +14,7 @@ from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import drawn, of_draws
 from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.values.text import error_size
@@ -28,7 +28,7 @@ QUESTION = "may rounding cost as much by chance?"
     cost="24 runs of the reference",
     ends=(VerdictKind.ROUNDING,),
 )
-def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Is the error what rounding costs on inputs that the format cannot tell from these, every op being right alone?"""
     worst = evidence.worst_feed
     judge = judge_of(inv, worst, floors=evidence.floors, local=evidence.local)
@@ -41,7 +41,7 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
         try:
             errors = drawn(judge.setting, names, chance.draws)
         except (EngineError, ModelError, UsageError) as problem:
-            inv.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
+            inv.record.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
             return None
         found = judge.against((chance,), {name: max(each, default=0.0) for name, each in errors.items()}, names)
         if not judge.right_alone(found):
@@ -52,7 +52,7 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
             f"{error_size(found.predicted[name])} on inputs that it cannot tell apart"
         )
         answer = f"{'yes' if found.explains else 'no'}: {words}"
-        inv.answered(QUESTION, answer, drawn=errors, draws=chance.draws, **facts(found, worst))
+        inv.record.answered(QUESTION, answer, drawn=errors, draws=chance.draws, **facts(found, worst))
         if found.explains:
             return rounding_verdict(
                 inv,
@@ -61,6 +61,6 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
                 FREEDOMS_EXPLAIN,
                 f"{words}; the target is off by {error_size(worst.errors[name])} ({found.gap} against the largest), "
                 "and every op is right alone; no op is to blame",
-                [layers_command(inv), *precision_command(inv)],
+                [layers_command(inv.question), *precision_command(inv.question)],
             )
     return None

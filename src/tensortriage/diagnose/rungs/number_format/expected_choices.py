@@ -15,7 +15,7 @@ from tensortriage.diagnose.rungs.number_format.explaining import facts, first_ex
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import function_pieces, wrong_when_fused
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 
 QUESTION = "is the error what this class of hardware is expected to make?"
 
@@ -27,7 +27,7 @@ QUESTION = "is the error what this class of hardware is expected to make?"
     cost="1 to 3 evaluations",
     ends=(VerdictKind.ROUNDING,),
 )
-def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Does what engines of the target's class choose explain the outputs and every value that was seen inside?"""
     if not evidence.in_context or evidence.floors is None or evidence.wrong_together:
         return None
@@ -38,10 +38,10 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     told, seen = in_words(inv, found.explanations), len(judge.inside())
     predicts = f"{told}; output '{found.worst}' is {found.gap} against what that predicts"
     answer = f"yes: {predicts}" if found.explains else f"no: {found.why_not}"
-    inv.answered(QUESTION, answer, **facts(found, evidence.worst_feed), values=seen)
+    inv.record.answered(QUESTION, answer, **facts(found, evidence.worst_feed), values=seen)
     if not found.explains:
         return None
-    fuses = evidence.in_context_moved and inv.hardware.hides_fusions
+    fuses = evidence.in_context_moved and inv.question.hardware.hides_fusions
     if fuses and (wrong := wrong_when_fused(inv, function_pieces(inv, evidence))):
         return wrong
     also = f", and the same holds for {seen} tensors inside"

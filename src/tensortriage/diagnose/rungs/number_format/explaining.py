@@ -9,7 +9,7 @@ from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import of_freedoms
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.judge import Held, Judge, Together
@@ -39,14 +39,14 @@ def first_explaining(inv: Investigation, judge: Judge, question: str, tried: Ite
         try:
             found = judge.held(together)
         except (EngineError, UsageError) as problem:
-            inv.answered(question, f"unknown: the model cannot be evaluated that way: {problem.message}")
+            inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {problem.message}")
             return None
         if found.explains:
             break
     return found
 
 
-def freedoms_explain(inv: Investigation, evidence: Evidence, found: Held, told: str, rest: str) -> Verdict:
+def freedoms_explain(inv: Investigation, evidence: Evidence, found: Held, told: str, rest: str) -> Conclusion:
     """Return the verdict that freedoms, told in words, explain the error; what else holds is put as further clauses."""
     name = found.worst
     avoided = sorted({each.avoided for each in found.explanations if each.avoided})
@@ -58,7 +58,7 @@ def freedoms_explain(inv: Investigation, evidence: Evidence, found: Held, told: 
         f"no op is to blame: {told}; output '{name}' has relative error "
         f"{error_size(evidence.worst_feed.errors[name])}, predicted {error_size(found.predicted.get(name))} "
         f"({found.gap}){rest}" + "".join(f"; to avoid it, {words}" for words in avoided),
-        [layers_command(inv)],
+        [layers_command(inv.question)],
     )
 
 
@@ -69,11 +69,11 @@ def rounding_verdict(
     confidence: Confidence,
     summary: str,
     next: Sequence[str],
-) -> Verdict:
+) -> Conclusion:
     """Return the verdict that no op is to blame, by the explanations that allow what the outputs are off by."""
     names = tuple(each.name for each in allowed_by)
     lost = any(map(is_lost, evidence.worst_feed.errors.values()))
-    return inv.verdict(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
+    return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
 
 
 def in_words(inv: Investigation, freedoms: Sequence[Explanation]) -> str:

@@ -18,7 +18,7 @@ from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with
 from tensortriage.diagnose.rungs.number_format.explaining import counted, facts, first_explaining, freedoms_explain
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.values.dtype import DType
@@ -40,7 +40,7 @@ MOST_NAMED = 8
     cost="one evaluation; a build and a run of pieces",
     ends=(VerdictKind.ROUNDING,),
 )
-def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
 
     Where the target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU
@@ -52,7 +52,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
     found = function_pieces(inv, evidence)
     if wrong := [piece for piece in found if piece.wrong]:
         told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.answered(QUESTION, told, **facts_of_wrong(wrong))
+        inv.record.answered(QUESTION, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
     freedoms = [*local.chosen.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
@@ -60,7 +60,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
     return explained(inv, evidence, freedoms, "; ".join(chosen))
 
 
-def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
+def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Conclusion | None:
     """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
     local = evidence.local
     pieces = only_together(inv, local, pieces) if local else pieces
@@ -118,11 +118,13 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
     wrong = tuple(piece for piece in pieces if piece.wrong)
     if not wrong:
         return None
-    inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
+    inv.record.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
     return Answer(findings=Findings(wrong_together=wrong))
 
 
-def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explanation], chosen: str) -> Verdict | None:
+def explained(
+    inv: Investigation, evidence: Evidence, freedoms: Sequence[Explanation], chosen: str
+) -> Conclusion | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
     judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors)  # each was seen to be taken
     found = first_explaining(inv, judge, QUESTION, [tuple(dict.fromkeys(freedoms))])
@@ -130,7 +132,9 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Explana
         return None
     left = suspects(evidence.local) if evidence.local else []
     answer = f"yes: {chosen}" if found.explains else f"partly: {chosen}; {found.why_not}"
-    inv.answered(QUESTION, answer, **facts(found, evidence.worst_feed), ops_left=[value for value, _ in left][:12])
+    inv.record.answered(
+        QUESTION, answer, **facts(found, evidence.worst_feed), ops_left=[value for value, _ in left][:12]
+    )
     if not found.explains:
         return None
     others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""

@@ -41,7 +41,7 @@ def alike(one: float, other: float) -> bool:
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
-        inv.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
+        inv.record.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
         return Answer()
     return Answer(findings=layers(inv, evidence.worst_feed, evidence.floors.target if evidence.floors else {}))
 
@@ -52,27 +52,28 @@ def marked_figures(inv: Investigation, worst: FeedResult, *, build: int = 0) -> 
     Raises:
         EngineError: When the target does not build or run so.
     """
-    golden = inv.golden(worst.feed)
-    return inv.figures(
+    golden = inv.golden.of(worst.feed)
+    return inv.lab.figures(
         inv.question.target,
         inv.model,
         worst.feed,
         asked_values(inv, golden),
-        golden=golden,
+        against=golden,
         what=f"every layer on {inv.question.target}",
         build=build,
-        tolerances=inv.tolerances,
+        tolerances=inv.question.tolerances,
+        partly=True,
     )
 
 
 def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
     """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
-    golden = inv.golden(worst.feed)
+    golden = inv.golden.of(worst.feed)
     asked = asked_values(inv, golden)
     try:
         shown = marked_figures(inv, worst)
     except EngineError as error:
-        inv.answered(
+        inv.record.answered(
             QUESTION,
             f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
             reason=error.message,
@@ -95,7 +96,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
     if hidden := shown.unseen.sentence():
         answer += f"; {hidden}"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         answer,
         tensors=len(makers),

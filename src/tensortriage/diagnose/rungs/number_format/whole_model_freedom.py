@@ -12,7 +12,7 @@ from tensortriage.diagnose.measurements.local_errors.local import suspicious
 from tensortriage.diagnose.rungs.number_format.explaining import facts, first_explaining, freedoms_explain, in_words
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 
 QUESTION = "does one freedom of the hardware, taken everywhere, explain the error?"
 
@@ -23,14 +23,14 @@ QUESTION = "does one freedom of the hardware, taken everywhere, explain the erro
     cost="an evaluation for each",
     ends=(VerdictKind.ROUNDING,),
 )
-def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Does a freedom that the target takes everywhere explain its outputs and every value that was seen inside?
 
     It need not be taken in the build that was seen, where builds are known to choose.
     """
     judge = judge_of(inv, evidence.worst_feed, floors=evidence.floors, inside=evidence.in_context)
     chosen = evidence.builds_choose
-    if inv.hardware.has_habits or not inv.question.trusts_float64 or not (seen := len(judge.inside())):
+    if inv.question.hardware.has_habits or not inv.question.trusts_float64 or not (seen := len(judge.inside())):
         return None
     if evidence.local is not None and (not chosen or suspicious(evidence.local)):
         return None
@@ -43,10 +43,10 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Verdict | Non
             why = "taken at {} of {} values".format(*judge.taken_at(found))
         if not why:
             told = in_words(inv, together) + (", in some builds" if chosen else "")
-            inv.answered(QUESTION, f"yes: {told}", **facts(found, evidence.worst_feed), values=seen)
+            inv.record.answered(QUESTION, f"yes: {told}", **facts(found, evidence.worst_feed), values=seen)
             also = f", and the same holds for {seen} tensors inside"
             return freedoms_explain(inv, evidence, found, told, also)
         beyond[name] = why
     if beyond:
-        inv.answered(QUESTION, f"no: none of {len(beyond)}", beyond=beyond)
+        inv.record.answered(QUESTION, f"no: none of {len(beyond)}", beyond=beyond)
     return None

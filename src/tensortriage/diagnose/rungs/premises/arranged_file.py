@@ -21,7 +21,7 @@ def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
     def told(spec: EngineSpec) -> EngineSpec:
         found = arranged(spec, asked.model, asked.feeds[0], question.reference, inv.lab)
         if found is not None and (found.words or found.errors or found.weights):
-            inv.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
+            inv.record.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
         return found.spec if found is not None else spec
 
     target = told(question.target)

@@ -13,7 +13,7 @@ from tensortriage.diagnose.rungs.number_format.explaining import facts, rounding
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import of_rewrite
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
@@ -27,7 +27,7 @@ QUESTION = "does integer arithmetic explain the error?"
     cost="a run of the reference",
     ends=(VerdictKind.ROUNDING,),
 )
-def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Is the error of a quantized model no larger than int32 biases predict?
 
     Not asked where a layer holds a NaN or Inf of the target's own: a quantizer makes a number of it again, and the
@@ -41,11 +41,11 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
         try:
             found = judge.held((each,))
         except EngineError as error:
-            inv.answered(QUESTION, f"unknown: {error.message}")
+            inv.record.answered(QUESTION, f"unknown: {error.message}")
             return None
         name, word = found.worst, "yes" if found.explains else "no"
         told = facts(found, worst)
-        inv.answered(QUESTION, f"{word}: output '{name}' is {found.gap} against biases in int32", **told)
+        inv.record.answered(QUESTION, f"{word}: output '{name}' is {found.gap} against biases in int32", **told)
         if found.explains:
             return rounding_verdict(
                 inv,
@@ -55,6 +55,6 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
                 f"integer arithmetic explains the error: output '{name}' is off by {error_size(worst.errors[name])}, "
                 f"predicted {error_size(found.predicted.get(name))} with biases in int32 ({found.gap}); no op is to "
                 "blame",
-                [layers_command(inv)],
+                [layers_command(inv.question)],
             )
     return None

@@ -40,7 +40,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     own = [spec.name for spec in inv.model.outputs]
     network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
     for feed in inv.question.feeds:
-        store = inv.golden_outputs(feed)
+        store = inv.golden.outputs(feed)
         network.append((feed, {name: store[name] for name in own if name in store}))
         if enough([outputs for _, outputs in network]):
             break
@@ -52,7 +52,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             if restored.is_same:
                 standing, corrected = restored, len(others)
     except (EngineError, UsageError, DataError) as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not standing.outputs:
         return None
@@ -62,7 +62,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     limit = f"{error_size(worst.limit)} by rounding its constants"
     apart = f"unrounded,{biases} output '{name}' is {error_size(worst.error)} from it, {limit}"
     figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{'yes' if standing.is_same else 'no'}: {apart}",
         error_noise_cost=figures,

@@ -55,7 +55,7 @@ def test_what_works_out_a_shape_is_not_blamed(tmp_path):
 
 def test_an_error_that_the_target_chose_makes_no_failure():
     """What is within a freedom's limit is no more a fault than what is within the floor; nothing is injected."""
-    inv = SimpleNamespace(values=["s"], model=SimpleNamespace(graph=None))
+    inv = SimpleNamespace(question=SimpleNamespace(values=["s"]), model=SimpleNamespace(graph=None))
     evidence = SimpleNamespace(in_context={"s": None}, error=lambda value: 0.1)
     evidence.floors = SimpleNamespace(target={"s": 0.06})
     assert _making_it(inv, evidence, OpLimits({}, {"s": None}), {}) == ({}, 0.0)

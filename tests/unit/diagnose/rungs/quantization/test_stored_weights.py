@@ -9,7 +9,6 @@ from registered_engines import register
 from stored_file import stored, write_file
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
-from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.values.dtype import Precision
 
 RNG = np.random.default_rng(7)
@@ -43,7 +42,7 @@ def answered(investigate, tmp_path, monkeypatch):
         file = write_file(tmp_path / "file.onnx", network(share), weights, narrow=narrow, computed=computed)
         inv = investigate(network(share), FEED, target=f"stored:file={file},precision=int8")
         found = stored_weights(inv, Evidence())
-        return found, inv.verdict(VerdictKind.MATCH, 1.0, "").steps[-1].answer
+        return found, inv.record.steps[-1].answer
 
     return answer
 

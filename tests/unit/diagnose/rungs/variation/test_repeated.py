@@ -82,7 +82,7 @@ def test_how_far_an_output_moved_at_least_follows_from_both_errors(asked):
     """The deployed run is off by 5 %, a repeat by 20 %: they are 15 % apart at least."""
     inv, evidence = asked("faulty:kind=scale,node=softmax,amount=1.05")
     worst = evidence.worst_feed
-    golden = np.asarray(inv.golden_outputs(worst.feed)["y"])
+    golden = np.asarray(inv.golden.outputs(worst.feed)["y"])
     assert from_first(inv, worst, "y", golden * np.float32(1.2)) == pytest.approx(0.15, rel=1e-4)
     assert from_first(inv, worst, "y", np.asarray(inv.deployed(worst.feed)["y"])) == 0.0
     assert from_first(inv, worst, "y", golden[:1]) == 0.0  # as many as it finds: nothing is known
