@@ -111,12 +111,12 @@ class TypedNetwork:
 class Findings(TypedDict, total=False):
     """What a rung adds to the evidence: fields of `Evidence`, and described there."""
 
-    beside: Correspondence | None
+    model_diff: Correspondence | None
     results: tuple[FeedResult, ...]
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
-    standing: StandsFor | None
+    unrounded_match: StandsFor | None
     quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
@@ -146,13 +146,13 @@ class Evidence:
     """What is known: the findings of all rungs so far, as they were when none has been asked.
 
     Attributes:
-        beside: The target's model beside the reference's; None when they are one.
+        model_diff: The target's model beside the reference's; None when they are one.
         results: Deployed outputs on every feed.
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
-        standing: The target's file beside the network that it may stand for; None when it is not rounded.
+        unrounded_match: The target's file beside the network that it may stand for; None when it is not rounded.
         quantization: What the target's model costs as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
@@ -176,12 +176,12 @@ class Evidence:
         unasked: What was not asked of rows that the model would take, each with its reason.
     """
 
-    beside: Correspondence | None = None
+    model_diff: Correspondence | None = None
     results: tuple[FeedResult, ...] = ()
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
-    standing: StandsFor | None = None
+    unrounded_match: StandsFor | None = None
     quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False

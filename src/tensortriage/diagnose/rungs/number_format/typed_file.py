@@ -40,7 +40,7 @@ QUESTION = "is the target's model the reference's in another number format?"
 
 @rung(
     QUESTION,
-    reads=("beside", "results", "floors", "ranges", "in_context", "in_context_moved", "local"),
+    reads=("model_diff", "results", "floors", "ranges", "in_context", "in_context_moved", "local"),
     gives=(
         "results",
         "floors",
@@ -66,7 +66,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis goes on
     with the target's model: then the engine is asked to compute that.
     """
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or not beside.typed:
         return None
     feed = inv.question.feeds[0]

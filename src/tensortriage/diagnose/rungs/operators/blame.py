@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, stands_out
+from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, is_suspect_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects, suspicious
@@ -210,6 +210,6 @@ def misled(evidence: Evidence, node: Node) -> bool:
     for name in node.uses:
         if name in figures:
             ratio = ratio_of(evidence.error(name), floors.get(name))
-            if ratio is None or stands_out(ratio):
+            if ratio is None or is_suspect_ratio(ratio):
                 return True
     return False

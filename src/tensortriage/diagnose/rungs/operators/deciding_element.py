@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import is_decisive, stands_out
+from tensortriage.compare.judgement.within import is_decisive, is_suspect_ratio
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.nonfinite.element import spoken
 from tensortriage.diagnose.measurements.element_origins.element_errors import (
@@ -57,7 +57,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     starts = []
     for node in inv.model.graph.nodes:
         ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
-        if stands_out(max(ratios, default=0.0)) and not misled(evidence, node):
+        if is_suspect_ratio(max(ratios, default=0.0)) and not misled(evidence, node):
             starts.append(node)
     return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else Answer()
 
@@ -164,7 +164,7 @@ def culprit_of(
     local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""
     ratio = ratio_of(local, floors.get(error.value))
-    hidden = ", too little to show in the error of the whole tensor" if not stands_out(ratio) else ""
+    hidden = ", too little to show in the error of the whole tensor" if not is_suspect_ratio(ratio) else ""
     how = f": {rules[shows.name]}" if rules and shows.name in rules else ""
     return Culprit(
         error.node.name,

@@ -30,16 +30,16 @@ QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-@rung("does the target run another model?", gives=("beside",), cost="nothing")
+@rung("does the target run another model?", gives=("model_diff",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
     """Put the target's model beside the reference's, where they are two."""
     changed = inv.question.target_model
-    return None if changed is None else Answer(findings=Findings(beside=Correspondence.of(inv.model, changed)))
+    return None if changed is None else Answer(findings=Findings(model_diff=Correspondence.of(inv.model, changed)))
 
 
 @rung(
     QUESTION,
-    reads=("beside", "standing", "quantization", "same_network"),
+    reads=("model_diff", "unrounded_match", "quantization", "same_network"),
     cost="a run of the reference on every feed",
     ends=(
         VerdictKind.MODEL_CHANGED,
@@ -48,7 +48,7 @@ def other_model(inv: Investigation, _: Evidence) -> Answer | None:
 )
 def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Compare the original and the changed model on the reference engine; a difference is the verdict."""
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or evidence.quantization or evidence.same_network:
         return None
     changed = beside.changed
@@ -82,7 +82,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         answer = "yes, within the fp32 floor"
         inv.record.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
         return None
-    unrounded = evidence.standing.unrounded if evidence.standing is not None else FLOAT64
+    unrounded = evidence.unrounded_match.unrounded if evidence.unrounded_match is not None else FLOAT64
     culprits = changed_ops(inv, beside, feed, unrounded)
     inv.record.answered(
         QUESTION,

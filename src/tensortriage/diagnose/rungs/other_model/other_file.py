@@ -31,7 +31,7 @@ from tensortriage.runs.budget import BudgetSpent
 
 def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
     """Return evidence with the figures of the target's own file, where nothing was measured of it yet."""
-    beside, part = evidence.beside, evidence.wrong_part
+    beside, part = evidence.model_diff, evidence.wrong_part
     if evidence.results or (beside is None and part is None):
         return evidence
     with contextlib.suppress(TriageError, BudgetSpent, Unsound):

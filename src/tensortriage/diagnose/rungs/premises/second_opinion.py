@@ -11,7 +11,13 @@ from tensortriage.compare.judgement.within import is_minor
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
-from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
+from tensortriage.diagnose.measurements.local_errors.witnesses import (
+    FLOAT64,
+    REFERENCE,
+    Opinion,
+    independent_engines,
+    opinions,
+)
 from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -168,7 +174,9 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
 
 def better_than(inv: Investigation, opinion: Opinion) -> str:
     """Return an engine to take as the reference instead: one that contradicts it, float64 at last."""
-    others = [spec for name, spec in asked(inv).items() if name in opinion.against and spec.name != "float64"]
+    others = [
+        spec for name, spec in independent_engines(inv).items() if name in opinion.against and spec.name != "float64"
+    ]
     return str(next((spec for spec in others if spec != inv.question.target), "float64"))
 
 

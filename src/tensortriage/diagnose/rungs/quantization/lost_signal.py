@@ -39,14 +39,14 @@ _NAMED = 10
 
 @rung(
     QUESTION,
-    reads=("beside", "standing", "same_network", "quantization"),
+    reads=("model_diff", "unrounded_match", "same_network", "quantization"),
     gives=("quantization", "calibrated"),
     cost="an evaluation of the file for each quantizer, where a tenth of the signal is lost",
     ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
 )
 def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Say what the file of a network costs; that it destroys the answer is a verdict."""
-    beside, standing = evidence.beside, evidence.standing
+    beside, standing = evidence.model_diff, evidence.unrounded_match
     if beside is None or not evidence.same_network:
         return None
     file, feed = beside.changed, inv.question.feeds[0]
@@ -188,8 +188,8 @@ def _narrowed(
     inv: Investigation, evidence: Evidence, output: str, error: float, lost: str, apart: Mapping[str, float]
 ) -> Answer | None:
     """Judge a file typed in a narrow format: are its constants still what they were?"""
-    assert evidence.beside is not None
-    gone = vanished(evidence.beside)
+    assert evidence.model_diff is not None
+    gone = vanished(evidence.model_diff)
     figure = apart["constants"]
     if not gone or not is_too_coarse(figure):
         return None  # what results cost, and what is beyond the format, is asked next

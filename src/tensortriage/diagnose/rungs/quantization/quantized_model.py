@@ -65,7 +65,7 @@ class QuantizerMisfit:
 
 @rung(
     QUESTION,
-    reads=("beside", "standing"),
+    reads=("model_diff", "unrounded_match"),
     gives=("quantization", "calibrated", "same_network"),
     cost="a few runs of the reference",
     ends=(
@@ -80,7 +80,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     Where they are sound, that is a finding, and the diagnosis goes on with the target's model: then the engine is asked
     to compute that.
     """
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None:
         return None
     changed = beside.paired
@@ -101,7 +101,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     floors = fp32_floors(inv.setting(feed), list(before))
     matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
-    same = evidence.standing is not None and evidence.standing.is_same
+    same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
     if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
@@ -115,7 +115,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
     weights = weights if matched else {}
-    told = evidence.standing.is_same if evidence.standing is not None else None
+    told = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
     others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=told)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):

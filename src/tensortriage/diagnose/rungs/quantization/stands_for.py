@@ -28,13 +28,13 @@ QUESTION = "does the target's file stand for the reference's network?"
 
 @rung(
     QUESTION,
-    reads=("beside",),
-    gives=("standing", "same_network"),
+    reads=("model_diff",),
+    gives=("unrounded_match", "same_network"),
     cost="seven evaluations of the file in float64",
 )
 def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Hold a quantized or narrow file, unrounded, against the reference's network."""
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
         return None
     own = [spec.name for spec in inv.model.outputs]
@@ -68,7 +68,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         error_noise_cost=figures,
         unrounded=str(standing.unrounded),
     )
-    return Answer(findings=Findings(standing=standing, same_network=standing.is_same))
+    return Answer(findings=Findings(unrounded_match=standing, same_network=standing.is_same))
 
 
 def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:

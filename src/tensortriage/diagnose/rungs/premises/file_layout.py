@@ -13,7 +13,7 @@ QUESTION = "how does the given file take its data?"
 
 
 @rung(QUESTION, cost="a build and a run of each way that fits")
-def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
+def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
     question = inv.question
     asked = question.on_model(question.target_model) if question.target_model is not None else question

@@ -40,7 +40,7 @@ QUESTION = "where does the target's own run go wrong?"
     cost="a run of the reference",
     ends=(VerdictKind.LOCAL_FAULT, VerdictKind.INCONCLUSIVE),
 )
-def own_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
+def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Of shown values with right operands, does a wrong one make the failure?
 
     Not asked of ops that could be run alone, nor where showing values changed the error by more than a healthy

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32, stands_out
+from tensortriage.compare.judgement.within import beyond_fp32, is_suspect_ratio
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
@@ -55,7 +55,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     ]
     ratio, error, name = max(rows)
     told = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
-    if not stands_out(ratio):
+    if not is_suspect_ratio(ratio):
         inv.record.answered(UNROUNDED, f"yes: {told}", relative_error=error)
         return None
     inv.record.answered(UNROUNDED, f"no: {told}; that is looked into instead", output=name, relative_error=error)
@@ -63,7 +63,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 
 @rung(QUESTION, reads=("results",), gives=("results",), cost="a build and a run", ends=(VerdictKind.MODEL_CHANGED,))
-def given_file(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
+def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
     options = engine.building(target.options) if isinstance(engine, RunsFiles) else None

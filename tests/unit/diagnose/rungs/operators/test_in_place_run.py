@@ -8,7 +8,7 @@ import pytest
 
 from diagnosing import ask
 from registered_engines import register
-from tensortriage.diagnose.rungs.operators.own_run import _culprits, _making_it
+from tensortriage.diagnose.rungs.operators.in_place_run import _culprits, _making_it
 from tensortriage.envelope.ops import OpLimits
 from tensortriage.model.model import Model
 
