@@ -108,7 +108,7 @@ def test_types_that_no_schema_tells_come_from_onnxruntime(tmp_path, precision):
     session, plain = EmulateEngine().compile(path, {"precision": precision}), OnnxRuntimeEngine().compile(path, {})
     got, exact = session.run(feed)["y"], plain.run(feed)["y"]
     session.close()
-    plain.lab.close()
+    plain.close()
     dtype = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}[precision]
     np.testing.assert_array_equal(got, got.astype(dtype).astype(np.float32))  # every result is one of the format
     step = float(ml_dtypes.finfo(dtype).eps)

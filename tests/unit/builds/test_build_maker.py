@@ -41,8 +41,8 @@ def studying(tmp_path, monkeypatch):
             inv = Investigation.begin(question, case)
             stack.callback(inv.lab.close)
             decides = OutputJudge(None, lambda: {"y": limit, "z": limit}, narrow=True)
-            judge = judge(case) if judge else NumbersJudge(inv, decides, feeds, "numbers")
-            return EngineBench(inv, spec, judge, **given), case, stack.close
+            judge = judge(case) if judge else NumbersJudge(inv.golden, decides, feeds, "numbers")
+            return EngineBench(inv.golden, spec, judge, **given), case, stack.close
 
         yield bench
 

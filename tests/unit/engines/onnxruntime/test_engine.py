@@ -296,7 +296,7 @@ def test_every_option_at_once_still_runs(net):
     plain = compiled(net, optimization="none")
     difference = np.abs(session.run(FEED)["y"] - plain.run(FEED)["y"]).max()
     session.close()
-    plain.lab.close()
+    plain.close()
     assert difference < 1e-4
 
 

@@ -83,9 +83,9 @@ def search(tmp_path, monkeypatch):
             question = Question(model=model, feeds=(feed,), reference=PLAIN, target=PLAIN)
             inv = Investigation.begin(question, case, listener=listener)
             command = Command(request, spec, model, case, listener, where=judge, jobs=jobs)
-            with contextlib.closing(inv), contextlib.closing(command):
-                candidates = shown(inv, Precision.FP16, print)
-                return CommandSearch(request, inv, case, listener, candidates, command, earlier=earlier).plan()
+            with contextlib.closing(inv.lab), contextlib.closing(command):
+                candidates = shown(inv.golden, Precision.FP16, print)
+                return CommandSearch(request, inv.golden, case, listener, candidates, command, earlier=earlier).plan()
 
     return searched
 

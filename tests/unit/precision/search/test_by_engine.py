@@ -58,10 +58,10 @@ def searching(folder, target=FP16, precision=Precision.FP16, *, stop_at=None, ea
     told = Stopping(stop_at)
     with Case(folder / "case") as case:
         inv = Investigation.begin(Question(model=model, feeds=(feed,), reference=PLAIN, target=target), case)
-        with contextlib.closing(inv):
+        with contextlib.closing(inv.lab):
             search = EngineSearch(
                 PrecisionRequest(model=folder / "m.onnx", case=folder / "case", **wanted),
-                inv,
+                inv.golden,
                 told,
                 precision,
                 floors_of=lambda feed, names: dict.fromkeys(names, 1e-7),

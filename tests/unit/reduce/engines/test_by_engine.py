@@ -51,7 +51,7 @@ def asking(folder, target, *, suspicions=None, wanted=None):
         inv = Investigation.begin(question, case)
         tolerance = PolygraphyTolerance(atol={"": 1e-5}, rtol={})
         premises = EnginePremises(
-            source=inv,
+            source=inv.golden,
             tolerance=tolerance,
             judge=lambda: OutputJudge(tolerance, dict, False),
             suspicions=lambda feed: (suspicions if suspicions is not None else {})[feed.name],

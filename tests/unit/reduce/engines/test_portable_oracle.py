@@ -41,7 +41,7 @@ def test_the_same_answers(tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert answers == [asking.oracle(tuple(candidate), 0) for candidate in candidates]
         assert [answer.same for answer in answers][:4] == [True, True, False, False]
-        asking.lab.close()
+        asking.close()
         del there
         gc.collect()
         assert list((tmp_path / "temporary").iterdir()) == []

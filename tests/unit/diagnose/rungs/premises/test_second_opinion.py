@@ -15,6 +15,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.questions.question import Question
+from tensortriage.workflows.diagnosis.verdict_of import FoundAfter, verdict_of
 from tensortriage_testing import feed_for, mlp, save_model
 
 PLAIN = "onnxruntime:optimization=none"
@@ -39,7 +40,7 @@ def asked(tmp_path):
         with Case(tmp_path / "case") as case:
             inv = Investigation.begin(question, case)
             try:
-                return climb(inv).verdict
+                return verdict_of(climb(inv), FoundAfter())
             finally:
                 inv.lab.close()
 

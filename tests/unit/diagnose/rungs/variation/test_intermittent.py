@@ -106,7 +106,7 @@ def test_builds_of_which_some_fail_are_the_verdict_with_what_they_run(varying, l
     answer = build_to_build(inv, evidence)
     assert answer.verdict.kind is VerdictKind.INTERMITTENT
     assert answer.verdict.culprits[0].node == "softmax"
-    step = next(each for each in answer.verdict.steps if each.question == QUESTION)
+    step = next(each for each in inv.record.steps if each.question == QUESTION)
     assert 0 < step.evidence["failing"] < step.evidence["builds"] == 6
     assert step.evidence["different_plans"] > 1
     assert step.evidence["differing_regions"]
@@ -141,7 +141,7 @@ def test_outputs_that_are_right_once_every_tensor_is_marked_contradict_it_too(as
     answer = contradicted(inv, evidence.with_(in_context=right))
     assert answer.verdict.kind is VerdictKind.INTERMITTENT  # marked again, they are wrong
     words = "with every tensor marked the outputs are right in 1 of 2 builds"
-    step = next(each for each in answer.verdict.steps if each.question == AGAIN)
+    step = next(each for each in inv.record.steps if each.question == AGAIN)
     assert step.answer == f"unknown: in all of 4, but {words}"
     assert words in answer.verdict.summary
 
