@@ -97,7 +97,7 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, fi
             inv.lab.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
-                return told(inv, evidence, proposal, effect.error, fix)
+                return recorded(inv, evidence, proposal, effect.error, fix)
             tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
         inv.record.unasked(QUESTION)
@@ -251,7 +251,7 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
     return any(effect_of(inv, evidence, each).right for each in tries)
 
 
-def told(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, fix: Path | None) -> Remedy:
+def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, fix: Path | None) -> Remedy:
     """Record the change that helps, write its model where asked to, and return it as the remedy."""
     before = max(evidence.worst_feed.errors.values()) if evidence.results else None
     written = ""
