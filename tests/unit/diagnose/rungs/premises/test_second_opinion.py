@@ -146,5 +146,5 @@ def test_results_of_other_shapes_never_agree():
 
 
 def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
-    monkeypatch.setattr(second_opinion, "asked", lambda inv: {})
+    monkeypatch.setattr(second_opinion, "independent_engines", lambda inv: {})
     assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in known()
