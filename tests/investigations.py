@@ -10,12 +10,11 @@ from models import proto
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.premises.comparable_outputs import compare_outputs
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
-from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage_testing import save_model
 
 ENTRY_POINTS = """[tensortriage.engines]
@@ -49,8 +48,8 @@ def investigate(tmp_path, monkeypatch):
                 **question,
             )
             folder = tempfile.mkdtemp(prefix="case-", dir=tmp_path)
-            inv = Investigation(asked, opened.enter_context(Case(Path(folder))))
-            opened.callback(inv.close)
+            inv = Investigation.begin(asked, opened.enter_context(Case(Path(folder))))
+            opened.callback(inv.lab.close)
             return inv
 
         yield open_one
@@ -69,4 +68,4 @@ def compared():
 @pytest.fixture
 def last_step():
     """Return a function that gives the step that an investigation recorded last."""
-    return lambda inv: inv.verdict(VerdictKind.MATCH, 1.0, "").steps[-1]
+    return lambda inv: inv.record.steps[-1]

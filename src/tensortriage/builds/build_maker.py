@@ -26,10 +26,10 @@ from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.observation.derived import Derived
 from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
 from tensortriage.runs.outcome import Outcome
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.values.text import error_size
@@ -64,7 +64,7 @@ class NumbersJudge:
         identity: Digest of everything besides the build that its judgements depend on.
     """
 
-    inv: GoldenSource
+    source: GoldenValues
     decides: OutputJudge
     feeds: Sequence[Feed]
     identity: str
@@ -73,8 +73,10 @@ class NumbersJudge:
         """Compare every output on every feed with the reference's."""
         worst: tuple[bool, float, str, str] = (False, 0.0, "", "")
         for feed in self.feeds:
-            golden = self.inv.golden_outputs(feed)
-            expected = {spec.name: golden[spec.name] for spec in self.inv.model.outputs if spec.name in golden}
+            golden = self.source.outputs(feed)
+            expected = {
+                spec.name: golden[spec.name] for spec in self.source.question.model.outputs if spec.name in golden
+            }
             made = outputs[feed.name]
             if problem := mismatched(expected, made):
                 return Judged(BuildJudgement.BAD, "other outputs", problem)
@@ -145,7 +147,7 @@ class EngineBench:
     """Makes builds on an engine, each once in a case.
 
     Args:
-        inv: The model, and the lab that builds it.
+        source: The model, and the lab that builds it.
         spec: Engine and options.
         judge: Decides whether a build is good.
         base: Choices that every build is given.
@@ -156,7 +158,7 @@ class EngineBench:
 
     def __init__(
         self,
-        inv: GoldenSource,
+        source: GoldenValues,
         spec: EngineSpec,
         judge: BuildJudge,
         *,
@@ -165,8 +167,8 @@ class EngineBench:
         tactics_file: Path | None = None,
         record: bool = True,
     ) -> None:
-        self._lab = inv.lab
-        self._model = inv.model
+        self._lab = source.lab
+        self._model = source.question.model
         self._spec = spec
         self._judge = judge
         self._base = {choice.layer: choice for choice in base}

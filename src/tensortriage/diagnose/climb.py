@@ -17,43 +17,40 @@ from tensortriage.diagnose.ladder import (
 )
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import noise_of
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
-from tensortriage.diagnose.rungs.fusion.transformations import with_cure
+from tensortriage.diagnose.measurements.suggested_commands import layers_command, reduce_command
 from tensortriage.diagnose.rungs.premises.random_data import random_data
-from tensortriage.diagnose.rungs.premises.shape_sweep import with_shapes
-from tensortriage.diagnose.rungs.premises.training_mode import with_training
-from tensortriage.diagnose.rungs.premises.two_targets import with_two_targets
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
 from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import percent, times
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Conclusion:
-    """What a diagnosis came to.
+class ClimbResult:
+    """What a climb ends with.
 
     Attributes:
-        verdict: The verdict.
+        conclusion: Of the rung that was decisive, or of what is known where none was.
         evidence: All that was found out.
-        investigation: The question that it is the verdict on, which may be another than the user's: about the target's
-            own model, or about an emulated format.
+        investigation: The question that it is the conclusion on, which may be another than the user's: about the
+            target's own model, or about an emulated format.
     """
 
-    verdict: Verdict
+    conclusion: Conclusion
     evidence: Evidence
     investigation: Investigation
 
 
-def climb(inv: Investigation) -> Conclusion:
+def climb(inv: Investigation) -> ClimbResult:
     """Ask the questions in order until an answer is decisive."""
     climber = _Climber(inv)
-    verdict = climber.climb()
-    return Conclusion(verdict, climber.evidence, climber.inv)
+    conclusion = climber.climb()
+    return ClimbResult(conclusion, climber.evidence, climber.inv)
 
 
 class _Climber:
@@ -64,7 +61,7 @@ class _Climber:
         self.evidence = Evidence()
         self.answered: set[Rung] = set()
 
-    def ask(self, rung: Rung) -> Verdict | None:
+    def ask(self, rung: Rung) -> Conclusion | None:
         """Ask a question, and take up what it gives."""
         answer = rung(self.inv, self.evidence)
         self.answered.add(rung)
@@ -73,25 +70,24 @@ class _Climber:
             self.inv = self.inv.about(answer.question)
         return answer.verdict
 
-    def first_of(self, rungs: Sequence[Rung]) -> Verdict | None:
+    def first_of(self, rungs: Sequence[Rung]) -> Conclusion | None:
         """Ask questions in order, until an answer is decisive."""
         return next(filter(None, map(self.ask, complete(rungs))), None)
 
-    def climb(self) -> Verdict:
-        """Return the verdict, as far as the budget allows."""
+    def climb(self) -> Conclusion:
+        """Return the conclusion, as far as the budget allows."""
         try:
-            verdict = self.first_decisive()
+            found = self.first_decisive()
         except BudgetSpent:
-            verdict = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
-        if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
+            found = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
+        if found.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
             try:
-                verdict = self.first_of(IN_THE_END) or verdict
+                return self.first_of(IN_THE_END) or found
             except BudgetSpent:
-                self.inv.unasked(random_data.title)
-        verdict = with_shapes(self.inv.refreshed(verdict), self.evidence.shapes)
-        return with_training(self.evidence, with_two_targets(self.evidence, verdict))
+                self.inv.record.unasked(random_data.title)
+        return found
 
-    def first_decisive(self) -> Verdict:
+    def first_decisive(self) -> Conclusion:
         """Climb until an answer is decisive.
 
         Raises:
@@ -114,37 +110,36 @@ class _Climber:
             if self.evidence.rounded is not None and rung not in BESIDE_ROUNDING:
                 continue
             if verdict := self.ask(rung):
-                return with_cure(self.inv, self.evidence, verdict)
-        undecided = inconclusive(self.inv, self.evidence)
-        return self.evidence.rounded or with_cure(self.inv, self.evidence, undecided)
+                return verdict
+        return self.evidence.rounded or inconclusive(self.inv, self.evidence)
 
 
-def match(inv: Investigation, evidence: Evidence) -> Verdict:
+def match(inv: Investigation, evidence: Evidence) -> Conclusion:
     """Everything agrees: the more samples, and the more real they are, the surer."""
     worst = evidence.worst_feed
     name, _, ratio = worst.worst_output()
     samples = len(evidence.results)
     unasked = "".join(f"; not asked: {reason}" for reason in evidence.unasked)
     limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MATCH,
-        unfailing(samples, inv.inputs_word),
+        unfailing(samples, inv.question.inputs_word),
         f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
         f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}{unasked}",
     )
 
 
-def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
+def inconclusive(inv: Investigation, evidence: Evidence) -> Conclusion:
     """Nothing was decisive: say what is known and what was excluded."""
     name, _, _ = evidence.worst_feed.worst_output()
     target = inv.question.target
-    look = inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")
-    commands = [reduce_command(inv), look]
+    look = layers_command(inv.question)
+    commands = [reduce_command(inv.question), look]
     engine = resolve(target).engine
     anew = engine.without_file(target.options) if isinstance(engine, RunsGivenEngines) else None
     if anew is not None:
         known = "an engine from a file runs as a whole: give the options that it was built with to learn the op"
-        commands = [inv.command("diagnose", "--target", str(target.with_options(anew)))]
+        commands = [triage_command(inv.question, "diagnose", "--target", str(target.with_options(anew)))]
     elif evidence.influence is not None:
         known = (
             f"the ops that are wrong by themselves explain only {percent(evidence.influence.explained)} of the error"
@@ -153,7 +148,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
         known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
     else:
         known = "the ops could not be run one by one"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
         f"{target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}, rounding does "
@@ -162,9 +157,9 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     )
 
 
-def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Verdict:
+def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Conclusion:
     """The time is over: say what is known, and what was not asked any more."""
-    inv.unasked(*dict.fromkeys(rung.title for rung in ONCE_IT_FAILS if rung not in answered))
+    inv.record.unasked(*dict.fromkeys(rung.title for rung in ONCE_IT_FAILS if rung not in answered))
     if evidence.results and not evidence.worst_feed.passes:
         name, _, _ = evidence.worst_feed.worst_output()
         known = f"{inv.question.target} fails: output '{name}' {evidence.worst_feed.in_words(name, noise_of(inv))}"
@@ -172,10 +167,14 @@ def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[R
         known = f"{inv.question.target} agrees on {len(evidence.results)} feeds, as far as was seen"
     else:
         known = f"nothing is known of {inv.question.target} yet"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
         f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; run the same command with a larger "
         "--budget to go on from here",
-        next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.lab.case.folder))],
+        next=[
+            triage_command(
+                inv.question, "diagnose", "--target", str(inv.question.target), "--case", str(inv.lab.case.folder)
+            )
+        ],
     )

@@ -6,6 +6,7 @@ up, because the reference is unsound or the target does not build, ends at its n
 """
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -24,23 +25,25 @@ from tensortriage.values.store import TensorStore
 
 
 @contextlib.contextmanager
-def floors_ahead(inv: Investigation) -> Iterator[None]:
-    """Measure the floors of the first feed from now on, for `output_floors` to take up, until the end at most.
+def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
+    """Give the investigation that has the floors of the first feed, for `output_floors` to take up once.
 
-    Not where another engine than float64 has a part in them, nor where another question is asked first.
+    They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
+    part in them, or where another question is asked first.
     """
     question = inv.question
     others = question.target_model, question.network, question.kept, inv.precision is Precision.INT8
     if any(others) or not question.trusts_float64:
-        yield
+        yield inv
         return
     golden: Future[TensorStore] = Future()
     lab = inv.lab.apart()
     with ThreadPoolExecutor(1, thread_name_prefix="floors") as pool:
-        floors = pool.submit(_measured, inv.in_lab(lab), _Awaited(golden))
+        floors = pool.submit(_measured, Investigation.begin(question, lab=lab), _Awaited(golden))
 
         def taken(outputs: TensorStore) -> Floors | None:
-            inv.floors_ahead = None
+            if golden.done():
+                return None
             golden.set_result(outputs)
             with contextlib.suppress(EngineError, UsageError, BudgetSpent):  # who takes them up tries another way
                 found = floors.result()
@@ -48,11 +51,9 @@ def floors_ahead(inv: Investigation) -> Iterator[None]:
                 return found
             return None
 
-        inv.floors_ahead = taken
         try:
-            yield
+            yield dataclasses.replace(inv, floors_ahead=taken)
         finally:
-            inv.floors_ahead = None
             lab.stop()
             golden.cancel()
 

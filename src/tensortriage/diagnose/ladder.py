@@ -24,23 +24,23 @@ from tensortriage.diagnose.rungs.number_format.stages import (
 from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
 from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elements
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault, local_faults
+from tensortriage.diagnose.rungs.operators.in_place_run import in_place_run
 from tensortriage.diagnose.rungs.operators.layerwise import layer_wise
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
-from tensortriage.diagnose.rungs.operators.own_run import own_run
 from tensortriage.diagnose.rungs.other_model.changed import model_changed, other_model
-from tensortriage.diagnose.rungs.premises.arranged_file import arranged_file
-from tensortriage.diagnose.rungs.premises.as_asked import runs_as_asked
 from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     above_the_floor,
     compare_outputs,
     reference_is_sound,
     says_nothing,
 )
-from tensortriage.diagnose.rungs.premises.given_file import given_file, unrounded_file
-from tensortriage.diagnose.rungs.premises.own_rows import contradictions
+from tensortriage.diagnose.rungs.premises.file_layout import file_layout
+from tensortriage.diagnose.rungs.premises.prebuilt_engine import prebuilt_engine, unrounded_file
 from tensortriage.diagnose.rungs.premises.random_data import random_data
+from tensortriage.diagnose.rungs.premises.requested_precision import runs_as_asked
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
+from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.taken_branches import taken_branches
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
@@ -65,7 +65,7 @@ from tensortriage.values.registered import EntryPoint, registered
 GROUP = "tensortriage.rungs"
 """Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
 
-BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, arranged_file, stored_weights)
+BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, file_layout, stored_weights)
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
@@ -100,7 +100,7 @@ ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantizati
 ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
     unrounded_file,
-    given_file,
+    prebuilt_engine,
     taken_branches,
     out_of_range,
     layer_wise,
@@ -114,7 +114,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     activations_quantized,
     nonfinite,
     local_fault,
-    own_run,
+    in_place_run,
     deciding_elements,
     freedoms_taken,
     whole_model_freedom,
@@ -127,7 +127,7 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
 )
 """What is asked, in this order, once the target is known to fail."""
 
-BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, own_run, freedoms_taken)
+BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, in_place_run, freedoms_taken)
 """What is asked where rounding explains the outputs and not what is seen inside."""
 
 IN_THE_END: tuple[Rung, ...] = (random_data,)

@@ -19,9 +19,8 @@ from tensortriage.diagnose.state.confidence import OBSERVED as OBSERVED
 from tensortriage.diagnose.state.confidence import Confidence as Confidence
 from tensortriage.diagnose.state.confidence import unfailing as unfailing
 from tensortriage.diagnose.state.investigation import Investigation as Investigation
-from tensortriage.diagnose.state.question import Question as Question
+from tensortriage.diagnose.state.verdict import Conclusion as Conclusion
 from tensortriage.diagnose.state.verdict import Culprit as Culprit
-from tensortriage.diagnose.state.verdict import Verdict as Verdict
 from tensortriage.diagnose.state.verdict import VerdictKind as VerdictKind
 from tensortriage.engines.spec import PLAIN as PLAIN
 from tensortriage.engines.spec import EngineSpec as EngineSpec
@@ -42,6 +41,8 @@ from tensortriage.model.model import Model as Model
 from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
 from tensortriage.runs.lab import Lab as Lab
+from tensortriage.runs.questions.question import Question as Question
+from tensortriage.runs.questions.suggested_commands import triage_command as triage_command
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.spec import ValueSpec as ValueSpec
 from tensortriage.values.store import MemoryStore as MemoryStore

@@ -51,8 +51,9 @@ from tensortriage.precision.selection.typed_candidates import Candidates as Cand
 from tensortriage.precision.selection.typed_candidates import EngineSetup as EngineSetup
 from tensortriage.precision.selection.typed_candidates import deployed as deployed
 from tensortriage.runs.feeds.feed_request import feeds as feeds
-from tensortriage.runs.golden_source import GoldenSource as GoldenSource
 from tensortriage.runs.lab import Lab as Lab
+from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
+from tensortriage.runs.questions.suggested_commands import triage_command as triage_command
 from tensortriage.runs.scripts import Metric as Metric
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision

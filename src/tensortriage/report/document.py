@@ -92,7 +92,7 @@ class Report:
     @property
     def headline(self) -> str:
         """Op, module and effect of the culprit; without one, the meaning of the kind of verdict."""
-        return self.verdict.headline or headline(self.verdict)
+        return self.verdict.headline or headline(self.verdict.kind, self.verdict.culprits)
 
     @property
     def left_open(self) -> Sequence[Step]:

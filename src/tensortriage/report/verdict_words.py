@@ -6,10 +6,10 @@ alone.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
 from tensortriage.report.tables import Tone
 from tensortriage.values.text import count, error_size
 
@@ -111,24 +111,22 @@ _EFFECTS: Mapping[VerdictKind, str] = MappingProxyType(
 """Description of a verdict's first culprit, where its error gives none."""
 
 
-def headline(verdict: Verdict) -> str:
+def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
     """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
 
     Example:
         ``Gelu blocks.2.mlp.1 (node_gelu_2) returns 1.03 times the right value``
     """
-    title = KIND_WORDS[verdict.kind].title
-    if verdict.kind.exit_code != 1 or not verdict.culprits:
+    title = KIND_WORDS[kind].title
+    if kind.exit_code != 1 or not culprits:
         return title
-    first, more = verdict.culprits[0], len({culprit.node for culprit in verdict.culprits}) - 1
-    joined = (
-        "or" if len({culprit.value for culprit in verdict.culprits}) == 1 else "and"
-    )  # of one value any may be wrong
+    first, more = culprits[0], len({culprit.node for culprit in culprits}) - 1
+    joined = "or" if len({culprit.value for culprit in culprits}) == 1 else "and"  # of one value any may be wrong
     others = f" ({joined} {count(more, 'more op')})" if more else ""
-    effect = _EFFECTS.get(verdict.kind, "")
+    effect = _EFFECTS.get(kind, "")
     if not effect:
         return f"{title}: {place_of(first)}{others}"
-    if verdict.kind is VerdictKind.LOCAL_FAULT and first.local_error is not None:
+    if kind is VerdictKind.LOCAL_FAULT and first.local_error is not None:
         effect = first.effect or f"is off by {error_size(first.local_error)}"
     return f"{place_of(first)} {effect}{others}"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import stands_alone
+from tensortriage.compare.judgement.within import clearly_best
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
@@ -79,7 +79,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     errors = [_farthest(each, model, feed, right, lab) for each in specs]
     order = sorted(range(len(errors)), key=errors.__getitem__)
     best, rest = order[0], [errors[number] for number in order[1:]]
-    if stands_alone(errors[best], rest):
+    if clearly_best(errors[best], rest):
         return Arranged(specs[best], ways[best]["words"], (errors[best], *rest), weights)
     if ways[0]["evident"]:
         return Arranged(specs[0], ways[0]["words"], tuple(errors), weights)

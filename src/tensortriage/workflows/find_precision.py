@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Silent
-from tensortriage.diagnose.state.verdict import Step
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import fp32_floors
@@ -31,6 +29,9 @@ from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.questions.golden_values import GoldenValues
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump, load
@@ -127,20 +128,6 @@ def _check_formats(request: PrecisionRequest) -> None:
     )
 
 
-@dataclasses.dataclass
-class _Heard:
-    """Passes what an investigation says on to the listener of a search."""
-
-    listener: PrecisionListener
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Pass on."""
-        self.listener.progress(text)
-
-
 def _by_engine(
     request: PrecisionRequest, model: Model, case: Case, listener: PrecisionListener, earlier: Sequence[str]
 ) -> PrecisionPlan:
@@ -157,7 +144,6 @@ def _by_engine(
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
     )
-    inv = Investigation(question, case, listener=_Heard(listener))
 
     def stands_out(feed: Feed) -> list[str]:
         return [value for value, _ in suspects(local_errors(inv, feed))]
@@ -165,9 +151,11 @@ def _by_engine(
     def floors_of(feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
         return fp32_floors(inv.setting(feed), names)
 
-    premise = EnginePremise(source=inv, floors_of=floors_of, stands_out=stands_out)
-    with contextlib.closing(inv), on_engine(request, premise, listener, precision) as subject:
-        return EngineSearch(subject, stands_out, earlier).plan()
+    with _lab(question, case, listener) as lab:
+        inv = Investigation.begin(question, lab=lab)
+        premise = EnginePremise(source=inv.golden, floors_of=floors_of, stands_out=stands_out)
+        with on_engine(request, premise, listener, precision) as subject:
+            return EngineSearch(subject, stands_out, earlier).plan()
 
 
 def _by_command(
@@ -189,9 +177,9 @@ def _by_command(
         limits=request.limits,
         batch_bytes=request.batch_bytes,
     )
-    inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv), contextlib.ExitStack() as entered:
-        candidates = shown(inv, request.low, listener.tell)
+    with _lab(question, case, listener) as lab, contextlib.ExitStack() as entered:
+        source = GoldenValues(question, lab)
+        candidates = shown(source, request.low, listener.tell)
         where, jobs = _place(request, entered)
         to = ShownTo(
             check=request.check,
@@ -204,7 +192,12 @@ def _by_command(
             tell=listener.tell,
         )
         command = entered.enter_context(on_command(to, case, candidates, listener))
-        return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
+        return CommandSearch(request, source, candidates, command, earlier=earlier).plan()
+
+
+def _lab(question: Question, case: Case, listener: PrecisionListener) -> Lab:
+    """Return where engines are asked about a model."""
+    return Lab(case, limits=question.limits, batch_bytes=question.batch_bytes, progress=listener.progress)
 
 
 def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:

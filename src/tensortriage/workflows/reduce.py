@@ -12,7 +12,6 @@ from typing import Protocol
 
 from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
@@ -34,6 +33,7 @@ from tensortriage.runs.commands.phases import Phases
 from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.questions.question import Question
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
@@ -185,9 +185,9 @@ def _asking(
 
 def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:
     """Return what engines are asked with about a model."""
-    inv = Investigation(question, case, listener=listener)
+    inv = Investigation.begin(question, case, listener=listener)
     return EnginePremises(
-        source=inv,
+        source=inv.golden,
         tolerance=question.tolerance,
         judge=lambda: output_judge(inv, question.feeds[0]),
         suspicions=lambda feed: suspicions(inv, feed),

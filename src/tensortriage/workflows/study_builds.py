@@ -19,7 +19,6 @@ from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.engines.base import Choice
 from tensortriage.engines.spec import EngineSpec
@@ -31,6 +30,7 @@ from tensortriage.runs.commands.check import Checker
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.questions.question import Question
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
@@ -76,7 +76,7 @@ def study_builds(request: BuildRequest, *, listener: BuildListener | None = None
         _judging(request, target, model, case, listener) as (inv, judge),
     ):
         bench = EngineBench(
-            inv,
+            inv.golden,
             target,
             judge,
             base=base,
@@ -112,9 +112,9 @@ def _judging(
         tolerance=request.tolerance,
         limits=request.limits,
     )
-    inv = Investigation(question, case, listener=listener)
+    inv = Investigation.begin(question, case, listener=listener)
     with contextlib.ExitStack() as stack:
-        stack.callback(inv.close)
+        stack.callback(inv.lab.close)
         if request.check is not None:
             checker = stack.enter_context(contextlib.closing(Checker(request.check, tell=listener.tell)))
             if not request.keep_artifact:
@@ -124,12 +124,12 @@ def _judging(
             yield inv, CommandJudge(checker, reads)
             return
         usable(request.reference, limits=request.limits)
-        golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
+        golden = [(feed.name, inv.golden.outputs(feed)) for feed in samples]
         outputs = [spec.name for spec in model.outputs]
         require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
         inputs = [inv.lab.key(reference, model, feed) for feed in samples]
         identity = digest(inputs, repr(request.tolerance))
-        yield inv, NumbersJudge(inv, output_judge(inv, samples[0]), samples, identity)
+        yield inv, NumbersJudge(inv.golden, output_judge(inv, samples[0]), samples, identity)
 
 
 def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:

@@ -9,12 +9,13 @@ from tensortriage.precision.sdk import (
     Choosable,
     CommandCandidates,
     EngineSetup,
-    GoldenSource,
+    GoldenValues,
     NumberFormat,
     Opened,
     Precision,
     Samples,
     ValueSpec,
+    triage_command,
 )
 from tensortriage_quantize.search.eight_bits import held_out, open_quantized
 from tensortriage_quantize.search.shown import QuantizedShown, quantizer_settings
@@ -50,7 +51,7 @@ class EightBits(NumberFormat):
             model, self._precision, specs, setup, calibrating=samples, metric=metric, tell=tell, seconds=seconds
         )
 
-    def shown(self, source: GoldenSource, tell: Callable[[str], None]) -> CommandCandidates:
+    def shown(self, source: GoldenValues, tell: Callable[[str], None]) -> CommandCandidates:
         """See `NumberFormat`."""
         return QuantizedShown(source, self._precision, tell)
 
@@ -58,11 +59,11 @@ class EightBits(NumberFormat):
         """See `NumberFormat`."""
         return quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
 
-    def doubting(self, source: GoldenSource) -> list[str]:
+    def doubting(self, source: GoldenValues) -> list[str]:
         """See `NumberFormat`: the engine runs a Q/DQ model."""
         file = "quantized.onnx"
         question = source.question
         diagnose = ["triage", "diagnose", file, "--target", str(question.target)]
         inputs = ["--inputs", *question.input_paths] if question.input_paths else []
-        convert = source.command("convert", "--precision", self._precision.value, "-o", file)
+        convert = triage_command(source.question, "convert", "--precision", self._precision.value, "-o", file)
         return [convert, shlex.join([*diagnose, *inputs])]

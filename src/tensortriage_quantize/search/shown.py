@@ -7,7 +7,7 @@ from tensortriage.api import Model
 from tensortriage.precision.sdk import (
     Choosable,
     Emulation,
-    GoldenSource,
+    GoldenValues,
     Precision,
     PrecisionGoal,
     feed_digest,
@@ -24,20 +24,20 @@ class QuantizedShown:
 
     scaled = True
 
-    def __init__(self, inv: GoldenSource, precision: Precision, tell: Callable[[str], None]) -> None:
-        self._inv = inv
-        calibrating, self._judging = held_out(samples_of(inv), tell)
-        if inv.inputs_word == "random":
+    def __init__(self, source: GoldenValues, precision: Precision, tell: Callable[[str], None]) -> None:
+        self._source = source
+        calibrating, self._judging = held_out(samples_of(source), tell)
+        if source.question.inputs_word == "random":
             tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
         judged_by = digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in self._judging])
         word, self._quantizer = best_quantizer(
-            inv.model, precision, calibrating, self._judging, inv.lab, identity=judged_by, tell=tell
+            source.question.model, precision, calibrating, self._judging, source.lab, identity=judged_by, tell=tell
         )
         self.identity = digest(word, [sample.feed.digest for sample in calibrating])
         self.stage = Choosable(
-            model=inv.model,
+            model=source.question.model,
             precision=precision,
-            specs=inv.specs(inv.question.feeds[0]),
+            specs=source.specs(source.question.feeds[0]),
             items=tuple(self._quantizer.nodes),
         )
 
@@ -52,7 +52,7 @@ class QuantizedShown:
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
         """Return the measurement of each node's effect (to be closed)."""
         whole = self._quantizer.quantized(float_weights=True)
-        return of_quantizers(whole, self._judging, goal, lab=self._inv.lab, seconds=seconds)
+        return of_quantizers(whole, self._judging, goal, lab=self._source.lab, seconds=seconds)
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
         """Return the same choice for other tools."""

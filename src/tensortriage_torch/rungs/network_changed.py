@@ -17,6 +17,7 @@ from tensortriage.diagnose.sdk import (
     OBSERVED,
     PLAIN,
     Answer,
+    Conclusion,
     Culprit,
     Dispute,
     EngineError,
@@ -31,7 +32,6 @@ from tensortriage.diagnose.sdk import (
     Node,
     NodeOrigin,
     UsageError,
-    Verdict,
     VerdictKind,
     WrongPart,
     between,
@@ -40,6 +40,7 @@ from tensortriage.diagnose.sdk import (
     error_size,
     measure,
     rung,
+    triage_command,
 )
 from tensortriage_torch.rungs.network_mistakes import Mistake, Subject, mistake
 from tensortriage_torch.rungs.network_values import (
@@ -85,7 +86,7 @@ _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
     ),
     after="is the model meant for inference?",
 )
-def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Compare the network with its exported model; a difference at an output is the verdict."""
     network = inv.question.network
     if network is None:
@@ -118,7 +119,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
             break
     else:
         assert first is not None
-        inv.answered(QUESTION, f"yes: {first.share}", **first.evidence)
+        inv.record.answered(QUESTION, f"yes: {first.share}", **first.evidence)
         return None
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
     made = {name: values.arrays[name] for name in (spec.name for spec in inv.model.outputs) if name in values.arrays}
@@ -135,7 +136,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         place, names = _place(inv.model.graph, culprit), tuple(node.name for node in nodes)
         part = WrongPart(names, feed, values.arrays, culprit.value, place, culprit.reason)
         findings = Findings(wrong_part=part)
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: output '{outputs[0]}' differs by {error_size(found[outputs[0]].error)} on {feed.name}; {values.share}",
         output=outputs[0],
@@ -166,30 +167,30 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[Ne
     return dataclasses.replace(values, arrays=arrays), found
 
 
-def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Verdict:
+def _mistaken(inv: Investigation, wrong: Mistake, seen: str) -> Conclusion:
     """Return the verdict on a network and a file that cannot be compared as they are."""
-    inv.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
-    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
+    inv.record.answered(QUESTION, f"undecided: {wrong.what}", cure=wrong.cure)
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{wrong.what} ({seen}). To cure it: {wrong.cure}")
 
 
-def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Verdict:
+def _unanswered(inv: Investigation, failure: EngineError, wrong: Mistake | None) -> Conclusion:
     if wrong is not None:
         return _mistaken(inv, wrong, failure.message)
-    inv.answered(QUESTION, f"unknown: {failure.message}")
-    return inv.verdict(
+    inv.record.answered(QUESTION, f"unknown: {failure.message}")
+    return Conclusion(
         VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
     )
 
 
-def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) -> Verdict:
+def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) -> Conclusion:
     """Return the verdict on a model in training mode, exported from a network that is not."""
     node = inv.model.graph.node(finding.node)
     origin = inv.model.graph.origin(node.name)
-    inv.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
+    inv.record.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
     said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
     reason = f"{finding.why}, though the network is in evaluation mode{said}"
     place = origin.label or f"{node.op_type} '{node.name}'"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED,
         f"the exported model is not the network: {place} was left in training mode",
@@ -204,7 +205,7 @@ def _verdict(
     outputs: Sequence[str],
     culprit: Culprit | None,
     weights: str,
-) -> Verdict:
+) -> Conclusion:
     error = error_size(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
@@ -213,12 +214,16 @@ def _verdict(
         summary += f"; {weights}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprit else CHANGED_UNNAMED,
         summary,
         culprits=[culprit] if culprit else [],
-        next=[inv.command("run", "--reference", str(inv.question.network), "--target", str(_runs_the_file(inv)))],
+        next=[
+            triage_command(
+                inv.question, "run", "--reference", str(inv.question.network), "--target", str(_runs_the_file(inv))
+            )
+        ],
     )
 
 

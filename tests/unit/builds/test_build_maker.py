@@ -13,7 +13,6 @@ from tensortriage.builds.build_maker import CommandJudge, EngineBench, NumbersJu
 from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.base import Choice
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -21,6 +20,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
+from tensortriage.runs.questions.question import Question
 
 TEXT = "g (float[3] x) => (float[3] y, float[3] z) { [first] y = Neg(x) [second] z = Abs(y) }"
 FEEDS = [Feed(f"feed {n}", {"x": np.float32([n, -2, 3])}, Origin.REAL) for n in (1, 2)]
@@ -38,11 +38,11 @@ def studying(tmp_path, monkeypatch):
             case = stack.enter_context(Case(tmp_path / "case"))
             spec, reference = EngineSpec.parse(target), EngineSpec.parse("float64")
             question = Question(model=parse(TEXT), feeds=feeds, reference=reference, target=spec)
-            inv = Investigation(question, case)
-            stack.callback(inv.close)
+            inv = Investigation.begin(question, case)
+            stack.callback(inv.lab.close)
             decides = OutputJudge(None, lambda: {"y": limit, "z": limit}, narrow=True)
-            judge = judge(case) if judge else NumbersJudge(inv, decides, feeds, "numbers")
-            return EngineBench(inv, spec, judge, **given), case, stack.close
+            judge = judge(case) if judge else NumbersJudge(inv.golden, decides, feeds, "numbers")
+            return EngineBench(inv.golden, spec, judge, **given), case, stack.close
 
         yield bench
 

@@ -74,11 +74,11 @@ def texts_of(tree):
 
 
 def word_lists(tree):
-    """Yield the words of command lines that are put together, as by ``inv.command("run", "--target", ...)``."""
+    """Yield the words of command lines that are put together, as by ``triage_command(question, "run", ...)``."""
     for node in ast.walk(tree):
         parts = []
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("command", "command_without_inputs"):
-            parts = node.args
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("triage_command", "command_without_inputs"):
+            parts = node.args[1:]
         elif isinstance(node, ast.List) and node.elts and getattr(node.elts[0], "value", "") == "triage":
             parts = node.elts[1:]
         words = [part.value if isinstance(part, ast.Constant) else FILLED for part in parts]

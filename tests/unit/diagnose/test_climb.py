@@ -29,7 +29,7 @@ def asked(investigate, compared):
 def test_agreement_is_surer_on_more_feeds(asked):
     one, two = (match(*asked(feeds=count)) for count in (1, 2))
     assert one.kind is two.kind is VerdictKind.MATCH
-    assert one.confidence < two.confidence
+    assert one.confidence_on("real") < two.confidence_on("real")
     assert "on 1 feed:" in one.summary
     assert "on 2 feeds:" in two.summary
     assert "noise floor" in one.summary
@@ -57,43 +57,43 @@ def test_a_spent_budget_leaves_what_is_known_and_what_was_not_asked(asked):
     assert "agrees on 1 feeds" in out_of_budget(inv, passing, ()).summary
     assert "nothing is known" in out_of_budget(inv, Evidence(), ()).summary
     assert fails.kind is VerdictKind.INCONCLUSIVE
-    left = step(fails, "which questions were left out").answer
+    left = step(inv.record, "which questions were left out").answer
     assert first.title not in left
     assert ONCE_IT_FAILS[-1].title in left
 
 
 def test_a_budget_that_is_spent_at_once_ends_the_climb(investigate):
     inv = investigate(softmax_chain(), CHAIN_FEED, target=FAULT, budget_seconds=1e-9)
-    conclusion = climb(inv)
-    assert conclusion.verdict.kind is VerdictKind.INCONCLUSIVE
-    assert "the budget of 1e-09 s is spent" in conclusion.verdict.summary
-    assert conclusion.investigation is inv
+    end = climb(inv)
+    assert end.conclusion.kind is VerdictKind.INCONCLUSIVE
+    assert "the budget of 1e-09 s is spent" in end.conclusion.summary
+    assert end.investigation is inv
 
 
 @pytest.mark.slow
 def test_a_climb_ends_with_the_first_decisive_answer(investigate):
-    conclusion = climb(investigate(softmax_chain(), CHAIN_FEED, target=FAULT))
-    assert (conclusion.verdict.kind, conclusion.verdict.culprits[0].node) == (VerdictKind.LOCAL_FAULT, "softmax")
-    assert conclusion.evidence.local is not None
-    assert not conclusion.evidence.worst_feed.passes
-    assert conclusion.verdict.steps
+    end = climb(investigate(softmax_chain(), CHAIN_FEED, target=FAULT))
+    assert (end.conclusion.kind, end.conclusion.culprits[0].node) == (VerdictKind.LOCAL_FAULT, "softmax")
+    assert end.evidence.local is not None
+    assert not end.evidence.worst_feed.passes
+    assert end.investigation.record.steps
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("random_too", [True, False])
 def test_random_data_are_asked_for_once_real_data_pass(investigate, random_too):
     inv = investigate(softmax_chain(), CHAIN_FEED, random_too=random_too)
-    conclusion = climb(inv)
-    assert conclusion.verdict.kind is VerdictKind.MATCH
-    assert any("made-up" in each.question for each in conclusion.verdict.steps) is random_too
-    assert conclusion.evidence.results[0].passes
+    end = climb(inv)
+    assert end.conclusion.kind is VerdictKind.MATCH
+    assert any("made-up" in each.question for each in end.investigation.record.steps) is random_too
+    assert end.evidence.results[0].passes
 
 
 @pytest.mark.slow
 def test_rounding_that_explains_the_outputs_stands(investigate):
-    conclusion = climb(investigate(softmax_chain(), CHAIN_FEED, target="emulate:precision=fp16", random_too=False))
-    assert conclusion.verdict.kind is VerdictKind.ROUNDING
-    assert conclusion.evidence.local is None
+    end = climb(investigate(softmax_chain(), CHAIN_FEED, target="emulate:precision=fp16", random_too=False))
+    assert end.conclusion.kind is VerdictKind.ROUNDING
+    assert end.evidence.local is None
 
 
 @pytest.mark.slow
@@ -105,10 +105,10 @@ def test_another_model_of_the_same_network_is_looked_into_itself(investigate, tm
     tensor.ClearField("float_data")
     tensor.raw_data = weights.tobytes()
     changed = Model.load(save_model(message, tmp_path / "changed.onnx"))
-    conclusion = climb(investigate(softmax_chain(), CHAIN_FEED, target_model=changed, random_too=False))
-    assert conclusion.verdict.kind is VerdictKind.MODEL_CHANGED
-    assert conclusion.verdict.culprits[0].node == "scale"
+    end = climb(investigate(softmax_chain(), CHAIN_FEED, target_model=changed, random_too=False))
+    assert end.conclusion.kind is VerdictKind.MODEL_CHANGED
+    assert end.conclusion.culprits[0].node == "scale"
     same = Model.load(save_model(softmax_chain(), tmp_path / "same.onnx"))
     again = climb(investigate(softmax_chain(), CHAIN_FEED, target=FAULT, target_model=same, random_too=False))
-    assert (again.verdict.kind, again.verdict.culprits[0].node) == (VerdictKind.LOCAL_FAULT, "softmax")
+    assert (again.conclusion.kind, again.conclusion.culprits[0].node) == (VerdictKind.LOCAL_FAULT, "softmax")
     assert again.investigation.model is same

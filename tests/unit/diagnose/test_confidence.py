@@ -14,10 +14,10 @@ TABLE = Path(confidence.__file__)
 
 
 def stated(tree):
-    """Yield what verdicts are told of their confidence: the second argument, and whatever is called so."""
+    """Yield what conclusions are told of their confidence: the second argument, and whatever is called so."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr="verdict")):
+            case ast.Call(func=ast.Name(id="Conclusion")):
                 yield from node.args[1:2]
             case ast.keyword(arg="confidence"):
                 yield node.value

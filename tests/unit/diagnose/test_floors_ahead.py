@@ -26,9 +26,9 @@ def test_the_floors_are_those_that_are_measured_in_turn(asked, target, feeds, mo
     more = [CHAIN_FEED] * (feeds - 1)
     plain, ahead = asked(target, *more), asked(target, *more)
     expected = output_floors(plain)
-    with floors_ahead(ahead):
-        assert ahead.floors_ahead is not None
-        assert output_floors(ahead) == expected
+    with floors_ahead(ahead) as inv:
+        assert inv.floors_ahead is not None
+        assert output_floors(inv) == expected
     assert ahead.lab.tally.checks == plain.lab.tally.checks
     assert ahead.lab.tally.builds_by_engine == plain.lab.tally.builds_by_engine
     assert scan_ranges(ahead, Evidence()).findings == scan_ranges(plain, Evidence()).findings
@@ -38,11 +38,11 @@ def test_the_floors_are_those_that_are_measured_in_turn(asked, target, feeds, mo
 
 def test_what_nobody_takes_up_is_ended_and_counts_nothing(asked):
     inv, before = asked(), set(threading.enumerate())
-    with floors_ahead(inv):
+    with floors_ahead(inv) as ahead:
         pass
-    assert inv.floors_ahead is None
+    assert ahead.floors_ahead(inv.golden.outputs(inv.question.feeds[0])) is None
     assert set(threading.enumerate()) <= before
-    assert (inv.lab.tally.checks, inv.lab.tally.builds) == (0, 0)
+    assert (inv.lab.tally.checks, inv.lab.tally.builds) == (1, 1)  # of the reference, just asked
 
 
 def test_a_reference_that_fails_leaves_nobody_waiting(asked):
@@ -58,14 +58,13 @@ def test_floors_that_cannot_be_evaluated_are_found_in_the_other_way(asked, monke
 
     inv = asked()
     monkeypatch.setattr("tensortriage.envelope.floors.envelope_floors", fails)
-    with floors_ahead(inv):
-        assert output_floors(inv).source == "input jitter"
+    with floors_ahead(inv) as ahead:
+        assert output_floors(ahead).source == "input jitter"
 
 
 def test_a_question_that_another_engine_has_a_part_in_is_not_begun_with(asked, investigate):
     for inv in (asked("emulate:precision=int8"), investigate(softmax_chain(), CHAIN_FEED, trusts_float64=False)):
-        with floors_ahead(inv):
-            assert inv.floors_ahead is None
-    inv = asked()
-    with floors_ahead(inv):
-        assert inv.about(inv.question).floors_ahead is None
+        with floors_ahead(inv) as ahead:
+            assert ahead is inv
+    with floors_ahead(asked()) as ahead:
+        assert ahead.about(ahead.question).floors_ahead is None

@@ -10,15 +10,15 @@ from tensortriage.errors import EngineMissing
 
 MODEL = "g (float[2] x) => (float[2] y) { y = Neg(x) }"
 SOURCE = f"""
-from tensortriage.diagnose.sdk import OBSERVED, VerdictKind, rung
+from tensortriage.diagnose.sdk import OBSERVED, Conclusion, VerdictKind, rung
 
 @rung("is it early?", cost="nothing", after={FIRST!r})
 def early(inv, evidence):
-    inv.answered("is it early?", "yes")
+    inv.record.answered("is it early?", "yes")
 
 @rung("is it next?", cost="nothing", after="is it early?", ends=(VerdictKind.COMPARISON_UNSOUND,))
 def following(inv, evidence):
-    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, "nobody wants to know")
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, "nobody wants to know")
 
 @rung("is it nowhere?", cost="nothing", after="what nobody asks?")
 def nowhere(inv, evidence):
@@ -56,9 +56,9 @@ def test_each_comes_after_the_question_that_it_names(register):
 
 def test_it_is_asked_and_its_verdict_ends_the_climb(register, investigate):
     register("early", "following")
-    verdict = climb(investigate(MODEL, {"x": [1.0, 2.0]})).verdict
-    assert (verdict.kind, verdict.summary) == (VerdictKind.COMPARISON_UNSOUND, "nobody wants to know")
-    assert [step.question for step in verdict.steps] == ["is it early?"]
+    end = climb(investigate(MODEL, {"x": [1.0, 2.0]}))
+    assert (end.conclusion.kind, end.conclusion.summary) == (VerdictKind.COMPARISON_UNSOUND, "nobody wants to know")
+    assert [step.question for step in end.investigation.record.steps] == ["is it early?"]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import inspect
 from tensortriage.diagnose import sdk
 
 NAMES = """
-    Answer CHANGED_UNNAMED CORRECTLY_ROUNDED Confidence Culprit DType Dispute EXTERNAL EngineError EngineSpec
+    Answer CHANGED_UNNAMED CORRECTLY_ROUNDED Conclusion Confidence Culprit DType Dispute EXTERNAL EngineError EngineSpec
     Evidence Feed Findings Graph Investigation Lab LintFinding MemoryStore Model Node NodeOrigin OBSERVED PLAIN
-    Question Rung TriageError UsageError ValueSpec Verdict VerdictKind WEIGHTS_ALIKE WrongPart between disputes
-    distances enumeration error_of error_size is_minor measure percent rung unfailing value_specs
+    Question Rung TriageError UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between disputes
+    distances enumeration error_of error_size is_minor measure percent rung triage_command unfailing value_specs
 """
 
 

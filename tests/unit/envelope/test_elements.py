@@ -6,13 +6,13 @@ import pytest
 
 from engine_scripts import engine_file
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.elements import score_radii
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.questions.question import Question
 
 SCORES = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[4,64] x, float[64,16] w) => (float[4,16] y) { y = MatMul(x, w) }"""
@@ -40,7 +40,9 @@ def test_scores_of_a_narrow_format_are_ties_there_and_not_in_fp32(tmp_path, prec
     target = EngineSpec("script", {"file": str(file), "precision": precision})
     question = Question(model=model, feeds=[feed], reference=PLAIN, target=target, trusts_float64=trusts_float64)
     with Lab() as lab:
-        radii = score_radii(Investigation(question, lab=lab).setting(feed), {"y": exact}, specs=value_specs(model))
+        radii = score_radii(
+            Investigation.begin(question, lab=lab).setting(feed), {"y": exact}, specs=value_specs(model)
+        )
     moved = np.abs(off - exact)
     assert np.any(moved > radii.fp32["y"])
     assert np.all(moved <= radii.target["y"]) == (trusts_float64 or precision == "bf16")  # fp32 alone emulates no TF32

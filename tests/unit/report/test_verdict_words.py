@@ -1,6 +1,6 @@
 import pytest
 
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
 from tensortriage.model.provenance.origin import NodeOrigin
 from tensortriage.report.verdict_words import KIND_WORDS, Tone, headline
 
@@ -42,4 +42,4 @@ GELU = NodeOrigin("blocks.2.mlp.1", "GELU")
     ],
 )
 def test_a_headline_names_op_module_and_effect(kind, culprits, expected) -> None:
-    assert headline(Verdict(kind, 1.0, "", tuple(culprits))) == expected
+    assert headline(VerdictKind(kind), culprits) == expected

@@ -134,7 +134,7 @@ def is_too_coarse(error: float) -> bool:
     return error >= TOO_COARSE
 
 
-def stands_alone(error: float, others: Iterable[float]) -> bool:
+def clearly_best(error: float, others: Iterable[float]) -> bool:
     """Whether one way of reading a file is near to the truth and all others are far from it."""
     return not is_lost(error) and all(error * FAR_NEARER <= other for other in others)
 
@@ -150,7 +150,7 @@ def is_innocent(over: float) -> bool:
     return over <= 1.0 / math.sqrt(2.0)
 
 
-def stands_out(ratio: float | None) -> bool:
+def is_suspect_ratio(ratio: float | None) -> bool:
     """Whether a local error over its floor makes a suspect."""
     return ratio is not None and ratio > SUSPECT_RATIO
 

@@ -13,75 +13,61 @@ import numpy as np
 from tensortriage.compare.patterns.anatomy import Anatomy, dissect
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.runs.budget import BudgetSpent
 
 MOST_CULPRITS = 3
 """Culprits whose errors are looked at, the most influential ones."""
 
-MOST_SENTENCES = 4
-"""Findings told of one tensor, the strongest ones."""
-
-
 Patterns = Mapping[str, Anatomy]
 """Value name to what is peculiar about its error, the strongest first; nothing where it is as any other."""
 
 
-def with_anatomy(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict with the patterns of its worst output's error and of its culprits', while time is left."""
-    if verdict.kind is VerdictKind.MATCH or not evidence.results or not any(evidence.worst_feed.errors.values()):
-        return verdict
-    try:
-        return looked_at(inv, evidence, verdict)
-    except BudgetSpent:
-        return verdict
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dissection:
+    """What is peculiar about the errors that a verdict rests on.
 
-
-def looked_at(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Look at the errors of a verdict's worst output and culprits.
-
-    Raises:
-        BudgetSpent: When there is no time to ask the target again.
+    Attributes:
+        output: Sentences about the worst output's, the strongest first.
+        culprits: Likewise of what culprits compute, by value.
     """
-    output = evidence.worst_feed.worst_output()[0]
-    told = of_output(inv, evidence).get(output)
-    verdict = dataclasses.replace(verdict, anatomy=told.sentences[:MOST_SENTENCES] if told else ())
-    values = list(dict.fromkeys(culprit.value for culprit in verdict.culprits[:MOST_CULPRITS] if culprit.value))
-    if not values:
-        return verdict
-    born = born_in(inv, evidence, values)
-    culprits = tuple(with_sentences(culprit, born) for culprit in verdict.culprits)
-    return dataclasses.replace(verdict, culprits=culprits)
+
+    output: Sequence[str] = ()
+    culprits: Patterns = dataclasses.field(default_factory=dict)
 
 
-def with_sentences(culprit: Culprit, patterns: Patterns) -> Culprit:
-    """Return a culprit with what is known of its value."""
-    found = patterns.get(culprit.value)
-    if found is None:
-        return culprit
-    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=found.effect)
+def dissection(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> Dissection:
+    """Look at the errors of the worst output and of the culprits, while time is left."""
+    if conclusion.kind is VerdictKind.MATCH or not evidence.results or not any(evidence.worst_feed.errors.values()):
+        return Dissection()
+    values = dict.fromkeys(culprit.value for culprit in conclusion.culprits[:MOST_CULPRITS] if culprit.value)
+    try:
+        output = of_output(inv, evidence)
+        return Dissection(output.sentences if output else (), born_in(inv, evidence, list(values)) if values else {})
+    except BudgetSpent:
+        return Dissection()
 
 
-def of_output(inv: Investigation, evidence: Evidence) -> Patterns:
+def of_output(inv: Investigation, evidence: Evidence) -> Anatomy | None:
     """Look at the worst output of the deployed target; outputs of other feeds may be what it holds by mistake."""
     name, feed = evidence.worst_feed.worst_output()[0], evidence.feed
-    golden = inv.golden_outputs(feed)
+    golden = inv.golden.outputs(feed)
     try:
         target = np.asarray(inv.deployed(feed)[name])
     except EngineError:
-        return {}
+        return None
     others = {f"output '{other}'": golden[other] for other in evidence.worst_feed.metrics if other != name}
     for other in inv.question.feeds:
         if other is not feed:
-            others[f"'{name}' on {other.name}"] = inv.golden_outputs(other)[name]
+            others[f"'{name}' on {other.name}"] = inv.golden.outputs(other)[name]
     floor = evidence.worst_feed.floors.target.get(name, 0.0)
-    return {name: dissected(golden[name], target, others=others, floor=floor)}
+    return dissected(golden[name], target, others=others, floor=floor)
 
 
 def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Patterns:
     """Look at what culprits compute, against the golden values."""
-    golden = inv.golden(evidence.feed)
+    golden = inv.golden.of(evidence.feed)
     found: dict[str, Anatomy] = {}
     for value, target, floor in culprit_arrays(inv, evidence, [value for value in values if value in golden]):
         node = inv.model.graph.producer(value)
@@ -104,7 +90,7 @@ def culprit_arrays(
         return
     floors = evidence.floors.target if evidence.floors else {}
     try:
-        specs = inv.specs(evidence.feed)
+        specs = inv.golden.specs(evidence.feed)
         shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, rest, specs=specs)
     except EngineError:
         return

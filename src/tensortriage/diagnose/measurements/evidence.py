@@ -19,7 +19,7 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
-from tensortriage.diagnose.state.verdict import Culprit, ShapeRow, Verdict
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, ShapeRow
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors
 from tensortriage.envelope.stands_for import StandsFor
@@ -111,12 +111,12 @@ class TypedNetwork:
 class Findings(TypedDict, total=False):
     """What a rung adds to the evidence: fields of `Evidence`, and described there."""
 
-    beside: Correspondence | None
+    model_diff: Correspondence | None
     results: tuple[FeedResult, ...]
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
-    standing: StandsFor | None
+    unrounded_match: StandsFor | None
     quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
@@ -125,7 +125,7 @@ class Findings(TypedDict, total=False):
     in_context: Mapping[str, Metrics] | None
     in_context_moved: tuple[str, ...]
     in_context_judged: Mapping[str, Judgement]
-    rounded: Verdict | None
+    rounded: Conclusion | None
     explained: Mapping[str, tuple[str, ...]]
     local: Local | None
     influence: Influence | None
@@ -147,13 +147,13 @@ class Evidence:
     """What is known: the findings of all rungs so far, as they were when none has been asked.
 
     Attributes:
-        beside: The target's model beside the reference's; None when they are one.
+        model_diff: The target's model beside the reference's; None when they are one.
         results: Deployed outputs on every feed.
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
-        standing: The target's file beside the network that it may stand for; None when it is not rounded.
+        unrounded_match: The target's file beside the network that it may stand for; None when it is not rounded.
         quantization: What the target's model costs as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
@@ -178,12 +178,12 @@ class Evidence:
         unasked: What was not asked of rows that the model would take, each with its reason.
     """
 
-    beside: Correspondence | None = None
+    model_diff: Correspondence | None = None
     results: tuple[FeedResult, ...] = ()
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
-    standing: StandsFor | None = None
+    unrounded_match: StandsFor | None = None
     quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False
@@ -192,7 +192,7 @@ class Evidence:
     in_context: Mapping[str, Metrics] | None = None
     in_context_moved: tuple[str, ...] = ()
     in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
-    rounded: Verdict | None = None
+    rounded: Conclusion | None = None
     explained: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     local: Local | None = None
     influence: Influence | None = None
@@ -233,10 +233,13 @@ class Evidence:
             return ()
         rows = []
         looked_into = self.in_context is not None or self.local is not None
-        specs, graph = inv.specs(self.feed) if looked_into else inv.foreseen_specs(self.feed), inv.model.graph
+        specs, graph = (
+            inv.golden.specs(self.feed) if looked_into else inv.golden.foreseen_specs(self.feed),
+            inv.model.graph,
+        )
         notes = {value: freedom.words for value, freedom in (self.local.chosen if self.local else {}).items()}
         notes |= {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
-        for order, value in enumerate(inv.values):
+        for order, value in enumerate(inv.question.values):
             node, spec = graph.producer(value), specs.get(value)
             if spec is None or node is None:
                 continue

@@ -118,7 +118,7 @@ def limits_of(
         apart: By how much of each error the model itself is another, by name.
         asked: Whether the target may be asked for more.
     """
-    setting, names = inv.setting(feed), [name for name in inv.values if name in figures]
+    setting, names = inv.setting(feed), [name for name in inv.question.values if name in figures]
     names = names or list(figures)
     floors = floors_of(setting, names, golden=golden, what="the outputs")
     errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
@@ -128,13 +128,13 @@ def limits_of(
         return plain | expected_limits(setting, floors, beyond)
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
     if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside
-        floors = floors_of(setting, inv.values, golden=golden, what="every layer")
+        floors = floors_of(setting, inv.question.values, golden=golden, what="every layer")
     return Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None).walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
     """Return what healthy engines of the target's class may be off by at the outputs, whatever it makes of them."""
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
     setting = inv.setting(feed)
     return expected_limits(setting, floors_of(setting, list(counts), what="the outputs"), counts)

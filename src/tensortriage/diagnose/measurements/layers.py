@@ -24,11 +24,11 @@ def alike(one: float, other: float) -> bool:
 
 def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
     """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
-    golden = inv.golden(worst.feed)
+    golden = inv.golden.of(worst.feed)
     try:
         shown = marked_figures(inv, worst.feed)
     except EngineError as error:
-        inv.answered(
+        inv.record.answered(
             QUESTION,
             f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
             reason=error.message,
@@ -55,7 +55,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
     if hidden := shown.unseen.sentence():
         answer += f"; {hidden}"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         answer,
         tensors=len(makers),

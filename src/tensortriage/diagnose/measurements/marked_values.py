@@ -19,14 +19,14 @@ from tensortriage.values.store import TensorStore
 def asked_values(inv: Investigation, golden: TensorStore) -> Sequence[str]:
     """Return the values of the model to look at on the target: all, or of engines that time kernels those at seams."""
     if not times_kernels(resolve(inv.question.target).engine):
-        return inv.values
+        return inv.question.values
     plan = inv.lab.plan(inv.question.target, inv.model)
     if plan is None or not any(region.nodes for region in plan.regions):
-        return inv.values
+        return inv.question.values
     outputs, inputs = {spec.name for spec in inv.model.outputs}, [spec.name for spec in inv.model.inputs]
     floats = {name for name in golden.names() if (dtype := golden.spec(name).dtype) is not None and dtype.is_float}
     wanted = outputs | (floats - hidden_values(plan, inv.model.graph, inputs))
-    return [value for value in inv.values if value in wanted]
+    return [value for value in inv.question.values if value in wanted]
 
 
 def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measurement:
@@ -35,16 +35,17 @@ def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measure
     Raises:
         EngineError: When the target does not build or run so.
     """
-    golden, target = inv.golden(feed), inv.question.target
-    return inv.figures(
+    golden, target = inv.golden.of(feed), inv.question.target
+    return inv.lab.figures(
         target,
         inv.model,
         feed,
         asked_values(inv, golden),
-        golden=golden,
+        against=golden,
         what=f"every layer on {target}",
         build=build,
-        tolerances=inv.tolerances,
+        tolerances=inv.question.tolerances,
+        partly=True,
     )
 
 

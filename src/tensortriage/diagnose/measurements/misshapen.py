@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.soundness import WORDS
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.state.confidence import MISSHAPEN_OP
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome
@@ -24,7 +24,9 @@ ALONE, OWN_RUN = ("is wrong by itself on", "on golden inputs"), ("is wrong in th
 """Where a result was seen, and on what operands."""
 
 
-def of_another_shape(inv: Investigation, misshapen: Mapping[str, str], seen: tuple[str, str] = ALONE) -> Verdict | None:
+def of_another_shape(
+    inv: Investigation, misshapen: Mapping[str, str], seen: tuple[str, str] = ALONE
+) -> Conclusion | None:
     """Return the verdict on ops whose results have another shape or type; None when there is none.
 
     Args:
@@ -33,7 +35,7 @@ def of_another_shape(inv: Investigation, misshapen: Mapping[str, str], seen: tup
         seen: Where, and on what operands.
     """
     culprits = []
-    for value in inv.values:
+    for value in inv.question.values:
         node = inv.model.graph.producer(value) if value in misshapen else None
         if node is not None:
             reason = f"{seen[1]} its result '{value}' has {misshapen[value]}"
@@ -42,19 +44,16 @@ def of_another_shape(inv: Investigation, misshapen: Mapping[str, str], seen: tup
         return None
     first, more = culprits[0], len({culprit.node for culprit in culprits}) - 1
     others = f"; so is the result of {more} more op{'s' * (more > 1)}" if more else ""
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.LOCAL_FAULT,
         MISSHAPEN_OP,
         f"{first.op_type} '{first.node}' {seen[0]} {inv.question.target}: {first.reason}{others}",
         culprits=culprits[:MOST_NAMED],
-        next=[
-            reduce_command(inv),
-            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
-        ],
+        next=[reduce_command(inv.question), run_command(inv.question, "--onnx-outputs", first.value)],
     )
 
 
-def behind_the_outputs(inv: Investigation, feed: Feed) -> Verdict | None:
+def behind_the_outputs(inv: Investigation, feed: Feed) -> Conclusion | None:
     """Find out whether outputs cannot be compared because an op makes something of another shape or type."""
     question = "which op returns a wrong shape?"
     misshapen, seen, refused = {}, ALONE, None
@@ -64,31 +63,32 @@ def behind_the_outputs(inv: Investigation, feed: Feed) -> Verdict | None:
     except EngineError as error:
         ran, refused = False, error
     except ModelError as error:
-        inv.answered(question, f"unknown: {error.message}")
+        inv.record.answered(question, f"unknown: {error.message}")
         return None
     if not ran:
         misshapen, seen = _in_own_run(inv, feed), OWN_RUN
     if refused is not None and not misshapen:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(refused).kind]}"
-        inv.answered(question, answer, reason=refused.message)
+        inv.record.answered(question, answer, reason=refused.message)
         return None
     verdict = of_another_shape(inv, misshapen, seen)
     answer = f"'{verdict.culprits[0].node}'" if verdict else "none by itself"
-    inv.answered(question, answer, misshapen=misshapen)
-    return inv.refreshed(verdict) if verdict else None
+    inv.record.answered(question, answer, misshapen=misshapen)
+    return verdict if verdict else None
 
 
 def _in_own_run(inv: Investigation, feed: Feed) -> dict[str, str]:
     """Return values that have another shape in the target's own run, made of shown values that have theirs."""
-    golden, graph = inv.golden(feed), inv.model.graph
+    golden, graph = inv.golden.of(feed), inv.model.graph
     try:
-        shown = inv.figures(
+        shown = inv.lab.figures(
             inv.question.target,
             inv.model,
             feed,
-            inv.values,
-            golden=golden,
+            inv.question.values,
+            against=golden,
             what=f"every layer on {inv.question.target}",
+            partly=True,
         ).figures
     except EngineError:
         return {}

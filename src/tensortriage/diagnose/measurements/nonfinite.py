@@ -56,9 +56,9 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
     """Return what formats cannot hold: of the values of the centre where they were `watched`, else of the reference."""
 
     def ask() -> Scan:
-        inv.progress("checking every tensor against the range of the number formats")
+        inv.lab.progress("checking every tensor against the range of the number formats")
         limit = largest_sum(inv.precision)
-        return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=_formats(inv), beyond=limit))
+        return Scan(range_scan(inv.model, inv.golden.of(feed), feed.tensors, formats=_formats(inv), beyond=limit))
 
     return (_kept(inv, feed, CORRECTLY_ROUNDED).known() or _kept(inv, feed, inv.question.reference).of(ask)).rows
 
@@ -163,5 +163,7 @@ def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Colle
     The fall of the outputs' floors from ``floors`` to these is the proof that an overflow matters.
     """
     setting, what = inv.setting(feed), "every layer, overflowing ops kept in fp32,"
-    figures = emulate(setting, inv.values, golden=inv.golden(feed), specs=inv.specs(feed), what=what, kept=nodes)
+    figures = emulate(
+        setting, inv.question.values, golden=inv.golden.of(feed), specs=inv.golden.specs(feed), what=what, kept=nodes
+    )
     return in_format(setting, floors, figures)

@@ -135,7 +135,7 @@ def output_floors(inv: Investigation) -> Floors:
     outputs = judged_outputs(inv)
     found: list[Floors] = []
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
-        golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
+        golden, specs = inv.golden.outputs(feed), inv.golden.foreseen_specs(feed)
         if not found and inv.floors_ahead is not None and (floors := inv.floors_ahead(golden)) is not None:
             found.append(floors)
             continue
@@ -156,14 +156,14 @@ def output_floors(inv: Investigation) -> Floors:
 
 def judged_outputs(inv: Investigation) -> list[str]:
     """Return the outputs of the model that have floors."""
-    return [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+    return [spec.name for spec in inv.model.outputs if spec.name in inv.question.values]
 
 
 def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[list[str], str]:
     """Return the values whose floors are measured with those of the outputs, and what they are; see `output_floors`."""
-    small = len(inv.question.feeds) == 1 or sum(size_of(specs.get(n)) for n in inv.values) <= WHOLE_BYTES
+    small = len(inv.question.feeds) == 1 or sum(size_of(specs.get(n)) for n in inv.question.values) <= WHOLE_BYTES
     if inv.precision in PREDICTED and small:
-        return list(inv.values), EVERY_LAYER
+        return list(inv.question.values), EVERY_LAYER
     return judged_outputs(inv), "the outputs"
 
 
@@ -224,7 +224,7 @@ def measured_outputs(
     Raises:
         Unsound: When the outputs have other names, shapes or kinds than the reference's.
     """
-    store = inv.golden_outputs(feed)
+    store = inv.golden.outputs(feed)
     golden = {spec.name: np.asarray(store[spec.name]) for spec in inv.model.outputs if spec.name in store}
     decided = None
     if inv.question.tolerance is None:
@@ -236,7 +236,7 @@ def measured_outputs(
     if problem := mismatched(expected, outputs):
         raise Unsound.because(problem, expected, outputs)
     alike = [name for name, array in golden.items() if array.shape == outputs[name].shape]
-    found = compare_all(((name, outputs[name]) for name in alike), store, tolerances=inv.tolerances)
+    found = compare_all(((name, outputs[name]) for name in alike), store, tolerances=inv.question.tolerances)
     return OutputFigures({n: found.metrics.get(n) or followed[n] for n in golden}, decided, found.judged)
 
 
@@ -290,7 +290,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
     plainly = BY_FLOOR if inv.question.tolerance is None else BY_TOLERANCE
     for name in results[0].metrics if results else ():
         result = max(results, key=lambda r: (not r.within[name], r.errors[name]))
-        metrics, spec = result.metrics[name], inv.golden_outputs(result.feed).spec(name)
+        metrics, spec = result.metrics[name], inv.golden.outputs(result.feed).spec(name)
         is_rms, exact = result.measure(name) == RELATIVE_RMS, metrics.exact
         decided = result.decided is not None and name in result.decided.behind
         rows.append(

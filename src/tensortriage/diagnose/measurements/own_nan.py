@@ -23,7 +23,7 @@ def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culpr
     Returns:
         None and an empty text when no op can be named.
     """
-    golden, graph = inv.golden(feed), inv.model.graph
+    golden, graph = inv.golden.of(feed), inv.model.graph
     pending, seen = [output], {output}
     origin: Node | None = None
     while pending:
@@ -52,7 +52,7 @@ def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culpr
 def in_float64(inv: Investigation, feed: Feed, value: str) -> str:
     """Say whether the same model makes a NaN of the same feed in float64; empty when that cannot be asked."""
     try:
-        specs = inv.specs(feed)
+        specs = inv.golden.specs(feed)
         array = inv.lab.values(FLOAT64, inv.model, feed, [value], specs=specs)[value]
     except TriageError:
         return ""

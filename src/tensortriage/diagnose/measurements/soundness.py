@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.base import LIMIT_REACHED
 from tensortriage.engines.capabilities import OffersLadder, VariesBuilds
 from tensortriage.engines.registry import resolve
@@ -20,10 +20,17 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.capabilities.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import larger_limit
 
 BUILDS_WITH_THE_REST = 2.0
 """What has to be left of the budget, in builds, for one build more: itself, and all that is asked after it."""
+
+
+def affords(inv: Investigation, builds: float) -> bool:
+    """Say whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
+    return inv.lab.budget.left >= builds * inv.lab.tally.longest_build(inv.question.target.name)
+
 
 FAILURES = {
     OutcomeKind.BUILD_FAILED: VerdictKind.BUILD_FAILED,
@@ -47,7 +54,7 @@ MOST_NAMED = 5
 """Ops that a verdict takes from an engine's message at most; an engine that lists more names what it was given."""
 
 
-def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
+def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
     """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits.
 
     Of a refusal that names none, the node is looked for with which it begins. Safer options with which the target runs
@@ -69,14 +76,16 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Verdict:
         summary += f"; the refusal begins with {node.op_type} '{node.name}'"
         reason = "the refusal begins with it: what comes before is built"
         named = [Culprit(node.name, node.op_type, node.outputs[0], reason=reason)]
-    commands = [inv.command("run", "--target", str(inv.question.target))]
+    commands = [run_command(inv.question)]
     if kind is not VerdictKind.ENGINE_HANG:
-        commands.insert(0, reduce_command(inv))
+        commands.insert(0, reduce_command(inv.question))
         if works := _runs_with(inv, feed):
             words, options = works
             summary += f"; with {words} it runs"
-            commands.insert(0, inv.command("diagnose", "--target", str(inv.question.target.with_options(options))))
-    return inv.verdict(kind, OBSERVED, summary, culprits=named, next=commands)
+            commands.insert(
+                0, triage_command(inv.question, "diagnose", "--target", str(inv.question.target.with_options(options)))
+            )
+    return Conclusion(kind, OBSERVED, summary, culprits=named, next=commands)
 
 
 def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] | None:
@@ -87,7 +96,7 @@ def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] 
     target = inv.question.target
     engine = resolve(target).engine
     rungs = engine.ladder(target.options)[:-1] if isinstance(engine, OffersLadder) else ()
-    if not rungs or not inv.affords(BUILDS_WITH_THE_REST):
+    if not rungs or not affords(inv, BUILDS_WITH_THE_REST):
         return None
 
     def runs(options: Mapping[str, str]) -> bool:
@@ -104,20 +113,20 @@ def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] 
 
 def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
     def value(name: str) -> np.ndarray:
-        return feed.tensors[name] if name in feed.tensors else inv.golden(feed)[name]
+        return feed.tensors[name] if name in feed.tensors else inv.golden.of(feed)[name]
 
-    return Refused(inv.model, inv.question.target, outcome, inv.foreseen_specs(feed), value).node(inv.lab)
+    return Refused(inv.model, inv.question.target, outcome, inv.golden.foreseen_specs(feed), value).node(inv.lab)
 
 
-def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Verdict:
+def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Conclusion:
     """Return the verdict for a target that the user's own memory limit ended, which accuses nobody."""
     summary = f"the memory limit was reached, and nothing is known of the target's numbers: {error.message}"
     again = ("--memory-limit", larger_limit(limit), "--case", str(inv.lab.case.folder))
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.INCONCLUSIVE,
         OBSERVED,
         summary,
-        next=[inv.command("diagnose", "--target", str(inv.question.target), *again)],
+        next=[triage_command(inv.question, "diagnose", "--target", str(inv.question.target), *again)],
     )
 
 

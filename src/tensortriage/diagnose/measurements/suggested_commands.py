@@ -1,21 +1,27 @@
 """Commands that a verdict suggests to run next."""
 
-from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.runs.questions.question import Question
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 
 
-def reduce_command(inv: Investigation) -> str:
+def reduce_command(question: Question) -> str:
     """Return the command that finds the smallest piece that still fails."""
-    return inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(inv.question.target))
+    return triage_command(question, "debug reduce", "-o", "reduced.onnx", "--target", str(question.target))
 
 
-def layers_command(inv: Investigation) -> str:
+def run_command(question: Question, *options: str) -> str:
+    """Return the command that compares the outputs, or what options say."""
+    return triage_command(question, "run", "--target", str(question.target), *options)
+
+
+def layers_command(question: Question) -> str:
     """Return the command that compares every tensor."""
-    return inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")
+    return run_command(question, "--onnx-outputs", "mark", "all")
 
 
-def precision_command(inv: Investigation) -> list[str]:
+def precision_command(question: Question) -> list[str]:
     """Return the command that finds the nodes to keep in more bits, where a model can be typed in the format."""
-    if inv.precision not in (Precision.FP16, Precision.BF16):
+    if question.precision not in (Precision.FP16, Precision.BF16):
         return []
-    return [inv.command("debug precision", "--target", str(inv.question.target), "-o", "mixed.onnx")]
+    return [triage_command(question, "debug precision", "--target", str(question.target), "-o", "mixed.onnx")]

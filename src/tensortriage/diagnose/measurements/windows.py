@@ -131,7 +131,7 @@ def disjoint(sets: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def jumps(inv: Investigation, evidence: Evidence, nodes: Collection[str]) -> list[str]:
     """Return the nodes at which error over floor grows most from operands to result, the largest jump first."""
     floors = evidence.floors.target if evidence.floors else {}
-    ratios = {value: ratio_of(evidence.error(value), floors.get(value)) or 0.0 for value in inv.values}
+    ratios = {value: ratio_of(evidence.error(value), floors.get(value)) or 0.0 for value in inv.question.values}
     grown: dict[str, float] = {}
     for name in nodes:
         node = inv.model.graph.node(name)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.runs.questions.question import Question
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class Answer:
         question: What the ladder goes on with; None for what was asked so far.
     """
 
-    verdict: Verdict | None = None
+    verdict: Conclusion | None = None
     findings: Findings = dataclasses.field(default_factory=Findings)
     question: Question | None = None
 
 
-Ask = Callable[[Investigation, Evidence], Answer | Verdict | None]
+Ask = Callable[[Investigation, Evidence], Answer | Conclusion | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

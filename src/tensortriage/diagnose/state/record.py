@@ -1,8 +1,11 @@
 """The steps of a diagnosis, in order, told to whoever wants to hear of them as they are made."""
 
+import time
 from typing import Protocol
 
-from tensortriage.diagnose.state.verdict import Step
+from tensortriage.diagnose.state.verdict import Cost, Step
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.questions.inner_values import centre_spec
 
 
 class Listener(Protocol):
@@ -37,14 +40,15 @@ class Silent:
 
 
 class Record:
-    """The steps so far.
+    """The steps so far, and what they cost.
 
     Args:
-        listener: Who hears of them.
+        lab: Where engines are asked, which counts their builds and runs.
+        listener: Who hears of the steps.
     """
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, lab: Lab, listener: Listener) -> None:
+        self._lab, self._listener = lab, listener
         self._steps: list[Step] = []
 
     @property
@@ -52,7 +56,38 @@ class Record:
         """The steps, in the order in which they were made."""
         return tuple(self._steps)
 
-    def add(self, step: Step) -> None:
+    @property
+    def cost(self) -> Cost:
+        """What has been spent so far."""
+        tally, started = self._lab.tally, self._lab.budget.started
+        seconds = round(time.perf_counter() - started, 3)
+        return Cost(seconds, tally.builds, tally.checks, tally.builds_by_engine, self._lab.earlier)
+
+    def answered(self, question: str, answer: str, **evidence: object) -> Step:
+        """Record a step and tell the listener; all that was done since the one before belongs to it."""
+        cost = self.cost
+        step = Step(
+            question,
+            answer,
+            evidence,
+            seconds=round(cost.seconds - sum(step.seconds for step in self._steps), 3),
+            checks=cost.checks - sum(step.checks for step in self._steps),
+        )
+        return self.add(step)
+
+    def add(self, step: Step) -> Step:
         """Add a step and tell the listener."""
         self._steps.append(step)
         self._listener.step(step)
+        return step
+
+    def unasked(self, *questions: str) -> None:
+        """Record what the budget did not suffice for."""
+        self.answered("which questions were left out for lack of time?", " ".join(questions))
+
+    def outputs_only(self, reason: str) -> None:
+        """Record, once, that the reference shows no inner values."""
+        question = "does the reference show its inner values?"
+        if all(step.question != question for step in self._steps):
+            answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
+            self.answered(question, answer, reason=reason)

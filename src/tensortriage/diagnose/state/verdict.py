@@ -5,9 +5,10 @@ Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses 
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 
 VERDICT_FORMAT = "tensortriage.verdict/1"
@@ -190,6 +191,36 @@ class Cost:
     checks: int = 0
     builds_by_engine: Mapping[str, int] = dataclasses.field(default_factory=dict)
     known: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a rung ends the ladder with; the verdict is written of it, and of what is found out after it.
+
+    Attributes:
+        kind: Of the verdict.
+        confidence: How sure it is, as of `Verdict` or by the origin of the inputs.
+        summary: One sentence for people.
+        culprits: Most influential first; empty when there is none to name.
+        next: Commands to run next, the most useful first.
+        allowed_by: As of `Verdict`.
+        lost: As of `Verdict`.
+        breakers: As of `Verdict`.
+    """
+
+    kind: VerdictKind
+    confidence: Confidence | float
+    summary: str
+    culprits: Sequence[Culprit] = ()
+    next: Sequence[str] = ()
+    allowed_by: tuple[str, ...] = ()
+    lost: bool = False
+    breakers: tuple[str, ...] = ()
+
+    def confidence_on(self, inputs: str) -> float:
+        """Return 0..1 for ``real`` or ``random`` inputs."""
+        sure = self.confidence.on(inputs) if isinstance(self.confidence, Confidence) else self.confidence
+        return round(min(max(sure, 0.0), 1.0), 3)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

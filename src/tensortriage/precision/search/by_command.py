@@ -22,7 +22,7 @@ from tensortriage.precision.selection.node_choice import NodeSearch, answer, sma
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.command_oracle import FROM_REPLAY, CommandOracle, ShownModel, ShownTo
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.search.answers.answer_cache import AnswerCache, Cache
 from tensortriage.search.answers.speculation import converse
 from tensortriage.search.dialogue import Ask
@@ -129,7 +129,7 @@ class CommandSearch:
     def __init__(
         self,
         request: PrecisionRequest,
-        source: GoldenSource,
+        source: GoldenValues,
         candidates: CommandCandidates,
         command: Command,
         *,
@@ -186,7 +186,7 @@ class CommandSearch:
 
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
-        names = [spec.name for spec in self._source.model.outputs]
+        names = [spec.name for spec in self._source.question.model.outputs]
         try:
             goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
             with contextlib.closing(self._candidates.emulation(goal, self._request.budget_seconds)) as emulation:
@@ -230,7 +230,7 @@ class CommandSearch:
             files=written(request, made),
             emulated=self._emulated,
             seconds=round(time.perf_counter() - self._started, 2),
-            inputs=self._source.inputs_word,
+            inputs=self._source.question.inputs_word,
         )
 
     def _seen(self) -> str:

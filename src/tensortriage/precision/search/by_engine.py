@@ -25,7 +25,7 @@ from tensortriage.precision.selection.node_choice import answered
 from tensortriage.precision.selection.node_groups import Groups, groups_of
 from tensortriage.precision.selection.switchable_model import TYPED, raised
 from tensortriage.precision.selection.typed_candidates import EngineSetup
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.values.dtype import Precision
 
 
@@ -39,7 +39,7 @@ class EnginePremise:
         stands_out: Names the values whose local error on the target is more than rounding, on one feed.
     """
 
-    source: GoldenSource
+    source: GoldenValues
     floors_of: OutputFloors
     stands_out: Callable[[Feed], Sequence[str]]
 
@@ -59,7 +59,7 @@ def on_engine(
     if form is not None:
         calibrating, samples = form.divided(samples, listener.tell)
     goal = goal_of(request.goal, premise.floors_of, samples, precision)
-    model, seconds = raised(source.model, precision), request.budget_seconds
+    model, seconds = raised(source.question.model, precision), request.budget_seconds
     bench = EngineSetup(spec=target, samples=samples, goal=goal, lab=source.lab, latency=request.latency)
     stage, emulation, candidates = (
         open_typed(bench, model, precision, specs, typed=typed, seconds=seconds)

@@ -10,7 +10,7 @@ from tensortriage.precision.search.shared_parts import in_order, samples_of
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.switchable_model import TYPED, SwitchableModel, raised, stage_of
 from tensortriage.precision.tool_settings import settings_for
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.values.dtype import Precision
 
 
@@ -20,10 +20,10 @@ class TypedShown:
     identity = ""
     scaled = False
 
-    def __init__(self, inv: GoldenSource, precision: Precision) -> None:
-        self._inv = inv
-        model = raised(inv.model, precision)
-        self.stage: SwitchableModel = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
+    def __init__(self, source: GoldenValues, precision: Precision) -> None:
+        self._source = source
+        model = raised(source.question.model, precision)
+        self.stage: SwitchableModel = stage_of(model, precision, source.specs(source.question.feeds[0]), typed=True)
 
     def whole(self, kept: Collection[str]) -> tuple[str, ...]:
         """Return all nodes in the higher precision when some are kept, with what lies between them, in order."""
@@ -36,17 +36,17 @@ class TypedShown:
 
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
         """Return who tells what each node does (to be closed)."""
-        return self.stage.emulation(samples_of(self._inv), goal, lab=self._inv.lab, seconds=seconds)
+        return self.stage.emulation(samples_of(self._source), goal, lab=self._source.lab, seconds=seconds)
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
         """Return the same choice for other tools."""
         return settings_for(self.stage.model.graph, whole, self.stage.precision)
 
 
-def shown(inv: GoldenSource, precision: Precision, tell: Callable[[str], None]) -> CommandCandidates:
+def shown(source: GoldenValues, precision: Precision, tell: Callable[[str], None]) -> CommandCandidates:
     """Return the candidates that a format takes.
 
     Raises:
         UsageError: When nobody writes models in the format (``precision-not-typed``).
     """
-    return TypedShown(inv, precision) if precision in TYPED else number_format(precision).shown(inv, tell)
+    return TypedShown(source, precision) if precision in TYPED else number_format(precision).shown(source, tell)

@@ -16,7 +16,8 @@ from tensortriage.precision.selection.engine_confirmation import Settled
 from tensortriage.precision.selection.switchable_model import TYPED, Choosable
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import settings_for
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
 
@@ -44,7 +45,7 @@ class EngineSubject:
     """
 
     request: PrecisionRequest
-    source: GoldenSource
+    source: GoldenValues
     listener: PrecisionListener
     precision: Precision
     format: NumberFormat | None
@@ -109,7 +110,7 @@ class EngineSubject:
             seconds=round(time.perf_counter() - self.started, 2),
             target=str(self.bench.spec),
             deployed=str(self.bench.spec if self.bench.spec.name == "emulate" else self.candidates.spec),
-            inputs=self.source.inputs_word,
+            inputs=self.source.question.inputs_word,
         )
 
     def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
@@ -169,7 +170,7 @@ class EngineSubject:
         recorded = {spec.name: spec for spec in self.stage.specs.values()}
         return other_ways(
             self.bench,
-            self.source.model,
+            self.source.question.model,
             self.precision,
             recorded,
             fewer_than=len(settled.kept),
@@ -181,11 +182,20 @@ class EngineSubject:
         if not explains and self.format is not None:
             commands += self.format.doubting(self.source)
         elif not explains:
-            commands.append(self.source.command("debug reduce", "-o", "reduced.onnx", "--target", str(self.bench.spec)))
+            commands.append(
+                triage_command(
+                    self.source.question, "debug reduce", "-o", "reduced.onnx", "--target", str(self.bench.spec)
+                )
+            )
         if self.request.output is not None and self.bench.spec.name != "emulate":
             commands.append(
-                self.source.command(
-                    "run", "--target", str(self.candidates.spec), "--target-model", str(self.request.output)
+                triage_command(
+                    self.source.question,
+                    "run",
+                    "--target",
+                    str(self.candidates.spec),
+                    "--target-model",
+                    str(self.request.output),
                 )
             )
         return tuple(commands)

@@ -14,7 +14,7 @@ from tensortriage.precision.goal import GoalSample, PrecisionGoal
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.switchable_model import Choosable
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.runs.scripts import Metric
 from tensortriage.values.dtype import Precision
 from tensortriage.values.registered import registered
@@ -100,7 +100,7 @@ class NumberFormat(ABC):
         """
 
     @abstractmethod
-    def shown(self, source: GoldenSource, tell: Callable[[str], None]) -> CommandCandidates:
+    def shown(self, source: GoldenValues, tell: Callable[[str], None]) -> CommandCandidates:
         """Return the candidates that a command judges, made with the feeds of an investigation."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class NumberFormat(ABC):
         """Return a choice of nodes in the higher precision as settings of other tools."""
 
     @abstractmethod
-    def doubting(self, source: GoldenSource) -> list[str]:
+    def doubting(self, source: GoldenValues) -> list[str]:
         """Return the commands that find what else is wrong, where an engine does worse than the format explains."""
 
 

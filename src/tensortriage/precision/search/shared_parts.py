@@ -27,7 +27,7 @@ from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel, stage_of
 from tensortriage.precision.selection.typed_candidates import EngineSetup, TypedCandidates
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size, magnitude, times
@@ -101,12 +101,12 @@ def _floors(floors_of: OutputFloors, samples: Sequence[GoalSample], names: Seque
     return floors
 
 
-def samples_of(inv: GoldenSource) -> tuple[GoalSample, ...]:
+def samples_of(source: GoldenValues) -> tuple[GoalSample, ...]:
     """Return the feeds with the reference's outputs."""
-    names = [spec.name for spec in inv.model.outputs]
+    names = [spec.name for spec in source.question.model.outputs]
     found = []
-    for feed in inv.question.feeds:
-        golden = inv.golden_outputs(feed)
+    for feed in source.question.feeds:
+        golden = source.outputs(feed)
         found.append(GoalSample(feed, {name: np.asarray(golden[name]) for name in names if name in golden}))
     require_numbers((sample.feed.name, sample.outputs) for sample in found)
     return tuple(found)
@@ -136,9 +136,9 @@ def open_typed(
     return stage, emulation, TypedCandidates(stage, bench=bench)
 
 
-def recorded_on(source: GoldenSource, feed: Feed) -> Callable[[Collection[str]], Mapping[str, np.ndarray]]:
+def recorded_on(source: GoldenValues, feed: Feed) -> Callable[[Collection[str]], Mapping[str, np.ndarray]]:
     """Return what reads values of the reference run on one feed, its tensors included."""
-    golden = source.golden(feed)
+    golden = source.of(feed)
 
     def recorded(wanted: Collection[str]) -> Mapping[str, np.ndarray]:
         fed = {value: array for value, array in feed.tensors.items() if value in wanted}

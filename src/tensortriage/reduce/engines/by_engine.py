@@ -29,7 +29,7 @@ from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.threads import Threads
 from tensortriage.runs.elsewhere import OpenedCluster
-from tensortriage.runs.golden_source import GoldenSource
+from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import Oracle
 from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, attempts_to_verify
@@ -47,7 +47,7 @@ class EnginePremises:
         inside: Makes the premises of another model on other samples, with the same engines and without a tolerance.
     """
 
-    source: GoldenSource
+    source: GoldenValues
     tolerance: Tolerance | None
     judge: Callable[[], OutputJudge]
     suspicions: Callable[[Feed], Mapping[str, float]]
@@ -94,8 +94,8 @@ class EngineAsking:
         self._attempts = self._verifying = 1
         self.cache = self._source.lab.case.checks
         self.repeats = request.repeats
-        question, model = self._source.question, self._source.model
-        self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
+        question, model = self._source.question, self._source.question.model
+        self._samples = tuple(GoldenSample(feed, self._source.of(feed)) for feed in question.feeds)
         self.pieces = golden_pieces(model, self._samples, request.ends)
         self._identity = digest(
             [self._source.lab.key(question.target, model, feed) for feed in question.feeds],
@@ -212,7 +212,7 @@ class EngineAsking:
 
     def close(self) -> None:
         """Release every session and temporary file."""
-        self._source.close()
+        self._source.lab.close()
 
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
         """Return how a case fails by itself; asked several times when the fault comes and goes."""

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import stands_out
+from tensortriage.compare.judgement.within import is_suspect_ratio
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.base import Session
@@ -111,7 +111,7 @@ class Asking:
 
         def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
             ratio = ratio_of(error_of(figure), (wanted.floors or {}).get(name)) or 0.0
-            if stands_out(ratio) or (wanted.kept_too and ratio > 0.0):
+            if is_suspect_ratio(ratio) or (wanted.kept_too and ratio > 0.0):
                 kept[name] = np.array(array)
 
         figures = compare_all(arrays, wanted.against, keep if wanted.floors is not None else None, wanted.tolerances)

@@ -34,9 +34,11 @@ def investigation_of(
     """Return an investigation of a model on one feed, in a lab that knows what all before it were answered."""
     # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.state.investigation import Investigation
-    from tensortriage.diagnose.state.question import Question
+    from tensortriage.runs.questions.question import Question
 
-    return Investigation(Question(model=model, feeds=[feed], reference=reference, target=target), lab=lab.remembering)
+    return Investigation.begin(
+        Question(model=model, feeds=[feed], reference=reference, target=target), lab=lab.remembering
+    )
 
 
 class HealthyJudge:

@@ -1,18 +1,15 @@
 """The modules and lines of the source network that culprits come from: what users know their network by."""
 
 import dataclasses
+from collections.abc import Sequence
 
-from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.provenance.path_names import common_pattern
 
 
-def with_origins(verdict: Verdict, *graphs: Graph) -> Verdict:
-    """Return a verdict whose culprits say where they come from, in the first graph that has them."""
-    return dataclasses.replace(verdict, culprits=tuple(_with_origin(culprit, graphs) for culprit in verdict.culprits))
-
-
-def _with_origin(culprit: Culprit, graphs: tuple[Graph, ...]) -> Culprit:
+def with_origin(culprit: Culprit, graphs: Sequence[Graph]) -> Culprit:
+    """Return a culprit that says where it comes from, in the first graph that has it."""
     graph = next((graph for graph in graphs if culprit.node in graph), None)
     if graph is None:
         return culprit

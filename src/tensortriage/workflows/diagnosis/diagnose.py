@@ -1,23 +1,21 @@
 """Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import check_names
-from tensortriage.diagnose.climb import climb
+from tensortriage.diagnose.climb import ClimbResult, climb
 from tensortriage.diagnose.floors_ahead import floors_ahead
-from tensortriage.diagnose.measurements.dissection import with_anatomy
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.dissection import dissection
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.rungs.other_model.other_file import with_other_file
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
-from tensortriage.diagnose.state.question import Question
 from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
@@ -34,13 +32,13 @@ from tensortriage.runs.blocks.memory import block_bytes, memory_bytes
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.comparison.compare import compare
-from tensortriage.workflows.diagnosis.closing_words import with_closing_words
-from tensortriage.workflows.diagnosis.culprit_origins import with_origins
-from tensortriage.workflows.diagnosis.good_enough import with_sufficiency
+from tensortriage.workflows.diagnosis.good_enough import sufficiency
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
+from tensortriage.workflows.diagnosis.verdict_of import FoundAfter, verdict_of
 from tensortriage.workflows.engines.source_network import network_behind
 from tensortriage.workflows.requests import DiagnoseRequest
 
@@ -101,28 +99,21 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         beside.submit(FORMATS["html"].prepare)  # while engines work
         asked_of = facts(request, model, changed, samples, reference, target)
         case.write("case.json", asked_of)
-        investigation = Investigation(question, case, listener=listener)
+        investigation = Investigation.begin(question, case, listener=listener)
         try:
             odd = [found.sentence for found in oddities(samples, model.inputs)]
             if odd:
-                investigation.answered(INPUTS, f"no: {'; '.join(odd)}")
-            with floors_ahead(investigation) if _has_room(request, model) else contextlib.nullcontext():
-                end = climb(investigation)
-            investigation, evidence = end.investigation, end.evidence
-            verdict = with_anatomy(investigation, evidence, end.verdict)
-            if verdict.kind is VerdictKind.ROUNDING and evidence.results:
-                verdict = with_sufficiency(investigation, evidence, verdict, request.metric)
-            if verdict.kind.exit_code == 1:
-                verdict = _pursued(request, investigation, evidence, verdict)
-            verdict = with_origins(
-                verdict, model.graph, *((changed.graph,) if changed else ()), investigation.model.graph
-            )
-            verdict = with_closing_words(verdict, request.case)
-            evidence = with_other_file(investigation, evidence)
+                investigation.record.answered(INPUTS, f"no: {'; '.join(odd)}")
+            with floors_ahead(investigation) if _has_room(request, model) else nullcontext(investigation) as asking:
+                end = climb(asking)
+            investigation = end.investigation
+            graphs = [each.graph for each in (model, changed, investigation.model) if each is not None]
+            verdict = verdict_of(end, _found_after(request, end), graphs=graphs)
+            evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation, verdict))
         finally:
-            investigation.close()
+            investigation.lab.close()
         report = Report(verdict, asked_of, layers, outputs, evidence.ranges)
         case.write("layers.json", report.layers)
         case.write("ranges.json", report.ranges)
@@ -134,14 +125,21 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
     return report
 
 
-def _pursued(request: DiagnoseRequest, inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return the verdict on a fault with what repeats it and what helps, which takes imports that others need not."""
-    from tensortriage.workflows.diagnosis.remedy import with_remedy
-    from tensortriage.workflows.diagnosis.reproduce import with_repro
+def _found_after(request: DiagnoseRequest, end: ClimbResult) -> FoundAfter:
+    """Find out what the error looks like, whether it is good enough, what repeats a fault and what helps."""
+    inv, evidence, conclusion = end.investigation, end.evidence, end.conclusion
+    errors = dissection(inv, evidence, conclusion)
+    if conclusion.kind is VerdictKind.ROUNDING and evidence.results:
+        return FoundAfter(errors, sufficiency(inv, evidence, request.metric))
+    if conclusion.kind.exit_code != 1:
+        return FoundAfter(errors)
+    # A fault takes imports that others need not.
+    from tensortriage.workflows.diagnosis.remedy import remedy_of
+    from tensortriage.workflows.diagnosis.reproduce import reproduction
 
-    if request.repro:  # one op is built in less time than a remedy, which is the whole model
-        verdict = with_repro(inv, evidence, verdict)
-    return with_remedy(inv, evidence, verdict, request.fix)
+    # One op is built in less time than a remedy, which is the whole model.
+    repro = reproduction(inv, evidence, conclusion) if request.repro else None
+    return FoundAfter(errors, repro=repro, remedy=remedy_of(inv, evidence, conclusion, request.fix))
 
 
 def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
@@ -203,16 +201,13 @@ def _in_blocks(
         return diagnose(block, listener=listener)
 
     verdict = BlockDiagnosis(
+        request=request,
         model=model,
         samples=samples,
         reference=engines[0],
         target=engines[1],
         cuts=cuts,
         blocks=blocks,
-        case=request.case,
-        fresh=request.fresh,
-        limits=request.limits,
-        batch_bytes=request.batch_bytes,
         compare=compare,
         diagnose=of_block,
         listener=listener,

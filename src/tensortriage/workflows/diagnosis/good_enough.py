@@ -6,7 +6,6 @@ would be left with some ops in fp32. Only the last needs a run, of the reference
 """
 
 import contextlib
-import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,6 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.next_token import TOP, compare_next
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.envelope.floors import emulate
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.ir.graph import Graph
@@ -48,13 +46,12 @@ _FEATURES = re.compile(r"embed|feature|hidden|pool|latent", re.IGNORECASE)
 _LINEAR = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Cast", "DequantizeLinear", "Identity"})
 
 
-def with_sufficiency(inv: Investigation, evidence: Evidence, verdict: Verdict, metric: Metric | None) -> Verdict:
-    """Return a verdict with what tells whether the outputs are good enough; recorded as a step.
+def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -> tuple[str, ...]:
+    """Return what tells whether the outputs are good enough, in sentences; recorded as a step.
 
     Args:
         inv: The investigation.
-        evidence: What it found; some feeds were run.
-        verdict: Its verdict, that rounding explains the error.
+        evidence: What it found; some feeds were run, and rounding explains the error.
         metric: The user's; None where there is none.
     """
     told: list[str] = []
@@ -62,12 +59,12 @@ def with_sufficiency(inv: Investigation, evidence: Evidence, verdict: Verdict, m
         told += _against_outputs(inv, evidence, metric)
         told += _mixed(inv, evidence)
     except BudgetSpent:
-        inv.unasked(QUESTION)
+        inv.record.unasked(QUESTION)
     except EngineError as problem:
-        inv.answered(QUESTION, f"unknown: {problem.message}")
+        inv.record.answered(QUESTION, f"unknown: {problem.message}")
     if told:
-        inv.answered(QUESTION, "; ".join(told))
-    return dataclasses.replace(inv.refreshed(verdict), sufficiency=tuple(told))
+        inv.record.answered(QUESTION, "; ".join(told))
+    return tuple(told)
 
 
 def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
@@ -93,7 +90,7 @@ def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | No
         for name, figure in result.metrics.items():
             if not figure.exact and math.isfinite(figure.cosine_similarity):
                 cosines[name] = min(cosines.get(name, 1.0), figure.cosine_similarity)
-        golden = inv.golden_outputs(result.feed)
+        golden = inv.golden.outputs(result.feed)
         target = inv.deployed(result.feed)
         if sum(np.asarray(array).nbytes for array in target.values()) > MOST_BYTES:
             continue
@@ -143,7 +140,9 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
     feed = evidence.feed
     with contextlib.suppress(TriageError):
         setting, what = inv.setting(feed), "the outputs with some ops in fp32"
-        figures = emulate(setting, outputs, golden=inv.golden(feed), specs=inv.specs(feed), kept=kept, what=what)
+        figures = emulate(
+            setting, outputs, golden=inv.golden.of(feed), specs=inv.golden.specs(feed), kept=kept, what=what
+        )
         after = max(map(error_of, figures.values()))
         of = f"{count(len(kept), 'op')} of {len(inv.model.graph.nodes)} in fp32"
         if after < _HALF_THE_ENERGY * before:

@@ -18,7 +18,6 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.record import Listener, Record
 from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
-from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.limits import AT_SIGHT, judged_by
 from tensortriage.errors import EngineError
@@ -36,6 +35,7 @@ from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.tally import Tally
 from tensortriage.values.text import error_size
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.requests import DiagnoseRequest
 
 NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
 """Verdicts on a block after which the next one is looked into; the later the word, the more it says of the whole."""
@@ -63,39 +63,38 @@ class BlockDiagnosis:
     """A diagnosis in blocks.
 
     Attributes:
+        request: What is asked of the whole.
         model: The model.
         samples: Its feeds.
         reference: The engine taken as right.
         target: The engine under suspicion.
         cuts: How the model is cut, for the words.
         blocks: The blocks.
-        case: Directory of the case.
-        limits: For isolated engines.
-        batch_bytes: Largest amount of captured tensors held at once.
         compare: Makes one comparison.
         diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
         listener: Who hears of steps and progress.
     """
 
+    request: DiagnoseRequest
     model: Model
     samples: Sequence[Feed]
     reference: EngineSpec
     target: EngineSpec
     cuts: Cuts
     blocks: Sequence[ModelBlock]
-    case: Path
-    fresh: bool
-    limits: Limits
-    batch_bytes: int | None
     compare: Callable[[CompareRequest], CompareResult]
     diagnose: Callable[[Path, Sequence[Feed], Path], Verdict]
     listener: Listener
 
     def verdict(self) -> Verdict:
         """Return the verdict; the case then holds that of the block that decides it."""
-        started, record = time.perf_counter(), Record(self.listener)
-        with Case(self._scratch()) as case, Lab(case, limits=self.limits, progress=self.listener.progress) as lab:
-            tally, walk = lab.tally, BlockWalk(self.model, self.samples, self.blocks, reference=self.reference, lab=lab)
+        started = time.perf_counter()
+        with (
+            Case(self._scratch()) as case,
+            Lab(case, limits=self.request.limits, progress=self.listener.progress) as lab,
+        ):
+            tally, record = lab.tally, Record(lab, self.listener)
+            walk = BlockWalk(self.model, self.samples, self.blocks, reference=self.reference, lab=lab)
             compared = [self._compared(made, lab) for made in walk]
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
@@ -126,14 +125,14 @@ class BlockDiagnosis:
         )
 
     def _scratch(self) -> Path:
-        with Case(self.case) as case:  # it says whether the directory may be used, and is one from then on
-            if self.fresh:
+        with Case(self.request.case) as case:  # it says whether the directory may be used, and is one from then on
+            if self.request.fresh:
                 shutil.rmtree(case.folder / "blocks", ignore_errors=True)
             return case.folder / "blocks" / "walk"
 
     def _compared(self, made: FedBlock, lab: Lab) -> BlockFigure:
         """Return how far a block is off, remembered unless memory ran out."""
-        question, of_all = "how far is the block off?", [self.reference, str(self.limits)]
+        question, of_all = "how far is the block off?", [self.reference, str(self.request.limits)]
         tally, block = lab.tally, Model.load(made.path)
         kept = lab.derived(BlockFigure, question, self.target, block, *of_all, *made.feeds)
         if (known := kept.known()) is not None:
@@ -145,8 +144,8 @@ class BlockDiagnosis:
                 reference=self.reference,
                 targets=[self.target],
                 feeding=FeedRequest(given=made.feeds),
-                batch_bytes=self.batch_bytes,
-                limits=self.limits,
+                batch_bytes=self.request.batch_bytes,
+                limits=self.request.limits,
                 in_blocks=False,
             )
         )
@@ -180,7 +179,7 @@ class BlockDiagnosis:
 
     def _diagnosed(self, walk: BlockWalk, one: BlockFigure) -> Verdict:
         """Diagnose a block; its model and inputs stay in the case, for the commands that the verdict suggests."""
-        folder = self.case / "blocks" / str(one.number)
+        folder = self.request.case / "blocks" / str(one.number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         made = walk.make(one.number, folder / "block.onnx")

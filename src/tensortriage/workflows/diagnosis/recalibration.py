@@ -1,6 +1,5 @@
 """The remedy of quantizers that do not fit, or do not suit the kernels: the model with others, tried on the target."""
 
-import dataclasses
 import math
 from pathlib import Path
 
@@ -12,14 +11,14 @@ from tensortriage.compare.judgement.within import within_prediction
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Remedy, Verdict
+from tensortriage.diagnose.state.verdict import Remedy
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
 
 QUESTION = "does another quantization make the target right?"
 
 
-def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdict, fix: Path | None) -> Verdict:
+def recalibration(inv: Investigation, calibrated: Calibrated, fix: Path | None) -> Remedy | None:
     """Run the calibrated model on the target; where it is as good as on the reference, that is the remedy.
 
     Right cannot mean equal to the original: what is left is what a sound quantization costs, as the reference computed
@@ -29,12 +28,12 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
         BudgetSpent: When there is no time to try it.
     """
     feed = inv.question.feeds[0]
-    golden, output = inv.golden_outputs(feed), calibrated.output
+    golden, output = inv.golden.outputs(feed), calibrated.output
     try:
         made = inv.lab.outputs(inv.question.target, calibrated.model, feed)[output]
     except (EngineError, KeyError) as error:
-        inv.answered(QUESTION, f"unknown: the target fails: {error}")
-        return inv.refreshed(verdict)
+        inv.record.answered(QUESTION, f"unknown: the target fails: {error}")
+        return None
     same = made.shape == golden.spec(output).shape
     figure = measure(np.asarray(golden[output]), made) if same else None
     after = error_of(figure) if figure else math.inf
@@ -46,13 +45,12 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
             f"no: on the target the error of output '{output}' is {error_size(after)}, {error_size(calibrated.after)} "
             "predicted"
         )
-        inv.answered(QUESTION, answer, error_after=after)
-        return inv.refreshed(verdict)
+        inv.record.answered(QUESTION, answer, error_after=after)
+        return None
     written = str(calibrated.model.save(fix)) if fix is not None else ""
     falls = f"falls from {error_size(calibrated.before)} to {error_size(after)}"
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
     note = f"; written to {written}" if written else ""
-    inv.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)
+    inv.record.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)
     target = str(inv.question.target)
-    remedy = Remedy(calibrated.kind, summary, (), target, calibrated.before, after, written)
-    return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)
+    return Remedy(calibrated.kind, summary, (), target, calibrated.before, after, written)

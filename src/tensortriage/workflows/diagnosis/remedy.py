@@ -17,10 +17,11 @@ import numpy as np
 from tensortriage.compare.judgement.within import within_healthy
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, output_floors
+from tensortriage.diagnose.measurements.soundness import affords
 from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Remedy, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.explanations import ROUNDED
@@ -37,7 +38,7 @@ from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size
-from tensortriage.workflows.diagnosis.recalibration import with_calibration
+from tensortriage.workflows.diagnosis.recalibration import recalibration
 
 QUESTION = "is there a change that makes the target right?"
 TYPED = (Precision.FP16, Precision.BF16)
@@ -75,56 +76,56 @@ class Proposal:
     nodes: tuple[str, ...] = ()
 
 
-def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: Path | None) -> Verdict:
-    """Try what may help; return the verdict with the first change that does.
+def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, fix: Path | None) -> Remedy | None:
+    """Try what may help; return the first change that does, or None.
 
     Args:
         inv: The investigation.
         evidence: What it found.
-        verdict: Its verdict.
+        conclusion: What it came to.
         fix: Where to write the changed model; None for nowhere.
     """
-    if verdict.kind.exit_code != 1 or verdict.kind in NOT_THE_TARGET:
-        return verdict
+    if conclusion.kind.exit_code != 1 or conclusion.kind in NOT_THE_TARGET:
+        return None
     tried = []
     try:
         if evidence.calibrated is not None:
-            return with_calibration(inv, evidence.calibrated, verdict, fix)
-        for proposal in proposals(inv, evidence, verdict):
-            if not inv.affords(1.0):
+            return recalibration(inv, evidence.calibrated, fix)
+        for proposal in proposals(inv, evidence, conclusion):
+            if not affords(inv, 1.0):
                 raise BudgetSpent
-            inv.progress(f"trying on the target: {proposal.words}")
+            inv.lab.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
-                return told(inv, evidence, verdict, proposal, effect.error, fix)
+                return recorded(inv, evidence, proposal, effect.error, fix)
             tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
-        inv.unasked(QUESTION)
-        return inv.refreshed(verdict)
+        inv.record.unasked(QUESTION)
+        return None
     if tried or fix is not None:
         answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
-        inv.answered(QUESTION, answer)
-    return inv.refreshed(verdict)
+        inv.record.answered(QUESTION, answer)
+    return None
 
 
-def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
+def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> Iterator[Proposal]:
     """Yield what may help, the least intrusive first; of a model in which branches took the place of Ifs no file."""
     target = inv.question.target
     if inv.question.taken:
         yield from _other_options(inv, evidence)
         return
-    varies = verdict.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
-    if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, verdict, folded):
+    varies = conclusion.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
+    if not varies and (folded := sanitized(inv)) is not None and not still_there(inv, conclusion, folded):
         gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
         yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
-    if verdict.breakers:
-        names = ", ".join(f"'{value}'" for value in verdict.breakers[:5])
-        marked = mark_outputs(inv.model, verdict.breakers)
+    if conclusion.breakers:
+        names = ", ".join(f"'{value}'" for value in conclusion.breakers[:5])
+        marked = mark_outputs(inv.model, conclusion.breakers)
         yield Proposal("breakers", f"marking {names} as outputs", target, marked, marked)
-    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits if not varies))
+    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in conclusion.culprits if not varies))
     known = {node.name for node in inv.model.graph.nodes}
     narrow = inv.precision in ROUNDED and not evidence.wrong_in_fp32
-    if narrow and verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes):
+    if narrow and conclusion.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes):
         yield from keeping(inv, evidence, nodes)
     yield from _other_options(inv, evidence)
 
@@ -144,11 +145,11 @@ def sanitized(inv: Investigation) -> Model | None:
     return folded if len(folded.graph.nodes) < len(inv.model.graph.nodes) else None
 
 
-def still_there(inv: Investigation, verdict: Verdict, folded: Model) -> bool:
+def still_there(inv: Investigation, conclusion: Conclusion, folded: Model) -> bool:
     """Say whether an op that is wrong by itself is in the sanitized model as it was: then that is wrong as well."""
-    if verdict.kind is not VerdictKind.LOCAL_FAULT or not verdict.culprits:
+    if conclusion.kind is not VerdictKind.LOCAL_FAULT or not conclusion.culprits:
         return False
-    name = verdict.culprits[0].node
+    name = conclusion.culprits[0].node
     if name not in inv.model.graph or name not in folded.graph:
         return False
     before, after = inv.model.graph.node(name), folded.graph.node(name)
@@ -181,7 +182,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     if inv.precision in TYPED:
         try:
             feed = evidence.feed if evidence.results else inv.question.feeds[0]
-            typed = convert(inv.model, inv.precision, specs=inv.specs(feed), kept_nodes=nodes)
+            typed = convert(inv.model, inv.precision, specs=inv.golden.specs(feed), kept_nodes=nodes)
         except TriageError:
             typed = None
     if "kept" in resolve(target).engine.options:
@@ -231,7 +232,7 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
     """Say whether outputs are as far off as hardware of the target's class makes the model typed as proposed."""
     if proposal.file is None:
         return False
-    store = inv.golden_outputs(after.feed)
+    store = inv.golden.outputs(after.feed)
     limits = typed_limits(
         inv.setting(after.feed), proposal.file, {name: np.asarray(store[name]) for name in after.errors}
     )
@@ -250,15 +251,8 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
     return any(effect_of(inv, evidence, each).right for each in tries)
 
 
-def told(
-    inv: Investigation,
-    evidence: Evidence,
-    verdict: Verdict,
-    proposal: Proposal,
-    after: float,
-    fix: Path | None,
-) -> Verdict:
-    """Record the change that helps, write its model where asked to, and return the verdict with it."""
+def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, fix: Path | None) -> Remedy:
+    """Record the change that helps, write its model where asked to, and return it as the remedy."""
     before = max(evidence.worst_feed.errors.values()) if evidence.results else None
     written = ""
     refused = ""
@@ -276,7 +270,7 @@ def told(
         )
     summary = f"{proposal.words}: {effect} {error_size(after)}"
     note = f"; written to {written}" if written else refused
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"yes: {summary}, on {proposal.spec}{note}",
         kind=proposal.kind,
@@ -285,5 +279,4 @@ def told(
         error_after=after,
         target=str(proposal.spec),
     )
-    remedy = Remedy(proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written)
-    return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)
+    return Remedy(proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written)

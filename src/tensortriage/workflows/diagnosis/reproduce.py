@@ -6,11 +6,9 @@ cut out with PyTorch's values instead; where there is a network, its part lies b
 reduce` does more: it searches where no op is known.
 """
 
-import dataclasses
-
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, ReproFacts, VerdictKind
 from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.reduce.engines.sample import GoldenSample, golden_pieces, repro_of
@@ -37,33 +35,32 @@ REFUSED = (VerdictKind.BUILD_FAILED,)
 REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOUT, *TOGETHER)
 
 
-def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict with a repro pack in the case, where its culprits fail by themselves."""
+def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> ReproFacts | None:
+    """Return the repro pack that was written into the case, where culprits fail by themselves; else None."""
     part = evidence.wrong_part
-    seen = (verdict.kind in REPRODUCED and evidence.results) or verdict.kind in REFUSED
-    if part is None and not (seen and verdict.culprits):
-        return verdict
-    culprits = verdict.culprits if verdict.kind in TOGETHER else verdict.culprits[:1]
+    seen = (conclusion.kind in REPRODUCED and evidence.results) or conclusion.kind in REFUSED
+    if part is None and not (seen and conclusion.culprits):
+        return None
+    culprits = conclusion.culprits if conclusion.kind in TOGETHER else conclusion.culprits[:1]
     nodes = part.nodes if part else tuple(dict.fromkeys(culprit.node for culprit in culprits))
     known = {node.name for node in inv.model.graph.nodes}
     if not known.issuperset(nodes):
-        return verdict
+        return None
     try:
-        found = reproduced(inv, evidence, nodes, refused=verdict.kind in REFUSED)
+        found = reproduced(inv, evidence, nodes, refused=conclusion.kind in REFUSED)
     except BudgetSpent:
-        inv.unasked(QUESTION)
-        return inv.refreshed(verdict)
+        inv.record.unasked(QUESTION)
+        return None
     except TriageError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", nodes=nodes)
-        return inv.refreshed(verdict)
+        inv.record.answered(QUESTION, f"unknown: {error.message}", nodes=nodes)
+        return None
     if found is None:
-        alone = "the target builds it" if verdict.kind in REFUSED else "it is right"
-        inv.answered(QUESTION, f"no: cut out, {alone}; it fails within the model only", nodes=nodes)
-        return inv.refreshed(verdict)
+        alone = "the target builds it" if conclusion.kind in REFUSED else "it is right"
+        inv.record.answered(QUESTION, f"no: cut out, {alone}; it fails within the model only", nodes=nodes)
+        return None
     answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there {found.otherwise}"
-    inv.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
-    command = f"python {inv.lab.case.folder / FOLDER / 'repro.py'}"
-    return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
+    inv.record.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
+    return found
 
 
 def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
@@ -111,7 +108,7 @@ def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> R
         sample = GoldenSample(part.feed, MemoryStore(part.values))
     else:
         feed = feed_of(inv, evidence)
-        sample = GoldenSample(feed, inv.golden(feed))
+        sample = GoldenSample(feed, inv.golden.of(feed))
     pieces = golden_pieces(inv.model, (sample,))
     wanted = {pieces.item_of(node) or node for node in nodes}
     return repro_of(pieces, pieces.nodes(tuple(item for item in pieces.items if item in wanted)), (sample,))
@@ -127,7 +124,7 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     question, part = inv.question, evidence.wrong_part
     module, without = _module(inv, evidence, nodes, local)
     inv.lab.budget.check()
-    inv.progress("running the culprit in a fresh process")
+    inv.lab.progress("running the culprit in a fresh process")
     facts = TextFacts(
         target=question.reference if part else question.target,
         versions=versions(),
@@ -149,6 +146,6 @@ def _module(
     network = inv.question.network
     if network is None or (point := registered(GROUP).get(network.name)) is None:
         return None, ""
-    inv.progress("cutting the module out of the network")
+    inv.lab.progress("cutting the module out of the network")
     found: tuple[ModuleBeside | None, str] = point.load()(inv, evidence, nodes, local)
     return found

@@ -23,7 +23,7 @@ TIED = np.float32([[0.1, 0.2, 0.2000001], [0.9, 0.3, 0.1]])
 
 def followed(inv, outputs, *, asks=False):
     feed = inv.question.feeds[0]
-    golden = inv.golden_outputs(feed)
+    golden = inv.golden.outputs(feed)
     golden = {name: np.asarray(golden[name]) for name in outputs}
     ask = (inv.question.target, inv.model) if asks else None
     return follow(inv, feed, golden=golden, outputs=outputs, ask=ask)
@@ -76,7 +76,7 @@ def test_where_asking_moves_the_outputs_healthy_picks_are_tried(investigate):
     """The target picked the other of two ties; asked with marked values it picks as the reference does."""
     inv = investigate(HIDDEN, {"x": np.float32([[0.1, 0.2, 0.2]])})
     feed, outputs = inv.question.feeds[0], {"y": np.float32([[0.7]])}
-    golden = {"y": np.asarray(inv.golden_outputs(feed)["y"])}
+    golden = {"y": np.asarray(inv.golden.outputs(feed)["y"])}
     asked = (inv.question.target, inv.model)
     picks = picks_of(inv, feed, ["y"], golden=golden, outputs=outputs, ask=asked)
     assert picks.unsure == ("label",)

@@ -22,7 +22,7 @@ from tensortriage.diagnose.measurements.outputs import (
     with_decided,
     worst_result,
 )
-from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin
 
@@ -169,7 +169,7 @@ def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
     inv = investigate(MODEL, {"x": X}, {"x": -X}, target="faulty:kind=scale,node=work,amount=1.01,length=3")
     floors = output_floors(inv)
     results = tuple(judge(inv, feed, deployed(inv, feed), floors) for feed in inv.question.feeds)
-    verdict = inv.verdict(VerdictKind.LOCAL_FAULT, 1.0, "")
+    verdict = Conclusion(VerdictKind.LOCAL_FAULT, 1.0, "")
     rows = {row.name: row for row in output_rows(results, inv, verdict)}
     assert (rows["y"].dtype, rows["y"].shape, rows["y"].within) == ("float32", (2, 3), False)
     assert rows["y"].sqnr_db == pytest.approx(40.0, abs=0.01)  # -20 log10(0.01)
@@ -179,7 +179,7 @@ def test_a_row_shows_the_feed_on_which_its_output_is_worst(investigate):
     assert (rows["n"].sqnr_db, rows["n"].relative_rms_error, rows["n"].floor) == (None, None, None)
     assert (rows["n"].max_abs_error, rows["n"].needs_sentence, rows["n"].within) == (0.0, True, True)
     assert (rows["y"].allowed_by, rows["n"].allowed_by) == ("", "order-of-sums")
-    explained = inv.verdict(VerdictKind.ROUNDING, 1.0, "", allowed_by=("fp16-accumulator", "winograd"))
+    explained = Conclusion(VerdictKind.ROUNDING, 1.0, "", allowed_by=("fp16-accumulator", "winograd"))
     row = next(row for row in output_rows(results, inv, explained) if row.name == "y")
     assert (row.within, row.allowed_by) == (True, "fp16-accumulator+winograd")
     lost = dataclasses.replace(explained, lost=True)

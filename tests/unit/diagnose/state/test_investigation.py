@@ -6,12 +6,11 @@ import time
 import pytest
 
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
-from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage_testing import feed_for, mlp, save_model
 
@@ -23,47 +22,46 @@ def inv(tmp_path):
     model = Model.load(save_model(proto, tmp_path / "mlp.onnx"))
     question = Question(model=model, feeds=[feed], reference=PLAIN, target=EngineSpec("onnxruntime"))
     with Case(tmp_path / "case") as case:
-        investigation = Investigation(question, case)
+        investigation = Investigation.begin(question, case)
         yield investigation
-        investigation.close()
+        investigation.lab.close()
 
 
 def test_another_target_is_asked_about_beside_the_first(inv):
     feed = inv.question.feeds[0]
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     emulated = inv.about(inv.question.on_target(EngineSpec("emulate", {"precision": "fp16"}), kept=()))
     assert (inv.precision, emulated.precision) == (Precision.FP32, Precision.FP16)
     assert not emulated.question.random_too
     assert inv.question.random_too
-    assert emulated.golden(feed) is golden  # of the same reference, model and feed
+    assert emulated.golden.of(feed) is golden  # of the same reference, model and feed
     assert emulated.lab.tally is inv.lab.tally
 
 
 def test_golden_values_of_another_model_are_its_own(inv, tmp_path):
     other = Model.load(save_model(mlp(seed=4), tmp_path / "other.onnx"))
-    inv.golden(inv.question.feeds[0])
+    inv.golden.of(inv.question.feeds[0])
     of_other = inv.about(inv.question.on_model(other))
     output = inv.model.outputs[0].name
     feed = of_other.question.feeds[0]
-    assert (of_other.golden(feed)[output] != inv.golden(feed)[output]).any()
+    assert (of_other.golden.of(feed)[output] != inv.golden.of(feed)[output]).any()
 
 
 def test_steps_of_every_question_are_in_one_record(inv):
-    inv.answered("the first?", "yes")
+    inv.record.answered("the first?", "yes")
     doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
-    doubting.answered("the second?", "no")
-    verdict = inv.verdict(VerdictKind.MATCH, 1.0, "so it is")
-    assert [step.question for step in verdict.steps] == ["the first?", "the second?"]
+    doubting.record.answered("the second?", "no")
+    assert [step.question for step in inv.record.steps] == ["the first?", "the second?"]
 
 
 def test_every_second_and_every_run_belongs_to_one_step(inv):
     time.sleep(0.05)  # what nobody tells of belongs to the step that comes of it
-    first = inv.answered("the first?", "yes")
-    inv.golden(inv.question.feeds[0])
-    second = inv.answered("the second?", "yes")
+    first = inv.record.answered("the first?", "yes")
+    inv.golden.of(inv.question.feeds[0])
+    second = inv.record.answered("the second?", "yes")
     time.sleep(0.05)
-    third = inv.answered("the third?", "yes")
+    third = inv.record.answered("the third?", "yes")
     assert first.seconds >= 0.05
     assert third.seconds >= 0.05
     assert (first.checks, second.checks, third.checks) == (0, 1, 0)
-    assert first.seconds + second.seconds + third.seconds == pytest.approx(inv.cost.seconds, abs=0.02)
+    assert first.seconds + second.seconds + third.seconds == pytest.approx(inv.record.cost.seconds, abs=0.02)

@@ -12,7 +12,6 @@ import pytest
 from models import chain
 from reducing import Deaf
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
@@ -25,6 +24,7 @@ from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import Finished
 from tensortriage.runs.commands.transcript import Printed
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 
 NODES = 6
@@ -82,15 +82,15 @@ def search(tmp_path, monkeypatch):
         listener = listener or Told()
         with Case(request.case) as case:
             question = Question(model=model, feeds=(feed,), reference=PLAIN, target=PLAIN)
-            inv = Investigation(question, case, listener=listener)
+            inv = Investigation.begin(question, case, listener=listener)
             to = ShownTo(
                 check=spec, artifact=request.artifact, keep_artifact=False, jobs=jobs, where=judge,
                 save_replay=request.save_replay, load_replay=request.load_replay, tell=listener.tell,
             )  # fmt: skip
-            with contextlib.closing(inv):
-                candidates = shown(inv, Precision.FP16, print)
+            with contextlib.closing(inv.lab):
+                candidates = shown(inv.golden, Precision.FP16, print)
                 with on_command(to, case, candidates, listener) as command:
-                    return CommandSearch(request, inv, candidates, command, earlier=earlier).plan()
+                    return CommandSearch(request, inv.golden, candidates, command, earlier=earlier).plan()
 
     return searched
 

@@ -12,7 +12,6 @@ import pytest
 from precision_numbers import write_loud
 from reducing import Deaf
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed, Origin
@@ -21,6 +20,7 @@ from tensortriage.precision.search.by_engine import EnginePremise, EngineSearch,
 from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -57,11 +57,11 @@ def searching(folder, target=FP16, precision=Precision.FP16, *, stop_at=None, ea
     model = Model.load(folder / "m.onnx")
     told = Stopping(stop_at)
     with Case(folder / "case") as case:
-        inv = Investigation(Question(model=model, feeds=(feed,), reference=PLAIN, target=target), case)
-        with contextlib.closing(inv):
+        inv = Investigation.begin(Question(model=model, feeds=(feed,), reference=PLAIN, target=target), case)
+        with contextlib.closing(inv.lab):
             request = PrecisionRequest(model=folder / "m.onnx", case=folder / "case", **wanted)
             premise = EnginePremise(
-                source=inv,
+                source=inv.golden,
                 floors_of=lambda feed, names: dict.fromkeys(names, 1e-7),
                 stands_out=lambda feed: [],
             )

@@ -11,7 +11,6 @@ from models import of_message, proto
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises, EngineRequest
@@ -20,6 +19,7 @@ from tensortriage.reduce.failure import FailureKind
 from tensortriage.reduce.reduction_result import Effort
 from tensortriage.reduce.request import Ends
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.statistics.repeats import Rate, Repeats
 
@@ -48,10 +48,10 @@ def asking(folder, target, *, suspicions=None, wanted=None):
     much = Feed("much", {"x": np.full((2, 3), 0.5, np.float32)}, Origin.REAL)  # 0.33
     question = Question(model=of_message(message), feeds=(little, much), reference=PLAIN, target=target)
     with Case(folder / "case") as case:
-        inv = Investigation(question, case)
+        inv = Investigation.begin(question, case)
         tolerance = PolygraphyTolerance(atol={"": 1e-5}, rtol={})
         premises = EnginePremises(
-            source=inv,
+            source=inv.golden,
             tolerance=tolerance,
             judge=lambda: OutputJudge(tolerance, dict, False),
             suspicions=lambda feed: (suspicions if suspicions is not None else {})[feed.name],

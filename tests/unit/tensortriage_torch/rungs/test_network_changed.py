@@ -177,7 +177,7 @@ def test_another_number_inside_that_no_output_shows_is_no_change(asked):
 def test_the_first_wrong_value_that_wrong_values_follow_is_told(asked, last_step, wrong, nodes, culprit):
     answer, inv = asked({name: array * (2 if name in wrong else 1) for name, array in RIGHT.items()})
     verdict, part = answer.verdict, answer.findings["wrong_part"]
-    assert (verdict.kind, verdict.confidence) == (VerdictKind.MODEL_CHANGED, 1.0)
+    assert (verdict.kind, verdict.confidence_on("real")) == (VerdictKind.MODEL_CHANGED, 1.0)
     assert [each.node for each in verdict.culprits] == [culprit]
     assert (part.nodes, part.value) == (nodes, inv.model.graph.node(culprit).outputs[0])
     assert verdict.culprits[0].local_error == pytest.approx(1.0, rel=1e-5)  # the network has twice the model's
@@ -193,7 +193,7 @@ def test_a_network_in_training_mode_is_told_to_be(asked):
 
 def test_a_network_that_fails_cannot_be_compared(asked, last_step):
     answer, inv = asked(RIGHT, fails={"values": RunFailed("it raised", slug="run-failed")})
-    assert (answer.verdict.kind, answer.verdict.confidence) == (VerdictKind.COMPARISON_UNSOUND, 1.0)
+    assert (answer.verdict.kind, answer.verdict.confidence_on("real")) == (VerdictKind.COMPARISON_UNSOUND, 1.0)
     assert last_step(inv).answer == "unknown: it raised"
 
 

@@ -9,12 +9,12 @@ from onnx import helper
 
 from models import proto
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.origin import FX_NODE
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage_testing import save_model
 from tensortriage_torch.rungs.network_values import Inner, NetworkValues
 from tensortriage_torch.rungs.whole_numbers import inexact_integers, may_have_inexact_integers
@@ -46,11 +46,11 @@ def asked(tmp_path):
             modules=frozenset(), seen=frozenset(), training=False, reason="", own_error=None, descriptions={},
         )  # fmt: skip
         with Case(tmp_path / "case") as case:
-            inv = Investigation(Question(model=model, feeds=[feed], reference=plain, target=plain), case)
+            inv = Investigation.begin(Question(model=model, feeds=[feed], reference=plain, target=plain), case)
             try:
                 return dict(inexact_integers(inv, feed, values))
             finally:
-                inv.close()
+                inv.lab.close()
 
     return ask
 

@@ -7,7 +7,7 @@ import pytest
 
 from precision_numbers import write_loud
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -29,7 +29,10 @@ def test_an_engines_own_option_comes_before_the_types_of_the_file(tmp_path, targ
     model = Model.load(tmp_path / "m.onnx")
     question = SimpleNamespace(target=EngineSpec.parse(target))
     inv = SimpleNamespace(
-        question=question, precision=Precision.FP16, model=model, specs=lambda feed: value_specs(model)
+        question=question,
+        precision=Precision.FP16,
+        model=model,
+        golden=SimpleNamespace(specs=lambda feed: value_specs(model)),
     )
     found = list(kept_alone(inv, SimpleNamespace(feed=None, results=("one",)), ("/loud_0",)))
     assert [str(proposal.spec).partition(":")[2] for proposal in found] == tried
@@ -48,9 +51,9 @@ def test_ops_are_not_kept_in_fp32_where_the_target_is_wrong_in_fp32_throughout(t
         question=question,
         precision=Precision.FP16,
         model=model,
-        specs=lambda feed: value_specs(model),
+        golden=SimpleNamespace(specs=lambda feed: value_specs(model)),
         lab=SimpleNamespace(plan=lambda spec, of: None),
     )
-    verdict = Verdict("local-fault", 0.9, "", (Culprit("/loud_0", "Mul", ""),))
-    found = list(proposals(inv, Evidence(wrong_in_fp32=wrong_in_fp32), verdict))
+    fault = Conclusion(VerdictKind.LOCAL_FAULT, 0.9, "", (Culprit("/loud_0", "Mul", ""),))
+    found = list(proposals(inv, Evidence(wrong_in_fp32=wrong_in_fp32), fault))
     assert [proposal.kind for proposal in found if proposal.kind != "sanitize"] == kinds

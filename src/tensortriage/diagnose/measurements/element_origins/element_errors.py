@@ -70,8 +70,8 @@ def element_errors(inv: Investigation, evidence: Evidence, masks: Masks) -> Elem
     made = {name: node for name in masks if (node := graph.producer(name)) is not None}
     sets = [[name] for name in dict.fromkeys(node.name for node in made.values())]
     ops = golden_operands(inv, feed).apart(sets, ends_only=True)
-    values = [name for name in inv.values if name in made]
-    inv.progress(f"looking at single elements of {len(values)} ops")
+    values = [name for name in inv.question.values if name in made]
+    inv.lab.progress(f"looking at single elements of {len(values)} ops")
     made_there = inv.lab.outputs(inv.question.target, ops.model, ops.feed)
     results = {name: array for name, array in made_there.items() if name in masks}
     centre = evaluated(inv, CORRECTLY_ROUNDED, ops.model, ops.feed, values)

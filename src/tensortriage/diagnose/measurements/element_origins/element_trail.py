@@ -42,7 +42,7 @@ def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[s
         starts: The wrong elements.
         seen: What the target had, see `before`; values that lack end the trail.
     """
-    golden = inv.golden(evidence.feed)
+    golden = inv.golden.of(evidence.feed)
     masks = {name: np.asarray(mask) for name, mask in starts.items()}
     for node in reversed(inv.model.graph.nodes):
         for value in node.outputs:
@@ -72,7 +72,7 @@ def before(inv: Investigation, evidence: Evidence, starts: Sequence[Node]) -> di
             if made is not None and made not in pending and differs and len(pending) < MOST_NODES:
                 pending.append(made)
         chosen.update(dict.fromkeys(name for name in node.uses if name in figures))
-    wanted, specs = [name for name in inv.values if name in chosen], inv.specs(evidence.feed)
+    wanted, specs = [name for name in inv.question.values if name in chosen], inv.golden.specs(evidence.feed)
     try:
         shown = inv.lab.values(inv.question.target, inv.model, evidence.feed, wanted, specs=specs)
         return {name: np.asarray(shown[name]) for name in shown.names()}
@@ -82,7 +82,7 @@ def before(inv: Investigation, evidence: Evidence, starts: Sequence[Node]) -> di
 
 def known(inv: Investigation, evidence: Evidence, name: str) -> np.ndarray | None:
     """Return an operand as the reference has it; None when it is omitted or not known."""
-    golden = inv.golden(evidence.feed)
+    golden = inv.golden.of(evidence.feed)
     if name in golden:
         return np.asarray(golden[name])
     if name in evidence.feed.tensors:

@@ -94,7 +94,7 @@ def provenance(
     nodes = nodes[:MOST_NODES]
     feed = evidence.feed
     seen = arrays_in_context(inv, feed, nodes, spec=spec, model=model)
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     found: dict[str, Provenance] = {}
     for node in nodes:
         value = next((name for name in node.outputs if name in golden), None)
@@ -137,9 +137,9 @@ def arrays_in_context(
 ) -> dict[str, np.ndarray]:
     """Return operands and results of some nodes from one run of the whole model; empty when the engine fails."""
     wanted = {name for node in nodes for name in (*node.inputs, *node.outputs)}
-    values = [value for value in inv.values if value in wanted]
+    values = [value for value in inv.question.values if value in wanted]
     try:
-        shown = inv.lab.values(spec, model, feed, values, specs=inv.specs(feed))
+        shown = inv.lab.values(spec, model, feed, values, specs=inv.golden.specs(feed))
         return {name: np.asarray(shown[name]) for name in shown.names()}
     except EngineError:
         return {}
@@ -188,7 +188,7 @@ def explain(
     inv: Investigation, node: Node, feed: Feed, excess: Sequence[Excess], how: Provenance | None = None
 ) -> Culprit:
     """Return a node as culprit with the magnitude that does not fit, or the rule and operands that made the NaN."""
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     limit = largest_number(inv.precision)
     value = next((name for name in node.outputs if name in golden), node.outputs[0])
     mine = [item for item in excess if item.node == node.name]

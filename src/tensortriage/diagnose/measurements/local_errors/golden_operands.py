@@ -81,7 +81,7 @@ def golden_operands(inv: Investigation, feed: Feed) -> GoldenOperands:
     Raises:
         EngineError: When the reference fails.
     """
-    golden, specs, model = inv.golden(feed), inv.specs(feed), inv.model
+    golden, specs, model = inv.golden.of(feed), inv.golden.specs(feed), inv.model
     known = [name for name in model.graph.shape_like if name in golden or name in feed.tensors]
     static = {name: np.asarray(golden[name] if name in golden else feed.tensors[name]) for name in known}
-    return GoldenOperands(model, feed, inv.values, golden, specs, static)
+    return GoldenOperands(model, feed, inv.question.values, golden, specs, static)

@@ -120,11 +120,11 @@ def injected_runs(
     """
     graph, outputs = inv.model.graph, [spec.name for spec in inv.model.outputs]
     if host is None:
-        golden = inv.golden(feed)
+        golden = inv.golden.of(feed)
         untouched = {name: np.asarray(golden[name]) for name in outputs if name in golden}
     else:
         untouched = dict(inv.lab.outputs(PLAIN, host, feed))
-    model = inject(host or inv.model, list(values), specs=inv.specs(feed), fixed=fixed)
+    model = inject(host or inv.model, list(values), specs=inv.golden.specs(feed), fixed=fixed)
     with inv.lab.session(PLAIN, select_outputs(model, dict.fromkeys([*outputs, *shown]))) as ask:
         deployed = in_order(graph, inv.deployed(feed))
         cut_off = inv.precision is Precision.INT8
@@ -148,7 +148,7 @@ def influence(inv: Investigation, feed: Feed, arrays: TensorStore, values: Seque
     seen = _influence(inv, feed, arrays, known, None)
     if is_decisive(seen.explained) or inv.precision not in ROUNDED:
         return seen
-    again = _influence(inv, feed, arrays, known, round_results(inv.model, inv.precision, specs=inv.specs(feed)))
+    again = _influence(inv, feed, arrays, known, round_results(inv.model, inv.precision, specs=inv.golden.specs(feed)))
     better = is_decisive(again.explained) and again.explained > seen.explained
     return dataclasses.replace(again, rounded=True) if better else seen
 
@@ -156,7 +156,7 @@ def influence(inv: Investigation, feed: Feed, arrays: TensorStore, values: Seque
 def _influence(
     inv: Investigation, feed: Feed, arrays: TensorStore, values: Sequence[str], host: Model | None
 ) -> Influence:
-    inv.progress(f"injecting the error of {len(values)} suspects into the reference")
+    inv.lab.progress(f"injecting the error of {len(values)} suspects into the reference")
     with injected_runs(inv, feed, values, host=host) as runs:
         alone = {value: runs.error(runs.with_results(arrays, [value])) for value in values}
         largest = max(alone.values(), default=0.0)
@@ -173,7 +173,7 @@ def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence
     """
     if known.rounded:
         return known
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     ratios = {
         name: local.floor_ratio(name) or 0.0
         for name in local.arrays.names()
@@ -184,7 +184,7 @@ def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence
     alone = dict(known.alone)
     for start in range(0, len(chosen), GROUP):
         group = chosen[start : start + GROUP]
-        inv.progress(f"injecting the errors of {start + len(group)} of {len(chosen)} further ops")
+        inv.lab.progress(f"injecting the errors of {start + len(group)} of {len(chosen)} further ops")
         try:
             with injected_runs(inv, feed, group) as runs:
                 alone |= {value: runs.error(runs.with_results(local.arrays, [value])) for value in group}

@@ -110,16 +110,17 @@ def one_part(
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=where)
-    answer = inv.figures(
+    answer = inv.lab.figures(
         target,
         ops.model,
         ops.feed,
         ops.values,
-        golden=golden,
+        against=golden,
         what=f"{where} on {target}",
         build=build,
         floors=floors.target,
         kept_too=sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES,
+        partly=True,
     )
     metrics = answer.figures.metrics
     errors = {name: error_of(figure) for name, figure in metrics.items()}
@@ -150,7 +151,7 @@ def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] |
     Left out are nodes outside ``only`` (None for all), and those that need a tensor without golden value (of a model
     that the golden run was not made with).
     """
-    unknown = {value for value in inv.values if value not in golden}
+    unknown = {value for value in inv.question.values if value not in golden}
     nodes = {
         node.outputs[0]: node.name
         for node in inv.model.graph.nodes

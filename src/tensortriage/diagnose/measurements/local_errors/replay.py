@@ -52,7 +52,7 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
     Raises:
         EngineError: When an engine refuses or fails what it is given.
     """
-    graph, golden = inv.model.graph, inv.golden(feed)
+    graph, golden = inv.model.graph, inv.golden.of(feed)
     values = [name for name in values if name in local.arrays and local.arrays[name].shape == golden[name].shape]
     nodes = list(dict.fromkeys(node.name for name in values if (node := graph.producer(name)) is not None))
     ops = golden_operands(inv, feed).apart([[name] for name in nodes])

@@ -21,7 +21,7 @@ def by_representatives(inv: Investigation, feed: Feed) -> Local | None:
     Raises:
         EngineError: When the target refuses or fails the exploded model.
     """
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     if len(parts_of(inv, golden)) < 2:
         return None
     repeated = Instances.of(inv.model)
@@ -29,7 +29,7 @@ def by_representatives(inv: Investigation, feed: Feed) -> Local | None:
         return None
     graph = inv.model.graph
     first = [node.name for node in graph.nodes if repeated.copies.get(node.name, 0) == 0]
-    inv.progress(f"measuring {len(first)} of {len(graph.nodes)} ops: the first copy of every repeated block")
+    inv.lab.progress(f"measuring {len(first)} of {len(graph.nodes)} ops: the first copy of every repeated block")
     local = local_errors(inv, feed, only=first)
     wrong = {made.name for value in suspicious(local) if (made := graph.producer(value)) is not None}
     if not wrong:

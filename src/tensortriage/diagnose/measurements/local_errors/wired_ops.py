@@ -49,7 +49,7 @@ class Wired:
 
 def runnable(inv: Investigation, feed: Feed) -> tuple[str, ...]:
     """Return the nodes that can be fed with golden values, in topological order."""
-    return tuple(name for part in parts_of(inv, inv.golden(feed)) for name in part)
+    return tuple(name for part in parts_of(inv, inv.golden.of(feed)) for name in part)
 
 
 def measure_wired(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]], *, what: str) -> list[Wired]:
@@ -79,7 +79,9 @@ def _measure_group(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart(sets, ends_only=True)
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
-    answer = inv.figures(target, ops.model, ops.feed, ops.values, golden=golden, what=f"{what} on {target}").figures
+    answer = inv.lab.figures(
+        target, ops.model, ops.feed, ops.values, against=golden, what=f"{what} on {target}", partly=True
+    ).figures
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
     setting = inv.setting(ops.feed, ops.model)
     allowed = op_limits(setting, floors, errors, op_types=pieces(inv, sets), what=what)

@@ -117,10 +117,10 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     golden, ops = operands.golden, operands.apart([[name] for name in names])
     what = f"{len(names)} disputed ops"
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
-    inv.progress(f"asking other engines at {len(names)} ops")
+    inv.lab.progress(f"asking other engines at {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
-    for word, spec in asked(inv).items():
+    for word, spec in independent_engines(inv).items():
         families[word] = ONNX if word == ONNX else family_of(spec)
         with contextlib.suppress(EngineError, UsageError):
             answers[word] = inv.lab.outputs(spec, ops.model, ops.feed)
@@ -140,7 +140,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     ]
 
 
-def asked(inv: Investigation) -> dict[str, EngineSpec]:
+def independent_engines(inv: Investigation) -> dict[str, EngineSpec]:
     """Return who is asked beside the reference: every independent implementation that is to be had here."""
     reference, target = inv.question.reference, inv.question.target
     found = {FLOAT64: CORRECTLY_ROUNDED, ONNX: ONNX_KERNELS}

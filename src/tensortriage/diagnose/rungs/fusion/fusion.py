@@ -4,7 +4,6 @@ Marking values to look at them breaks fusions, so the in-context figures may be 
 of the model on golden inputs (`together`), and the whole model with as few marks as restore its answer (`breakers`).
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -29,8 +28,9 @@ from tensortriage.diagnose.state.confidence import (
     blamed,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, over_floor, percent
 
 MOST_CULPRITS = 24
@@ -45,7 +45,7 @@ QUESTION = "are ops wrong only together?"
     cost="a build and a run for each round of regions or windows, some ten",
     ends=(VerdictKind.FUSION_FAULT, VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )
-def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def fusion_fault(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
     nodes = runnable(inv, evidence.feed) if pieces else ()
@@ -58,14 +58,14 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
             return excused
     marks: tuple[str, ...] = ()
     if joint is None and vanishes:
-        marks = told_breakers(inv, evidence, [inv.values])
+        marks = told_breakers(inv, evidence, [inv.question.values])
         if marks and pieces:
             joint, _ = find_together(inv, evidence, around(inv, marks, nodes))
     if joint is None and not marks:
         answer = (
             f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
         )
-        inv.answered(QUESTION, answer)
+        inv.record.answered(QUESTION, answer)
         return None
     if joint is not None:
         tell(inv, joint)
@@ -78,21 +78,19 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     return only_marks(inv, evidence, marks, coarse=coarse)
 
 
-def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Verdict:
+def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Conclusion:
     """The ops are known, and as one they are off by more than their roundings, and by less than what a fault is."""
     first = joint.sets[0]
     types = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
     others = f" ({len(joint.sets)} such sets)" if len(joint.sets) > 1 else ""
     error = max(first.errors.values(), default=0.0)
-    return dataclasses.replace(
-        inv.verdict(
-            VerdictKind.INCONCLUSIVE,
-            ROUNDS_INSIDE,
-            f"{types} ({', '.join(map(repr, first.nodes))}) are right alone, and as one on "
-            f"{inv.question.target}{others} off by {error_size(error)}, {over_floor(first.ratio)}: {coarse_words(inv)}"
-            f"{breakers_words(marks)}",
-            next=following(inv, marks),
-        ),
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE,
+        ROUNDS_INSIDE,
+        f"{types} ({', '.join(map(repr, first.nodes))}) are right alone, and as one on "
+        f"{inv.question.target}{others} off by {error_size(error)}, {over_floor(first.ratio)}: {coarse_words(inv)}"
+        f"{breakers_words(marks)}",
+        next=following(inv, marks),
         breakers=marks,
     )
 
@@ -136,7 +134,7 @@ def tell(inv: Investigation, joint: Together) -> None:
     first = joint.sets[0]
     names = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
     more = len(joint.sets) - 1
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"yes: {names} ({', '.join(map(repr, first.nodes))})"
         + (f" and {more} more such {'sets' if more > 1 else 'set'}" if more else "")
@@ -151,7 +149,7 @@ def tell(inv: Investigation, joint: Together) -> None:
     )
 
 
-def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tuple[str, ...]) -> Verdict:
+def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tuple[str, ...]) -> Conclusion:
     """The ops are known, and perhaps what breaks their fusion."""
     first = joint.sets[0]
     graph = inv.model.graph
@@ -163,17 +161,15 @@ def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tu
         for item, weight in zip(joint.sets, joint.influence, strict=True)
         for name in item.nodes
     ][:MOST_CULPRITS]
-    return dataclasses.replace(
-        inv.verdict(
-            VerdictKind.FUSION_FAULT,
-            FUSION_CURED if marks else blamed(max(joint.explained, LEAST_BLAMED), at_most=FUSED),
-            f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
-            f"{inv.question.target}{others}: off by {error_size(error)}, {over_floor(first.ratio)}; "
-            f"{'it explains' if len(joint.sets) == 1 else 'they explain'} {percent(joint.explained)} of the "
-            "output error" + breakers_words(marks),
-            culprits=culprits,
-            next=following(inv, marks),
-        ),
+    return Conclusion(
+        VerdictKind.FUSION_FAULT,
+        FUSION_CURED if marks else blamed(max(joint.explained, LEAST_BLAMED), at_most=FUSED),
+        f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
+        f"{inv.question.target}{others}: off by {error_size(error)}, {over_floor(first.ratio)}; "
+        f"{'it explains' if len(joint.sets) == 1 else 'they explain'} {percent(joint.explained)} of the "
+        "output error" + breakers_words(marks),
+        culprits=culprits,
+        next=following(inv, marks),
         breakers=marks,
     )
 
@@ -202,23 +198,21 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     )
 
 
-def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...], *, coarse: bool) -> Verdict:
+def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...], *, coarse: bool) -> Conclusion:
     """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
     shown = "no op and no piece shows it on golden inputs" if evidence.local else "pieces of it cannot be built there"
-    inv.answered(QUESTION, f"in the whole model, yes: {shown}")
+    inv.record.answered(QUESTION, f"in the whole model, yes: {shown}")
     graph = inv.model.graph
     culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
     first = culprits[0] if culprits else None
     place = f", fused across '{marks[0]}' of {first.op_type} '{first.node}'" if first else ""
     off = f"off by {coarse_words(inv)}" if coarse else "wrong"
-    return dataclasses.replace(
-        inv.verdict(
-            VerdictKind.INCONCLUSIVE if coarse else VerdictKind.FUSION_FAULT,
-            ROUNDS_INSIDE if coarse else FUSION_IN_THE_WHOLE,
-            f"{inv.question.target} is {off} in the whole model{place}: {shown}{breakers_words(marks)}",
-            culprits=() if coarse else culprits,
-            next=following(inv, marks),
-        ),
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE if coarse else VerdictKind.FUSION_FAULT,
+        ROUNDS_INSIDE if coarse else FUSION_IN_THE_WHOLE,
+        f"{inv.question.target} is {off} in the whole model{place}: {shown}{breakers_words(marks)}",
+        culprits=() if coarse else culprits,
+        next=following(inv, marks),
         breakers=marks,
     )
 
@@ -239,7 +233,7 @@ def neighbour(node: Node, word: str, value: str) -> Culprit:
 def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Find what restores the answer when it is marked, and record it."""
     marks = breakers(inv, evidence, groups)
-    inv.answered(
+    inv.record.answered(
         "which marked tensors restore the answer?",
         ", ".join(map(repr, marks)) if marks else "none of those between the ops",
         breakers=list(marks),
@@ -259,5 +253,9 @@ def breakers_words(marks: tuple[str, ...]) -> str:
 def following(inv: Investigation, marks: tuple[str, ...]) -> list[str]:
     """Return what to run next."""
     target = str(inv.question.target)
-    patch = [inv.command("diagnose", "--target", target, "--emit-breakers", "patched.onnx")] if marks else []
-    return [*patch, reduce_command(inv)]
+    patch = (
+        [triage_command(inv.question, "diagnose", "--target", target, "--emit-breakers", "patched.onnx")]
+        if marks
+        else []
+    )
+    return [*patch, reduce_command(inv.question)]

@@ -30,7 +30,7 @@ def breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[s
         groups: Values of which one in each is likely enough, as those within one set of ops.
     """
     outputs = {spec.name for spec in inv.model.outputs}
-    usable = [[value for value in group if value in {*inv.values} - outputs] for group in groups]
+    usable = [[value for value in group if value in {*inv.question.values} - outputs] for group in groups]
     usable = [group for group in usable if group]
     firsts, lasts = ([group[place] for group in usable] for place in (0, -1))
     for tried in (firsts, lasts, [value for group in usable for value in group]):
@@ -51,7 +51,7 @@ def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tu
         del attempt  # one build is as good as another: a target that differs from run to run was told before
         return OracleVerdict(CandidateOutcome.SAME if restores(inv, evidence, candidate) else CandidateOutcome.PASS)
 
-    inv.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
+    inv.lab.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
     try:
         problem = SearchProblem(items, oracle, key=lambda candidate: digest("breakers", candidate))
         return minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS)).kept

@@ -10,10 +10,11 @@ import numpy as np
 from tensortriage.compare.judgement.within import always_cuts_off, cuts_off
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, wrong_ends
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.model.ir.graph import Graph
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
@@ -27,7 +28,7 @@ nearly equal ones all: that factor is half a step there."""
 QUESTION = "is the integer kernel wrong, or does it only round otherwise?"
 
 
-def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Verdict | None:
+def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Conclusion | None:
     """Return the verdict on sets of ops all of whose wrong results are integers, dequantized or not, a step off.
 
     Args:
@@ -35,7 +36,7 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
         evidence: The evidence so far.
         joint: Sets that are wrong only together, and make the failure.
     """
-    graph, golden = inv.model.graph, inv.golden(evidence.feed)
+    graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
     units = {value: _unit(graph, value) for item in joint.sets for value in item.errors}
     if not units or None in units.values():
         return None
@@ -50,7 +51,7 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
     never = [value for value, away in steps.items() if _never_rounds(graph, golden, value, away, shares[value])]
     fine = len(steps) == len(units) and all(map(cuts_off, steps.values())) and not never
     largest = max((int(np.abs(away).max(initial=0)) for away in steps.values()), default=0)
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{'no' if fine else 'yes'}: {percent(share)} of the integers differ, by {largest} at most"
         + (f"; '{never[0]}' is cut off everywhere, where the model rounds to nearest" if never else ""),
@@ -64,13 +65,13 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
     others = f" and {len(joint.sets) - 1} more such sets" if len(joint.sets) > 1 else ""
     name, error, _ = evidence.worst_feed.worst_output()
     target = str(inv.question.target)
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.ROUNDING,
         INTEGER_ARITHMETIC,
         f"no op is to blame: {kinds} ({', '.join(map(repr, first.nodes))}){others} are one integer kernel on "
         f"{target}, one step off in {percent(share)} of its results, as where they are cut off and not rounded; "
         f"output '{name}' is off by {error_size(error)}, of which that explains {percent(joint.explained)}",
-        next=[inv.command("run", "--target", target, "--onnx-outputs", "mark", "all")],
+        next=[layers_command(inv.question)],
     )
 
 

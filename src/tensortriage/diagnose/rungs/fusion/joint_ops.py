@@ -21,7 +21,7 @@ from tensortriage.diagnose.measurements.local_errors.wired_ops import (
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, neighbours
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.diagnose.state.verdict import Conclusion
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.check_cache import digest
@@ -62,8 +62,8 @@ def find_together(
     evidence: Evidence,
     tried: Iterable[Round],
     *,
-    excuse: Callable[[Sequence[Wired]], Verdict | None] = lambda _: None,
-) -> tuple[Together | None, Verdict | None]:
+    excuse: Callable[[Sequence[Wired]], Conclusion | None] = lambda _: None,
+) -> tuple[Together | None, Conclusion | None]:
     """Try sets round by round until some are wrong and make the failure; return them, shrunk.
 
     Args:
@@ -106,7 +106,7 @@ def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weight
     Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
     """
     inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
-    marked = [value for value in inv.values if value in inner]
+    marked = [value for value in inv.question.values if value in inner]
     return bool(marked) and counts(weights.explained, 1.0) and restores(inv, evidence, marked)
 
 
@@ -209,7 +209,7 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
         same = found.wrong and counts(found.ratio, window.ratio)
         return OracleVerdict(CandidateOutcome.SAME if same else CandidateOutcome.PASS)
 
-    inv.progress(f"shrinking a window of {len(window.nodes)} ops")
+    inv.lab.progress(f"shrinking a window of {len(window.nodes)} ops")
     graph = inv.model.graph
     problem = SearchProblem(
         window.nodes,

@@ -9,14 +9,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST
+from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, affords
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
 from tensortriage.diagnose.rungs.number_format.function_pieces import coarse_at_most, coarse_words
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDS_INSIDE, TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.capabilities import NamesPasses, OffersLadder
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
@@ -44,10 +44,10 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
         return Answer()
-    if not inv.affords(BUILDS_WITH_THE_REST):
-        inv.unasked(QUESTION)
+    if not affords(inv, BUILDS_WITH_THE_REST):
+        inv.record.unasked(QUESTION)
         return Answer()
-    inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
+    inv.lab.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
     wrong_in_fp32 = False
@@ -61,16 +61,16 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     if works is None:
         wrong = next((words for words, answer in tried.items() if answer is False), "")
         answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
-        inv.answered(QUESTION, answer, tried=tried)
+        inv.record.answered(QUESTION, answer, tried=tried)
         return Answer(findings=Findings(wrong_in_fp32=wrong_in_fp32))
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
     if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
-        inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", tried=tried)
+        inv.record.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", tried=tried)
         return Answer()
     because = f", because of {config.transformation}" if config.passes else ""
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"right with {works[0]}, wrong with {breaks}{because}",
         tried=tried,
@@ -138,7 +138,7 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
     cost="nothing new",
     ends=(VerdictKind.FUSION_FAULT, VerdictKind.INCONCLUSIVE),
 )
-def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def transformation(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
     config = evidence.configuration
     if config is None or changes_precision(inv, config):
@@ -146,7 +146,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     before, after = regions(inv, config.works), regions(inv, config.broken)
     changed = [nodes for nodes in after if nodes not in before]
     ops = [name for nodes in changed for name in nodes]
-    inv.answered(
+    inv.record.answered(
         CHANGES,
         f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not show it",
         regions=[list(nodes) for nodes in changed[:20]],
@@ -160,8 +160,8 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     named = f"the {what} {config.transformation}" if config.passes else f"what {config.breaks} turns on"
     if coarse_at_most(inv, evidence):
         words = f"{named} puts {inv.question.target} off by {coarse_words(inv)}; {config.works} is right"
-        return inv.verdict(VerdictKind.INCONCLUSIVE, ROUNDS_INSIDE, words)
-    return inv.verdict(
+        return Conclusion(VerdictKind.INCONCLUSIVE, ROUNDS_INSIDE, words)
+    return Conclusion(
         VerdictKind.FUSION_FAULT,
         TRANSFORMATION_CURED if config.passes else TRANSFORMATION_HELPS,
         f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {config.works} is right",
@@ -181,12 +181,3 @@ def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], No
     except EngineError:
         return {}
     return dict.fromkeys(region.nodes for region in plan.regions if len(region.nodes) > 1) if plan else {}
-
-
-def with_cure(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict whose first command is the configuration that works, where one is known."""
-    config = evidence.configuration
-    if config is None:
-        return verdict
-    command = inv.command("diagnose", "--target", str(config.works))
-    return dataclasses.replace(verdict, next=(command, *verdict.next))

@@ -12,7 +12,7 @@ from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import of_freedoms
 from tensortriage.envelope.explanations import Explanation, Held, Taken
 from tensortriage.envelope.judge import Judge, Stage
@@ -72,7 +72,7 @@ class Took:
 
     def verdict(
         self, told: str, summary: str, *, sure: Confidence = FREEDOMS_EXPLAIN, next: Sequence[str] = (), **facts: object
-    ) -> Verdict | None:
+    ) -> Conclusion | None:
         """Record an answer, and return the verdict where no output is left.
 
         Args:
@@ -83,9 +83,9 @@ class Took:
             facts: Evidence of the step beside what is predicted and measured.
         """
         if told:
-            self.inv.answered(self.question, told, **facts_of(self.held, self.evidence.worst_feed), **facts)
+            self.inv.record.answered(self.question, told, **facts_of(self.held, self.evidence.worst_feed), **facts)
         rows = [name for names in self.explained.values() for name in names]
-        following = [layers_command(self.inv), *next]
+        following = [layers_command(self.inv.question), *next]
         return rounding_verdict(self.inv, self.evidence, rows, sure, summary, following) if self.explains else None
 
     @property
@@ -112,11 +112,11 @@ def take(inv: Investigation, evidence: Evidence, question: str, stage: Stage, se
     names = [name for name in judge.standing_out or judge.names if name not in evidence.explained]
     taken = judge.take(stage, names)
     if not taken.tried and taken.problem:
-        inv.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
+        inv.record.answered(question, f"unknown: the model cannot be evaluated that way: {taken.problem}")
     return Took(inv, evidence, question, judge, seen, taken, len(taken.limits) == len(names)) if taken.tried else None
 
 
-def answer(took: Took, verdict: Verdict | None) -> Answer:
+def answer(took: Took, verdict: Conclusion | None) -> Answer:
     """Return a verdict with which outputs are explained so far, and the ops alone where they were asked for."""
     return Answer(verdict, Findings(explained=took.explained, local=took.seen.local))
 
@@ -138,11 +138,11 @@ def rounding_verdict(
     confidence: Confidence,
     summary: str,
     next: Sequence[str],
-) -> Verdict:
+) -> Conclusion:
     """Return the verdict that no op is to blame, by the rows that allow what the outputs are off by."""
     names = tuple(dict.fromkeys(allowed_by))
     lost = any(map(is_lost, evidence.worst_feed.errors.values()))
-    return inv.verdict(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
+    return Conclusion(VerdictKind.ROUNDING, confidence, summary, next=next, allowed_by=names, lost=lost)
 
 
 def in_words(inv: Investigation, freedoms: Sequence[Explanation]) -> str:

@@ -30,7 +30,7 @@ def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
         answer = f"{number} of {len(rows)} tensors: {described(row)} {misfit.words}"
     else:
         answer = f"none of {len(rows)} tensors is beyond it"
-    inv.answered(
+    inv.record.answered(
         f"what can {word} not hold?",
         answer + (f"; {may} more may lose precision" if may else ""),
         cannot=[f"{described(row)} {misfit.words}" for row, misfit in cannot[:12]],

@@ -72,7 +72,7 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
     wrong = tuple(piece for piece in pieces if piece.wrong)
     if not wrong:
         return None
-    inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
+    inv.record.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
     return Answer(findings=Findings(wrong_together=wrong))
 
 

@@ -14,7 +14,7 @@ from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
@@ -22,6 +22,7 @@ from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude
 
 MOST_ROUNDS = 4
@@ -38,16 +39,16 @@ MOST_ROUNDS = 4
 def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     feed = evidence.feed
-    golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
+    golden, specs = inv.golden.outputs(feed), inv.golden.foreseen_specs(feed)
     excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
-    floors = floors_of(inv.setting(feed), inv.values, golden=golden, specs=specs, what="every layer")
+    floors = floors_of(inv.setting(feed), inv.question.values, golden=golden, specs=specs, what="every layer")
     findings = Findings(floors=floors, excess=excess)
     question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:
         return Answer(findings=findings)
     origins = born(inv.model.graph, floors.emulated, excess) or silencing(inv.model.graph, evidence, excess)
     if not origins:
-        inv.answered(question, "yes: rounding every result to it leaves all of them finite")
+        inv.record.answered(question, "yes: rounding every result to it leaves all of them finite")
         return Answer(findings=findings)
     outputs = [name for name in evidence.worst_feed.metrics if name in floors.target]
     kept, in_range = enough_kept(inv, floors, feed, origins, wide_nodes(inv.model.graph, excess), outputs)
@@ -56,7 +57,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     curable = before > CURED * after and measured > CURED * after
     matters = curable or (math.isinf(before) and math.isinf(measured))
     facts = [f"{item.op_type} '{item.node}': {magnitude(item.magnitude)}" for item in excess[:10]]
-    inv.answered(
+    inv.record.answered(
         question,
         f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
         origins=[node.name for node in origins][:20],
@@ -69,12 +70,12 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         nothing_left = measured <= CURED * after  # the range, on the target
         return Answer(findings=Findings(floors=in_range if nothing_left else floors, excess=excess))
     in_context = layers(inv, evidence.worst_feed, in_range.target)
-    rounded = round_results(inv.model, inv.precision, specs=inv.specs(feed), kept=inv.question.kept)
+    rounded = round_results(inv.model, inv.precision, specs=inv.golden.specs(feed), kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     culprits = [explain(inv, node, feed, excess, how.get(node.name)) for node in origins]
     first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))
     as_predicted = math.isinf(measured) or measured > 0.5 * before
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.RANGE_OVERFLOW,
         OVERFLOW_PROVEN if curable and as_predicted else OVERFLOW_LIKELY,
         f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
@@ -86,8 +87,8 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         ),
         culprits=culprits,
         next=[
-            inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}"),
-            *precision_command(inv),
+            triage_command(inv.question, "run", "--target", f"emulate:precision={inv.precision.value},kept={option}"),
+            *precision_command(inv.question),
         ],
     )
     return Answer(verdict, {**in_context, "floors": in_range, "excess": excess, "kept": tuple(sorted(kept))})

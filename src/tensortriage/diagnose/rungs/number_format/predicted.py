@@ -42,7 +42,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     judge = judge_of(inv, result, floors=evidence.floors, seen=seen)
     found = judge.in_format()
     inside = inside_beyond(evidence, judge, found)
-    inv.answered(
+    inv.record.answered(
         question,
         f"{'no' if found.beyond else 'yes'}: output '{found.worst}' is {found.gap} against the prediction"
         + (f", but {inside}" if inside and not found.beyond else ""),
@@ -52,11 +52,11 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     if found.beyond:
         return Answer()
     told = ""
-    if not inside and inv.hardware.hides_fusions:
+    if not inside and inv.question.hardware.hides_fusions:
         try:
             pieces = function_pieces(inv, evidence)
         except BudgetSpent:  # what is known stands
-            inv.unasked(FUSED)
+            inv.record.unasked(FUSED)
             pieces = []
         rough = [piece for piece in pieces if piece.wrong and may_round_inside(inv, [piece.ratio])]
         if answer := wrong_when_fused(inv, [piece for piece in pieces if piece not in rough]):
@@ -66,7 +66,10 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         told += f"; {words_of_wrong(inv, rough)}, as a kernel that also rounds inside may be" if rough else ""
     name, _, _ = result.worst_output()
     against = f", predicted {error_size(found.predicted.get(name))} ({say_gap(found.gaps[name])})"
-    look, coarse = [layers_command(inv)], any(is_too_coarse(error_of(result.metrics[n])) for n in result.errors)
+    look, coarse = (
+        [layers_command(inv.question)],
+        any(is_too_coarse(error_of(result.metrics[n])) for n in result.errors),
+    )
     verdict = rounding_verdict(
         inv,
         evidence,
@@ -75,7 +78,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against if result.measure(name) == RELATIVE_RMS else ''}; "
         f"no op is to blame{told}" + (too_coarse(inv, evidence) if coarse else ""),
-        [*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
+        [*precision_command(inv.question), *look] if coarse else [*look, *precision_command(inv.question)],
     )
     return Answer(findings=Findings(rounded=verdict)) if inside else Answer(verdict)
 
@@ -86,7 +89,7 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     Not where an output is beyond its prediction for its few elements alone, nor on NPUs, whose functions are looked
     into; see `rounding`. Where the format is too coarse for the model people want to know at which layers.
     """
-    if inv.precision not in PREDICTED or evidence.floors is None or inv.hardware.hides_fusions:
+    if inv.precision not in PREDICTED or evidence.floors is None or inv.question.hardware.hides_fusions:
         return False
     result = evidence.worst_feed
     found = judge_of(inv, result, floors=evidence.floors).in_format()

@@ -24,7 +24,7 @@ from tensortriage.diagnose.rungs.number_format.function_pieces import (
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.costs import drawn
 from tensortriage.envelope.explanations import Needs
 from tensortriage.envelope.judge import AMPLIFIED as AMPLIFICATION
@@ -62,7 +62,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
         took.blameless(f"{took.told}, as engines of its class do", also_inside(took)),
         values=len(took.judge.inside()),
     )
-    fuses = verdict is not None and evidence.in_context_moved and inv.hardware.hides_fusions
+    fuses = verdict is not None and evidence.in_context_moved and inv.question.hardware.hides_fusions
     return (wrong_when_fused(inv, function_pieces(inv, evidence)) if fuses else None) or answer(took, verdict)
 
 
@@ -139,7 +139,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     found = function_pieces(inv, evidence)
     if wrong := [piece for piece in found if piece.wrong]:
         told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.answered(TAKEN, told, **facts_of_wrong(wrong))
+        inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
     told = "; ".join(filter(None, (words_of_ops(inv, local), words_of_pieces(inv, pieces))))
@@ -147,7 +147,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     return Answer(verdict, Findings(explained=took.explained)) if took is not None else None
 
 
-def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
+def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Conclusion | None:
     """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
     local = evidence.local
     pieces = only_together(inv, local, pieces) if local else []
@@ -156,7 +156,7 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
 
 def explained_by_ops(
     inv: Investigation, evidence: Evidence, local: Local, pieces: Sequence[Wired], told: str
-) -> tuple[Took | None, Verdict | None]:
+) -> tuple[Took | None, Conclusion | None]:
     """Predict the error that what ops and pieces choose costs in the whole model."""
     chosen = {value: freedom for piece in pieces for value, (freedom, _) in piece.taken.items()}
     allowed = OpLimits(local.allowed.limits, {**local.chosen, **chosen})
@@ -185,7 +185,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
     It need not be taken in the build that was seen, where builds are known to choose.
     """
     local, chosen = evidence.local, evidence.builds_choose
-    if inv.hardware.has_habits or not inv.question.trusts_float64 or not evidence.in_context:
+    if inv.question.hardware.has_habits or not inv.question.trusts_float64 or not evidence.in_context:
         return None
     if local is not None and (not chosen or suspicious(local)):
         return None
@@ -235,7 +235,7 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Answer | None:
         f"{'yes' if took.explains else 'no'}: {words}",
         f"{words}; the target is off by {took.error(name)} ({took.held.gap} against the largest), "
         "and every op is right alone; no op is to blame",
-        next=precision_command(inv),
+        next=precision_command(inv.question),
         drawn=errors,
         draws=draws,
     )

@@ -21,7 +21,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import FOLDED, ROUNDED
 from tensortriage.envelope.floors import fp32_floors
@@ -31,6 +31,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
 
@@ -39,7 +40,7 @@ QUESTION = "is the target's model the reference's in another number format?"
 
 @rung(
     QUESTION,
-    reads=("beside", "results", "floors", "ranges", "in_context", "in_context_moved", "local"),
+    reads=("model_diff", "results", "floors", "ranges", "in_context", "in_context_moved", "local"),
     gives=(
         "results",
         "floors",
@@ -65,7 +66,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis goes on
     with the target's model: then the engine is asked to compute that.
     """
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or not beside.typed:
         return None
     feed = inv.question.feeds[0]
@@ -77,11 +78,11 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     try:
         away = _distance(inv, beside, feed)
     except (EngineError, ModelError, DataError) as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     same = not any(beyond_fp32(ratio) for ratio in away.values())
     answer = f"yes: {share}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
-    inv.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
+    inv.record.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
     return _by_format(inv, evidence, beside, precision, kept, share)
@@ -94,7 +95,7 @@ def _coarsest(beside: Correspondence) -> Precision:
 
 def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, float]:
     """Return how far the file is from the original in float32, in floors of the original, by output."""
-    golden = inv.golden_outputs(feed)
+    golden = inv.golden.outputs(feed)
     outputs = inv.lab.outputs(inv.question.reference, beside.restored(), feed)
     names = [spec.name for spec in inv.model.outputs if spec.name in golden]
     if problem := mismatched({name: golden[name] for name in names}, outputs):
@@ -119,7 +120,7 @@ def _by_format(
     try:
         measured = []
         for feed in asked.feeds:
-            golden = inv.golden_outputs(feed)
+            golden = inv.golden.outputs(feed)
             fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
             outputs = inv.lab.outputs(asked.target, beside.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
@@ -145,7 +146,7 @@ def _by_format(
     summary, following = f"the target's model is the reference's, {share}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
-        following = (inv.command("run", *look),)
+        following = (triage_command(inv.question, "run", *look),)
         excess = answer.findings.get("excess", ())
         if excess and not is_too_coarse(worst.worst_output()[1]):
             first = excess[0]
@@ -166,7 +167,7 @@ def _cost_of_folding(inv: Investigation, file: Model) -> Mapping[str, float]:
     if not has_foldable_norms(file):
         return costs
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
-        golden = inv.golden_outputs(feed)
+        golden = inv.golden.outputs(feed)
         names = [spec.name for spec in file.outputs if spec.name in golden]
         try:
             found = inv.lab.values(FOLDED, file, check_feed(feed, file.inputs, casting=Casting.ROUND), names)
@@ -202,13 +203,13 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
     cost="nothing new",
     ends=(VerdictKind.INCONCLUSIVE,),
 )
-def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def unexplained_format(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """The target computes its typed file as the reference does, and that is farther off than its format explains."""
     typed = evidence.unexplained
     if typed is None:
         return None
     off = f"; output '{typed.output}' differs by {error_size(typed.error)}, which its format does not explain"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
         f"the target's model is the reference's, {typed.share}{off if typed.output else ''}; "

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, stands_out
+from tensortriage.compare.judgement.within import counts, is_decisive, is_innocent, is_suspect_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence, with_the_rest
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspects, suspicious
@@ -60,7 +60,7 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
         local = _as_deployed(evidence, evidence.local or local_errors(inv, evidence.feed))
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
-        inv.answered(QUESTION, answer, reason=error.message)
+        inv.record.answered(QUESTION, answer, reason=error.message)
         return None, Findings(influence=weights)
     blamed, measured = weighed(inv, evidence, local)
     return blamed, Findings(local=local, influence=measured or weights)
@@ -82,14 +82,14 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
         words = (
             f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} return another shape or type"
         )
-        inv.answered(question, words, misshapen=dict(local.misshapen))
+        inv.record.answered(question, words, misshapen=dict(local.misshapen))
         return None, None
     above = suspects(local)
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         seen = len(local.metrics)
         answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op was seen alone"
-        inv.answered(question, answer + hidden)
+        inv.record.answered(question, answer + hidden)
         return None, None
     ratios = dict(above)
     exceeding = "exceeds its" if len(above) == 1 else "exceed their"
@@ -97,13 +97,13 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
         weights = influence(inv, feed, local.arrays, list(ratios))
     except EngineError as error:
         words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; what that does to the outputs is unknown"
-        inv.answered(question, words, suspects=dict(above[:12]), reason=error.message)
+        inv.record.answered(question, words, suspects=dict(above[:12]), reason=error.message)
         return None, None
     measured = max(evidence.worst_feed.errors.values())
     ranked = sorted(weights.alone, key=lambda value: (-weights.alone[value], -ratios[value]))
     largest = weights.alone[ranked[0]] if ranked else 0.0
     named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]
-    inv.answered(
+    inv.record.answered(
         question,
         f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; injecting the {len(named)} that "
         f"matter{'s' * (len(named) == 1)} explains {percent(weights.explained)} of the "
@@ -128,17 +128,17 @@ def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None
     """
     local, weights = evidence.local, evidence.influence
     wrong = {*suspicious(local)} if local else set()
-    values = [value for value in inv.values if value in wrong]
+    values = [value for value in inv.question.values if value in wrong]
     if local is None or weights is None or local.misshapen or len(values) < 2:
         return None, Findings()
-    inv.progress(f"running the {len(values)} suspects together on each other's results")
+    inv.lab.progress(f"running the {len(values)} suspects together on each other's results")
     try:
         found = replay(inv, evidence.feed, local, values)
     except EngineError as error:
-        inv.answered(TOGETHER, f"unknown: {error.message}")
+        inv.record.answered(TOGETHER, f"unknown: {error.message}")
         return None, Findings()
     decisive = is_decisive(found.explained)
-    inv.answered(
+    inv.record.answered(
         TOGETHER,
         f"{'yes' if decisive else 'no'}: the {len(values)} ops that exceed their floors alone explain "
         f"{percent(found.explained)} of the output error",
@@ -210,6 +210,6 @@ def misled(evidence: Evidence, node: Node) -> bool:
     for name in node.uses:
         if name in figures:
             ratio = ratio_of(evidence.error(name), floors.get(name))
-            if ratio is None or stands_out(ratio):
+            if ratio is None or is_suspect_ratio(ratio):
                 return True
     return False

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import is_decisive, stands_out
+from tensortriage.compare.judgement.within import is_decisive, is_suspect_ratio
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.nonfinite.element import spoken
 from tensortriage.diagnose.measurements.element_origins.element_errors import (
@@ -23,12 +23,12 @@ from tensortriage.diagnose.measurements.element_origins.element_trail import bef
 from tensortriage.diagnose.measurements.element_origins.provenance import mismatches
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.injection import Influence, influence
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.operators.blame import misled
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.elements import smallest_normal
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.ir.graph import Node
@@ -57,7 +57,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     starts = []
     for node in inv.model.graph.nodes:
         ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
-        if stands_out(max(ratios, default=0.0)) and not misled(evidence, node):
+        if is_suspect_ratio(max(ratios, default=0.0)) and not misled(evidence, node):
             starts.append(node)
     return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else Answer()
 
@@ -82,11 +82,11 @@ def of_elements(
         if errors.wrong:
             return of_an_op(inv, evidence, starts, errors, rules)
     except (EngineError, UsageError) as error:
-        inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}")
         return Answer()
     if errors.flushed:
         return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules))
-    inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there")
+    inv.record.answered(QUESTION, "no: alone, no op makes a wrong element that leads there")
     return Answer()
 
 
@@ -94,7 +94,7 @@ def wrong_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], arrays: Mapping[str, np.ndarray], *, finite: bool
 ) -> dict[str, np.ndarray]:
     """Return the elements that fail in some ops: those not finite, or those beyond their tensor's floor."""
-    golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
+    golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     masks = {}
     for name in (value for node in starts for value in node.outputs if value in arrays and value in golden):
         right, computed = np.asarray(golden[name]), arrays[name]
@@ -124,7 +124,7 @@ def of_an_op(
     weights = influence(inv, evidence.feed, MemoryStore(errors.results), [error.value for error in errors.wrong])
     first, shows = errors.wrong[0], starts[0]
     where = f"element {list(first.index)} of {first.node.op_type} '{first.node.name}'"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"yes: {where} is {spoken(first.found)} instead of {spoken(first.expected)}; injecting the results of "
         f"{len(errors.wrong)} such op{'s' * (len(errors.wrong) > 1)} explains {percent(weights.explained)} of the "
@@ -139,16 +139,13 @@ def of_an_op(
     culprits = [culprit_of(inv, evidence, error, errors, weights, shows, rules) for error in errors.wrong]
     how = f" ({rules[shows.name]})" if rules and shows.name in rules else ""
     what = "NaN or Inf that the reference does not have appears" if rules is not None else "the failure shows"
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.LOCAL_FAULT if rules is None else VerdictKind.NON_FINITE,
         blamed(weights.explained),
         f"{what} in {shows.op_type} '{shows.name}'{how}, because {first.node.op_type} '{first.node.name}' before it is "
         f"wrong: {culprits[0].reason}",
         culprits=culprits,
-        next=[
-            reduce_command(inv),
-            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
-        ],
+        next=[reduce_command(inv.question), run_command(inv.question, "--onnx-outputs", first.value)],
     )
     return Answer(verdict, Findings(influence=evidence.influence or weights))
 
@@ -163,11 +160,11 @@ def culprit_of(
     rules: Mapping[str, str] | None,
 ) -> Culprit:
     """Return an op as culprit, with the element, what it should be, and where it shows."""
-    golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
+    golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""
     ratio = ratio_of(local, floors.get(error.value))
-    hidden = ", too little to show in the error of the whole tensor" if not stands_out(ratio) else ""
+    hidden = ", too little to show in the error of the whole tensor" if not is_suspect_ratio(ratio) else ""
     how = f": {rules[shows.name]}" if rules and shows.name in rules else ""
     return Culprit(
         error.node.name,
@@ -187,7 +184,7 @@ def of_flushed_numbers(
     starts: Sequence[Node],
     flushed: Sequence[ElementError],
     rules: Mapping[str, str] | None,
-) -> Verdict:
+) -> Conclusion:
     """Say that the target flushes subnormal numbers to zero, and where that makes the failure."""
     first, shows = flushed[0], starts[0]
     word = inv.precision.value
@@ -199,19 +196,19 @@ def of_flushed_numbers(
     )
     if rules and shows.name in rules:
         reason += f"; so {rules[shows.name]}"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"yes: denormals are flushed to zero: {number} becomes 0",
         shows_in=[node.name for node in starts],
         flushed={error.value: facts(error) for error in flushed},
     )
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.RANGE_OVERFLOW,
         NUMBERS_FLUSHED,
         f"no op is wrong, but {word} cannot hold what {shows.op_type} '{shows.name}' needs: it {reason}; keep the "
         f"numbers above {spoken(limit)}, by a larger epsilon, a Max or another scale",
         culprits=[Culprit(shows.name, shows.op_type, shows.outputs[0], reason=reason)],
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value)],
+        next=[run_command(inv.question, "--onnx-outputs", first.value)],
     )
 
 

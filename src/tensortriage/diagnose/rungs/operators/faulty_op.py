@@ -6,7 +6,7 @@ from tensortriage.compare.judgement.within import beyond_fp32, is_habit
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.operators.blame import QUESTION, TOGETHER, Blame, blame, blame_together
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
@@ -15,7 +15,7 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.contradicted import wrong_alone_in_some
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.values.text import percent
 
@@ -66,10 +66,10 @@ def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
     return Answer(_verdict(inv, evidence.with_(**findings), fault), findings)
 
 
-def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Verdict | None:
+def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Conclusion | None:
     """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local.misshapen)):
-        return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or inv.refreshed(verdict)
+        return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or verdict
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
         return None
     first = fault.culprits[0]
@@ -82,17 +82,14 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Ver
     lost = figure is not None and figure.nonfinite_mismatch > 0
     if verdict := of_an_op(inv, evidence, fault) or (None if lost else of_a_quantizer(inv, evidence, fault)):
         return verdict
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
         f"{'it accounts' if fault.named == 1 else f'{fault.named} such ops account'} for {percent(fault.explained)} of "
         "the output error",
         culprits=fault.culprits,
-        next=[
-            reduce_command(inv),
-            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
-        ],
+        next=[reduce_command(inv.question), run_command(inv.question, "--onnx-outputs", first.value)],
     )
 
 

@@ -13,7 +13,7 @@ from tensortriage.compare.judgement.thresholds import LAYOUT_EVERYWHERE
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import (
@@ -24,7 +24,7 @@ from tensortriage.diagnose.state.confidence import (
     blamed,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.values.text import percent
 
@@ -45,7 +45,7 @@ class Places:
 
 
 @rung(QUESTION, reads=("results",), gives=("moved",), cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
-def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
     failing = [name for name, within in evidence.worst_feed.within.items() if not within]
     try:
@@ -53,19 +53,19 @@ def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     except EngineError:
         return None
     if outputs.holds:
-        inv.answered(QUESTION, f"no: {said(outputs.holds)}", holds=dict(outputs.holds))
+        inv.record.answered(QUESTION, f"no: {said(outputs.holds)}", holds=dict(outputs.holds))
         return out_of_order(inv, outputs.holds)
     if outputs.moved:
         words = "; ".join(f"'{name}': {finding.sentence}" for name, finding in outputs.moved.items())
-        inv.answered(QUESTION, f"no: {words}", outputs=facts(outputs.moved))
+        inv.record.answered(QUESTION, f"no: {words}", outputs=facts(outputs.moved))
     else:
-        inv.answered(QUESTION, "yes: no other order of their values explains the error")
+        inv.record.answered(QUESTION, "yes: no other order of their values explains the error")
     return Answer(findings=Findings(moved=outputs.moved))
 
 
 def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Places:
     """Look for the values of failing outputs in other places."""
-    floors, golden = evidence.worst_feed.floors, inv.golden_outputs(evidence.feed)
+    floors, golden = evidence.worst_feed.floors, inv.golden.outputs(evidence.feed)
     outputs = inv.deployed(evidence.feed)
     wrong = {name: np.asarray(outputs[name]) for name in failing}
     reference = {name: np.asarray(golden[name]) for name in failing}
@@ -87,36 +87,36 @@ def said(pairs: Mapping[str, str]) -> str:
     return ", ".join(f"'{name}' holds '{other}'" for name, other in list(pairs.items())[:4])
 
 
-def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Verdict:
+def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Conclusion:
     """Outputs hold each other's values: they were paired wrongly, and nothing was compared that belongs together."""
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
         EXCHANGED_OUTPUTS,
         f"the outputs of {inv.question.target} are in another order than the model's: {said(pairs)}, within their "
         "noise floors; take them from the engine by name, not by position",
-        next=[inv.command("run", "--target", str(inv.question.target))],
+        next=[run_command(inv.question)],
     )
 
 
-def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | None:
+def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Conclusion | None:
     """Does the first of the ops that are wrong by themselves give the right values in another order?"""
     local, first = evidence.local, fault.culprits[0]
     if local is None or first.value not in local.arrays:
         return None
-    golden = inv.golden(evidence.feed)
+    golden = inv.golden.of(evidence.feed)
     pattern = moved(golden[first.value], local.arrays[first.value], floor=local.floors.target.get(first.value, 0.0))
     if pattern is None:
         return None
     if evidence.moved and share_of_suspects(evidence) > LAYOUT_EVERYWHERE:
         return outputs_moved(inv, evidence)
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.LAYOUT,
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' gives the right numbers in the wrong places on {inv.question.target}: "
         f"{pattern.sentence}; {'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} "
         f"{percent(fault.explained)} of the output error; {cure(pattern)}",
         culprits=fault.culprits,
-        next=[reduce_command(inv)],
+        next=[reduce_command(inv.question)],
     )
 
 
@@ -129,22 +129,22 @@ def share_of_suspects(evidence: Evidence) -> float:
 
 
 @rung("are the outputs in another layout?", reads=("results", "moved"), cost="nothing new", ends=(VerdictKind.LAYOUT,))
-def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def layout(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Are outputs in another layout though no op makes it?"""
     return outputs_moved(inv, evidence) if evidence.moved else None
 
 
-def outputs_moved(inv: Investigation, evidence: Evidence) -> Verdict:
+def outputs_moved(inv: Investigation, evidence: Evidence) -> Conclusion:
     """Outputs as a whole are handed over in another layout."""
     name, finding = next(iter(evidence.moved.items()))
     all_moved = all(name in evidence.moved for name, within in evidence.worst_feed.within.items() if not within)
     others = f" (and {len(evidence.moved) - 1} more outputs)" if len(evidence.moved) > 1 else ""
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.LAYOUT,
         ALL_OUTPUTS_MOVED if all_moved else SOME_OUTPUTS_MOVED,
         f"output '{name}'{others} of {inv.question.target} holds the right numbers in the wrong places, and no single "
         f"op is to blame for it: {finding.sentence}; {cure(finding)}",
-        next=[inv.command("run", "--target", str(inv.question.target))],
+        next=[run_command(inv.question)],
     )
 
 

@@ -6,7 +6,7 @@ from tensortriage.diagnose.measurements.element_origins.provenance import explai
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.nonfinite import born, nonfinite_alone, sources
-from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled
 from tensortriage.diagnose.rungs.operators.deciding_element import MOST_STARTS, of_elements
@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.confidence import (
     blamed,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
 
@@ -65,7 +65,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
             local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
             if not nodes:
-                inv.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}")
+                inv.record.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}")
                 return Answer()
             confidence = NONFINITE_MISLED
         else:
@@ -76,26 +76,26 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
-        inv.answered(QUESTION, "unknown: it disappears when tensors are marked, and no op makes it alone")
+        inv.record.answered(QUESTION, "unknown: it disappears when tensors are marked, and no op makes it alone")
         return Answer(findings=findings)
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
     first, others = culprits[0], len(culprits) - 1
     independent = f", and in {others} other op{'s' * (others > 1)} independently" if others else ""
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"in {first.op_type} '{first.node}', seen in {seen_in}{independent}",
         origins=[culprit.node for culprit in culprits][:20],
         rules={name: found.facts for name, found in how.items()},
         harmless=[node.name for node in born(inv.model.graph, figures) if node not in nodes][:20],
     )
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.NON_FINITE,
         confidence,
         f"NaN or Inf that the reference does not have is born in {first.op_type} '{first.node}'{independent}, which "
         f"{first.reason}",
         culprits=culprits,
-        next=[reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")],
+        next=[reduce_command(inv.question), run_command(inv.question, "--validate")],
     )
     return Answer(verdict, findings)
 
@@ -113,7 +113,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
     first = nodes[0]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"in {first.op_type} '{first.name}', but from operands that are wrong already: on golden ones it stays finite",
         origins=[node.name for node in nodes][:20],
@@ -122,12 +122,15 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     fault, findings = blame(inv, evidence)
     evidence = evidence.with_(**findings)
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
-    following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
+    following = [
+        reduce_command(inv.question),
+        run_command(inv.question, "--validate"),
+    ]
     if fault is None:
         rules = {name: each.rule.sentence for name, each in how.items()}
         answer = of_elements(inv, evidence, nodes[:MOST_STARTS], rules)
         verdict = answer.verdict or fusion_fault(inv, evidence).verdict
-        verdict = verdict or inv.verdict(
+        verdict = verdict or Conclusion(
             VerdictKind.NON_FINITE,
             NONFINITE_UNBLAMED,
             f"{where}, from operands that are wrong already; no op is wrong by itself",
@@ -137,7 +140,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
         return Answer(verdict, {**findings, **answer.findings})
     guilty = fault.culprits[0]
     rule = f" ({how[first.name].rule.sentence})" if first.name in how else ""
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.NON_FINITE,
         blamed(max(fault.explained, LEAST_BLAMED)),
         f"{where}{rule}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",

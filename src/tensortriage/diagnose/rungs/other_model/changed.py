@@ -15,7 +15,7 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_com
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
@@ -23,55 +23,54 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size
 
 QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-@rung("does the target run another model?", gives=("beside",), cost="nothing")
+@rung("does the target run another model?", gives=("model_diff",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
     """Put the target's model beside the reference's, where they are two."""
     changed = inv.question.target_model
-    return None if changed is None else Answer(findings=Findings(beside=Correspondence.of(inv.model, changed)))
+    return None if changed is None else Answer(findings=Findings(model_diff=Correspondence.of(inv.model, changed)))
 
 
 @rung(
     QUESTION,
-    reads=("beside", "standing", "quantization", "same_network"),
+    reads=("model_diff", "unrounded_match", "quantization", "same_network"),
     cost="a run of the reference on every feed",
     ends=(
         VerdictKind.MODEL_CHANGED,
         VerdictKind.COMPARISON_UNSOUND,
     ),
 )
-def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Compare the original and the changed model on the reference engine; a difference is the verdict."""
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or evidence.quantization or evidence.same_network:
         return None
     changed = beside.changed
     worst, where, feed = 0.0, "", inv.question.feeds[0]
     for each in inv.question.feeds:
-        golden = inv.golden_outputs(each)
+        golden = inv.golden.outputs(each)
         try:
             fed = check_feed(each, changed.inputs, casting=Casting.ROUND)
             outputs = inv.lab.outputs(inv.question.reference, changed, fed)
         except DataError as misfit:
-            inv.answered(QUESTION, f"no: {misfit.message}")
-            return inv.verdict(
+            inv.record.answered(QUESTION, f"no: {misfit.message}")
+            return Conclusion(
                 VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {misfit.message}"
             )
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
-            inv.answered(QUESTION, f"unknown: {reason}")
-            return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")
+            inv.record.answered(QUESTION, f"unknown: {reason}")
+            return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")
         expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         if problem := mismatched(expected, outputs):
-            inv.answered(QUESTION, f"no: {problem}")
-            return inv.verdict(
-                VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}"
-            )
+            inv.record.answered(QUESTION, f"no: {problem}")
+            return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}")
         floors = fp32_floors(inv.setting(each), list(expected))
         for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
             error = error_of(figure)
@@ -81,11 +80,11 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}
     if not where:
         answer = "yes, within the fp32 floor"
-        inv.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
+        inv.record.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
         return None
-    unrounded = evidence.standing.unrounded if evidence.standing is not None else FLOAT64
+    unrounded = evidence.unrounded_match.unrounded if evidence.unrounded_match is not None else FLOAT64
     culprits = changed_ops(inv, beside, feed, unrounded)
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: output '{where}' differs by {error_size(worst)}",
         output=where,
@@ -95,7 +94,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     reference = str(inv.question.reference)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprits else CHANGED_UNNAMED,
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
@@ -103,7 +102,16 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         culprits=culprits,
         next=[
             *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),
-            inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
+            triage_command(
+                inv.question,
+                "run",
+                "--reference",
+                reference,
+                "--target",
+                reference,
+                "--target-model",
+                str(changed.path),
+            ),
         ],
     )
 

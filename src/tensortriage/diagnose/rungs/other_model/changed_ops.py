@@ -77,7 +77,7 @@ def _wrong_alone(inv: Investigation, beside: Correspondence, feed: Feed) -> dict
     try:
         units = units_of(plain, beside.diff.values)
         errors = local_errors(inv, plain, beside.diff.values, units, feed)
-        floors = fp32_floors(inv.setting(feed), inv.values)
+        floors = fp32_floors(inv.setting(feed), inv.question.values)
     except (EngineError, ModelError, UsageError):
         units, errors, floors = [], {}, {}
     unit_of = {name: unit for unit in units for name in unit}
@@ -122,7 +122,7 @@ def local_errors(
         units: Names of nodes that are run together.
         feed: The feed.
     """
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     known: dict[str, np.ndarray] = {}
     for name, original in values.items():
         if original in golden:

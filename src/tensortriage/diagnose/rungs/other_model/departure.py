@@ -74,7 +74,7 @@ def departures(inv: Investigation, file: Model, feed: Feed, unrounded: EngineSpe
         DataError: When the feed does not fit the file.
     """
     fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
-    golden = inv.lab.values(FLOAT64, inv.model, feed, inv.values)
+    golden = inv.lab.values(FLOAT64, inv.model, feed, inv.question.values)
     known = {name: fingerprint(np.asarray(golden[name])) for name in golden.names()}
     known |= {name: fingerprint(array) for name, array in feed.tensors.items()}
     steps = {name for node in file.graph.nodes if is_quantizer(node, "QuantizeLinear") for name in node.outputs}
@@ -84,7 +84,7 @@ def departures(inv: Investigation, file: Model, feed: Feed, unrounded: EngineSpe
     drawn = [unrounded.with_options({**unrounded.options, "draw": draw}) for draw in _DRAWS]
     specs = (unrounded, *drawn, *([SIGNED] if unrounded == UNROUNDED else []))  # a little may be cut off on purpose
     streams = zip(*(inv.lab.stream(spec, file, fed, values, specs={}) for spec in specs), strict=True)
-    floors = fp32_floors(inv.setting(feed), inv.values)
+    floors = fp32_floors(inv.setting(feed), inv.question.values)
     seen = _Seen(matches, found, feed, golden, floors)
     for (name, array), *others in streams:
         seen.look(name, array, [other for _, other in others])

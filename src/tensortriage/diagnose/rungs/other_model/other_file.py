@@ -31,7 +31,7 @@ from tensortriage.runs.budget import BudgetSpent
 
 def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
     """Return evidence with the figures of the target's own file, where nothing was measured of it yet."""
-    beside, part = evidence.beside, evidence.wrong_part
+    beside, part = evidence.model_diff, evidence.wrong_part
     if evidence.results or (beside is None and part is None):
         return evidence
     with contextlib.suppress(TriageError, BudgetSpent, Unsound):
@@ -41,7 +41,7 @@ def with_other_file(inv: Investigation, evidence: Evidence) -> Evidence:
 
 def _of_network(inv: Investigation, part: WrongPart) -> Findings:
     """Return how far what PyTorch's network makes is from the exported model's values on the feed that was compared."""
-    floors, golden = output_floors(inv), inv.golden(part.feed)
+    floors, golden = output_floors(inv), inv.golden.of(part.feed)
     outputs = {spec.name: part.values[spec.name] for spec in inv.model.outputs if spec.name in part.values}
     measured = measured_outputs(inv, part.feed, outputs, spec=inv.question.network)
     pairs = {name: (np.asarray(golden[name]), array) for name, array in part.values.items() if name in golden}
@@ -60,7 +60,7 @@ def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
         results.append(judge(inv, feed, measured, floors))
     worst = worst_result(tuple(results)).feed
     fed = check_feed(worst, file.inputs, casting=Casting.ROUND)
-    shown, golden = set(markable(file)), inv.golden(worst)
+    shown, golden = set(markable(file)), inv.golden.of(worst)
     alike = {own: theirs for own, theirs in beside.diff.values.items() if own in shown and theirs in golden}
     values = inv.lab.values(reference, file, fed, list(alike))
     pairs = {theirs: (np.asarray(golden[theirs]), np.asarray(values[own])) for own, theirs in alike.items()}
@@ -70,7 +70,7 @@ def _of_file(inv: Investigation, beside: Correspondence | None) -> Findings:
 def _findings(
     inv: Investigation, results: Sequence[FeedResult], floors: Floors, tensors: Mapping[str, Metrics]
 ) -> Findings:
-    fp32 = fp32_floors(inv.setting(worst_result(tuple(results)).feed), inv.values)
+    fp32 = fp32_floors(inv.setting(worst_result(tuple(results)).feed), inv.question.values)
     return Findings(results=tuple(results), in_context=tensors, floors=Floors(fp32, fp32, {}, floors.source))
 
 

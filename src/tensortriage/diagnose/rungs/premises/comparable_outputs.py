@@ -10,13 +10,14 @@ from tensortriage.diagnose.measurements.soundness import WORDS, failed, is_const
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.explanations import PREDICTED
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.runs.outcome import Outcome, OutcomeKind
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import Rate
 from tensortriage.values.text import error_size, over_floor
 
@@ -26,52 +27,52 @@ ABOVE = "does the output differ by more than fp32 engines do?"
 
 
 @rung(SOUND, cost="a run of the reference on every feed", ends=(VerdictKind.COMPARISON_UNSOUND,))
-def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
+def reference_is_sound(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
     for feed in inv.question.feeds:
         try:
-            golden = inv.golden_outputs(feed)
+            golden = inv.golden.outputs(feed)
         except EngineError as error:
-            inv.answered(SOUND, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}")
-            return inv.verdict(
+            inv.record.answered(SOUND, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}")
+            return Conclusion(
                 VerdictKind.COMPARISON_UNSOUND,
                 OBSERVED,
                 f"the reference {inv.question.reference} {WORDS[Outcome.of(error).kind]}: {error.message}",
-                next=[inv.command("run", "--reference", str(inv.question.reference))],
+                next=[triage_command(inv.question, "run", "--reference", str(inv.question.reference))],
             )
         outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         broken = [name for name, array in outputs.items() if has_nan(array)]
         given = [each for each in oddities([feed], inv.model.inputs) if each.kind is OddKind.NON_FINITE]
         if broken and given:
-            inv.answered(SOUND, f"no: output '{broken[0]}' of the reference holds NaN, and so does the feed")
-            return inv.verdict(
+            inv.record.answered(SOUND, f"no: output '{broken[0]}' of the reference holds NaN, and so does the feed")
+            return Conclusion(
                 VerdictKind.COMPARISON_UNSOUND,
                 OBSERVED,
                 f"the feed is not sound: {given[0].sentence}; output '{broken[0]}' of the reference is NaN with it",
-                next=[inv.command("inspect data")],
+                next=[triage_command(inv.question, "inspect data")],
             )
         if broken:
             culprit, born = nan_of_reference(inv, feed, broken[0])
             answer = f"no: output '{broken[0]}' of the reference holds NaN{born}"
-            inv.answered(SOUND, answer, outputs=broken)
-            return inv.verdict(
+            inv.record.answered(SOUND, answer, outputs=broken)
+            return Conclusion(
                 VerdictKind.COMPARISON_UNSOUND,
                 OBSERVED,
                 f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}{born or ': check the inputs'}",
                 culprits=[culprit] if culprit else [],
-                next=[inv.command("inspect data")],
+                next=[triage_command(inv.question, "inspect data")],
             )
     state = (
         "not enough to compare: every output is empty or constant" if is_silent(inv) else "yes: finite, not constant"
     )
-    inv.answered(SOUND, state, feeds=len(inv.question.feeds))
+    inv.record.answered(SOUND, state, feeds=len(inv.question.feeds))
     return None
 
 
 def is_silent(inv: Investigation) -> bool:
     """Say whether every output of the reference is empty or constant on every feed."""
     for feed in inv.question.feeds:
-        golden = inv.golden_outputs(feed)
+        golden = inv.golden.outputs(feed)
         outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]
         if not outputs or not all(map(is_constant, outputs)):
             return False
@@ -79,17 +80,17 @@ def is_silent(inv: Investigation) -> bool:
 
 
 @rung("can the reference's outputs prove anything?", cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
-def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
+def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
     if not is_silent(inv):
         return None
     odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",
-        next=[inv.command("inspect data")] if inv.question.input_paths else [],
+        next=[triage_command(inv.question, "inspect data")] if inv.question.input_paths else [],
     )
 
 
@@ -107,7 +108,7 @@ def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
         VerdictKind.INCONCLUSIVE,
     ),
 )
-def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
+def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Conclusion:
     """Run the deployed target on every feed; a verdict when it could not be done."""
     question = f"does {inv.question.target} build and run?"
     measured: list[tuple[Feed, OutputFigures]] = []
@@ -115,15 +116,15 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
         try:
             measured.append((feed, deployed(inv, feed)))
         except EngineError as error:
-            inv.answered(question, f"no: {error.message}", feed=feed.name)
+            inv.record.answered(question, f"no: {error.message}", feed=feed.name)
             stumbles = Outcome.of(error).kind is OutcomeKind.RUN_FAILED  # maybe over what an op before made
             return (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error, feed)
         except Unsound as problem:
             return incomparable(inv, problem, feed)
     repeat = {"commands": list(inv.lab.tally.commands)} if inv.lab.tally.commands else {}
-    inv.answered(question, "yes", precision=inv.precision.value, feeds=len(measured), **repeat)
+    inv.record.answered(question, "yes", precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
-    inv.answered(ALLOWED, allowed_in_words(inv, floors), fp32_floors=dict(floors.fp32), source=floors.source)
+    inv.record.answered(ALLOWED, allowed_in_words(inv, floors), fp32_floors=dict(floors.fp32), source=floors.source)
     results = tuple(judge(inv, feed, figures, floors) for feed, figures in measured)
     return Answer(findings=Findings(results=results))
 
@@ -139,17 +140,17 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     return f"{words}; rounding to {inv.precision.value} costs it {error_size(floors.target.get(name))}"
 
 
-def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Verdict:
+def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Conclusion:
     """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
     places = f"; {problem.places}" if problem.places else ""
-    inv.answered("are the outputs comparable?", f"no: {problem}{places}", feed=feed.name)
+    inv.record.answered("are the outputs comparable?", f"no: {problem}{places}", feed=feed.name)
     if problem.layout:
-        return inv.verdict(
+        return Conclusion(
             VerdictKind.LAYOUT, IN_ANOTHER_LAYOUT, f"{problem.places}; the values are right: give it the model's layout"
         )
     if not problem.places and (verdict := behind_the_outputs(inv, feed)):
         return verdict
-    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
+    return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
 
 
 @rung(ABOVE, reads=("results",), cost="nothing new")
@@ -166,7 +167,7 @@ def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
         words = f"{'beyond' if fails else 'within'} the tolerance given"
     elif fails and inv.precision in PREDICTED and expected > 0.0:
         words = f"{inv.precision.value} is expected to cost {error_size(expected)}"
-    inv.answered(
+    inv.record.answered(
         ABOVE,
         f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {words}"
         + (f"; on {failing} of {len(results)} feeds" if fails and len(results) > 1 else ""),

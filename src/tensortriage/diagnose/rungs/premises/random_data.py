@@ -18,7 +18,7 @@ from tensortriage.diagnose.rungs.quantization.left_out import pairs_left_out
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.costs import of_rewrite
@@ -30,51 +30,52 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
+from tensortriage.runs.questions.suggested_commands import command_without_inputs
 from tensortriage.values.text import error_size
 
 QUESTION = "is the target right on made-up data as well?"
 
 
 @rung(QUESTION, reads=("results",), cost="a run of both, an evaluation", ends=(VerdictKind.INPUT_SENSITIVE,))
-def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Real data pass: do random data of the same shapes fail?"""
-    if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst_feed):
+    if inv.question.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst_feed):
         return None
     target = inv.question.target
     calibrated = isinstance(engine := resolve(target).engine, Calibrates) and engine.calibrates(target.options)
     if calibrated and not quantizers(inv.model.graph):
-        inv.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
+        inv.record.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
         return None
     try:
         feed = made_up(inv, evidence.feed)
-        golden = inv.golden_outputs(feed)
+        golden = inv.golden.outputs(feed)
     except TriageError as problem:
-        inv.answered(QUESTION, f"unknown: {problem.message}")
+        inv.record.answered(QUESTION, f"unknown: {problem.message}")
         return None
     if any(has_nan(golden[name]) for name in golden.names()):
-        inv.answered(QUESTION, "unknown: the reference itself gives NaN on them")
+        inv.record.answered(QUESTION, "unknown: the reference itself gives NaN on them")
         return None
     try:
         result = judged(inv, evidence, feed)
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
         inv.lab.drop(inv.question.target, inv.model)
-        inv.answered(QUESTION, f"no: {inv.question.target} {words} on them", feed=feed.name)
+        inv.record.answered(QUESTION, f"no: {inv.question.target} {words} on them", feed=feed.name)
         return sensitive(inv, f"{inv.question.target} {words}")
     if not beyond_format(inv, result):
         format_ = inv.precision if inv.precision in PREDICTED and not result.passes else None
         limit = f"what {format_.value} costs" if format_ else "what healthy engines differ by"
         limit = limit if inv.question.tolerance is None else "the tolerance given"
-        inv.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
+        inv.record.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst_output()
     if inv.question.tolerance is None and (rows := excused(inv, result)):
         words = " and ".join(each.words for each in rows)
-        inv.answered(QUESTION, f"yes: {words} explains their error, {error_size(error)}", feed=feed.name)
+        inv.record.answered(QUESTION, f"yes: {words} explains their error, {error_size(error)}", feed=feed.name)
         return None
     left_out = pairs_left_out(inv, feed, result)
     why = f"; {left_out.sentence}" if left_out else ""
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: output '{name}' is off by {error_size(error)} on them{why}",
         feed=feed.name,
@@ -105,9 +106,11 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     result = judge(inv, feed, figures, evidence.worst_feed.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
-    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    golden, what = inv.golden(feed), "outputs on random data"
-    floors = floors_of(inv.setting(feed), outputs, golden=golden, specs=inv.specs(feed), judged=outputs, what=what)
+    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.question.values]
+    golden, what = inv.golden.of(feed), "outputs on random data"
+    floors = floors_of(
+        inv.setting(feed), outputs, golden=golden, specs=inv.golden.specs(feed), judged=outputs, what=what
+    )
     return judge(inv, feed, figures, floors)
 
 
@@ -125,15 +128,15 @@ def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
     return [each for each in rows if each.name in names] if len(found) == len(left) else []
 
 
-def sensitive(inv: Investigation, how: str) -> Verdict:
+def sensitive(inv: Investigation, how: str) -> Conclusion:
     """Return the verdict: only random data fail."""
     feeds = len(inv.question.feeds)
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.INPUT_SENSITIVE,
         passing_real_data(feeds),
         f"{inv.question.target} passes on the real data ({feeds} feed{'s' * (feeds > 1)}) and fails on random data "
         f"only: {how}",
-        next=[inv.command_without_inputs("diagnose", "--target", str(inv.question.target))],
+        next=[command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target))],
     )
 
 

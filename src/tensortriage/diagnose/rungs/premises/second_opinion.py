@@ -11,19 +11,26 @@ from tensortriage.compare.judgement.within import is_minor
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
-from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
+from tensortriage.diagnose.measurements.local_errors.witnesses import (
+    FLOAT64,
+    REFERENCE,
+    Opinion,
+    independent_engines,
+    opinions,
+)
 from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import enumeration, error_size
 
 QUESTION = "is the reference what the model computes?"
@@ -38,7 +45,7 @@ MOST_DOUBTED = 8
     cost="nothing new; where it is outside, every op alone once",
     ends=(VerdictKind.COMPARISON_UNSOUND,),
 )
-def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
     worst = evidence.worst_feed
     outside = outside_envelope(worst.floors, list(worst.metrics))
@@ -47,7 +54,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     first = next(iter(outside))
     off, (failing, error, _) = max(dispute.error for dispute in outside.values()), worst.worst_output()
     if beyond_format(inv, worst) and is_minor(off, error):
-        inv.answered(
+        inv.record.answered(
             QUESTION,
             f"nearly: output '{first}' of the reference differs by {error_size(outside[first].error)} from what the "
             f"model computes, which is no reason for what the target is off by: {error_size(error)} at '{failing}'",
@@ -57,13 +64,13 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     try:
         views = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: {problem.message}")
+        inv.record.answered(QUESTION, f"unknown: {problem.message}")
         return None
     if wrong := [opinion for opinion in views if opinion.reference_is_alone]:
         return reference_is_wrong(inv, wrong, QUESTION)
     if any(opinion.float64_is_alone for opinion in views):
         opinion = next(opinion for opinion in views if opinion.float64_is_alone)
-        inv.answered(
+        inv.record.answered(
             QUESTION,
             f"float64 alone differs at '{opinion.value}' by {error_size(opinion.error(REFERENCE, FLOAT64))}: floors "
             "are measured by jittered inputs instead",
@@ -83,17 +90,17 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         f"output '{first}' of the reference differs by {error_size(outside[first].error)} from what the model "
         f"computes, a healthy engine stays within {error_size(outside[first].limit)}{place}"
     )
-    inv.answered(QUESTION, f"no: {words}", outputs=list(outside)[:12])
-    return inv.verdict(
+    inv.record.answered(QUESTION, f"no: {words}", outputs=list(outside)[:12])
+    return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
-        REFERENCE_OUTSIDE.on(inv.inputs_word),
+        REFERENCE_OUTSIDE.on(inv.question.inputs_word),
         f"the reference {inv.question.reference} and the model disagree: {words}",
         culprits=[culprit_of(inv, opinion) for opinion in disputed],
-        next=[inv.command("run", "--reference", "float64", "--target", str(inv.question.reference))],
+        next=[triage_command(inv.question, "run", "--reference", "float64", "--target", str(inv.question.reference))],
     )
 
 
-def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> Verdict | None:
+def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> Conclusion | None:
     """Before a target is blamed for an op: does any other engine agree with the reference there?
 
     Args:
@@ -107,7 +114,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
     try:
         views = opinions(inv, feed, [value])
     except (EngineError, UsageError) as problem:
-        inv.answered(question, f"unknown: {problem.message}")
+        inv.record.answered(question, f"unknown: {problem.message}")
         return None
     if not views:
         return None
@@ -122,7 +129,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         answer = f"the target: the reference is off as well, by {error_size(off)}, which is a small part of it"
     else:
         answer = "unknown: no other engine agrees with either"
-    inv.answered(
+    inv.record.answered(
         question,
         answer,
         errors={name: opinion.error(name, REFERENCE) for name in opinion.results if name != REFERENCE},
@@ -131,13 +138,13 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
     return None
 
 
-def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Verdict:
+def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Conclusion:
     """Record that the reference stands alone, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
     precision = resolve(inv.question.reference).precision
     narrow = f"; it computes in {precision.value}, which a reference should not" if precision in ROUNDED else ""
-    inv.answered(
+    inv.record.answered(
         question,
         f"no: the reference is wrong at {first.op_type} '{first.node}'{narrow}",
         values=[opinion.value for opinion in wrong],
@@ -147,18 +154,29 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
         },
         bounds={opinion.value: opinion.bound for opinion in wrong},
     )
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.COMPARISON_UNSOUND,
-        REFERENCE_CONTRADICTED.on(inv.inputs_word),
+        REFERENCE_CONTRADICTED.on(inv.question.inputs_word),
         f"the reference {inv.question.reference} is wrong at {first.op_type} '{first.node}': {first.reason}{narrow}",
         culprits=culprits,
-        next=[inv.command("diagnose", "--reference", better_than(inv, wrong[0]), "--target", str(inv.question.target))],
+        next=[
+            triage_command(
+                inv.question,
+                "diagnose",
+                "--reference",
+                better_than(inv, wrong[0]),
+                "--target",
+                str(inv.question.target),
+            )
+        ],
     )
 
 
 def better_than(inv: Investigation, opinion: Opinion) -> str:
     """Return an engine to take as the reference instead: one that contradicts it, float64 at last."""
-    others = [spec for name, spec in asked(inv).items() if name in opinion.against and spec.name != "float64"]
+    others = [
+        spec for name, spec in independent_engines(inv).items() if name in opinion.against and spec.name != "float64"
+    ]
     return str(next((spec for spec in others if spec != inv.question.target), "float64"))
 
 

@@ -4,18 +4,18 @@ Engines pick other kernels for other shapes, so a model may fail at batch 8 and 
 whatever happens at the others; one that fails is looked into as if it had been given as data.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.measurements.soundness import FAILURES
+from tensortriage.diagnose.measurements.suggested_commands import run_command
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import ShapeRow, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, ShapeRow, VerdictKind
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -51,7 +51,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
             results.append(judge(inv, shaped.feed, figures, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
-    inv.answered(QUESTION, in_words(rows), shapes=rows)
+    inv.record.answered(QUESTION, in_words(rows), shapes=rows)
     known = (*evidence.results, *results) if evidence.results else ()
     return Answer(findings=Findings(shapes=tuple(rows), results=known))
 
@@ -59,7 +59,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
 def broken(inv: Investigation, label: str, feed: Feed) -> ShapeRow | None:
     """Return the row of a shape at which there is nothing to compare; None when there is."""
     try:
-        golden = inv.golden_outputs(feed)
+        golden = inv.golden.outputs(feed)
     except EngineError as error:
         return ShapeRow(label, REFERENCE_FAILED, message=error.message)
     if lost := [name for name in golden.names() if has_nan(golden[name])]:
@@ -95,24 +95,17 @@ def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
         VerdictKind.COMPARISON_UNSOUND,
     ),
 )
-def broken_shape(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def broken_shape(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Return the verdict on the first shape at which the target gives nothing to compare; None when there is none."""
     row = next((row for row in evidence.shapes if row.fails and row.outcome != "wrong"), None)
     if row is None:
         return None
-    return inv.verdict(
+    return Conclusion(
         VerdictKind(row.outcome),
         OBSERVED,
         f"{inv.question.target} fails at {row.shape}: {row.message}",
-        next=[inv.command("run", "--target", str(inv.question.target))],
+        next=[run_command(inv.question)],
     )
-
-
-def with_shapes(verdict: Verdict, rows: Sequence[ShapeRow]) -> Verdict:
-    """Return a verdict that tells at which shapes it fails."""
-    if not rows:
-        return verdict
-    return dataclasses.replace(verdict, shapes=tuple(rows), summary=f"{verdict.summary}; fails {in_words(rows)}")
 
 
 def in_words(rows: Sequence[ShapeRow]) -> str:

@@ -1,12 +1,10 @@
 """Was the model left in training mode? No engine is to blame for that, and engines that agree do not make it right."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.model.lint.finding import LintFinding
 from tensortriage.model.lint.training import in_training
 
@@ -21,7 +19,7 @@ def left_in_training(inv: Investigation, _: Evidence) -> Answer | None:
     if not found:
         return None
     first = found[0]
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: {_told(found)} {first.why}",
         nodes={finding.node: finding.slug for finding in found[:_MOST]},
@@ -30,12 +28,9 @@ def left_in_training(inv: Investigation, _: Evidence) -> Answer | None:
     return Answer(findings=Findings(in_training=found))
 
 
-def with_training(evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict that says which nodes of the model are in training mode."""
-    if not evidence.in_training:
-        return verdict
-    words = f"the model itself was left in training mode: {_told(evidence.in_training)} {evidence.in_training[0].why}"
-    return dataclasses.replace(verdict, summary=f"{verdict.summary}; {words}")
+def training_words(found: Sequence[LintFinding]) -> str:
+    """Return which nodes of the model are in training mode, as a clause; empty when none is."""
+    return f"the model itself was left in training mode: {_told(found)} {found[0].why}" if found else ""
 
 
 def _told(found: Sequence[LintFinding]) -> str:

@@ -18,7 +18,6 @@ from tensortriage.compare.measured import difference_in_kind
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.healthy_values import healthy_values
@@ -89,7 +88,7 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     try:
         outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
     except (EngineError, UsageError) as error:
-        inv.answered(AGREE, f"unknown: {error.message}")
+        inv.record.answered(AGREE, f"unknown: {error.message}")
         if not _gives_outputs(inv, inv.question.target):
             return None
         return Answer(
@@ -100,7 +99,7 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     outside = [str(spec) for spec in targets if any(str(spec) in row.outside for row in outputs)]
     envelope = f"outside the envelope of the model: {' and '.join(outside) or 'neither'}"
     relation = "no" if worst.parts else "yes"
-    inv.answered(
+    inv.record.answered(
         AGREE,
         f"{relation}: output '{worst.value}' differs {worst.apart}, a healthy engine stays within "
         f"{error_size(worst.allowed)}; {envelope}",
@@ -110,13 +109,6 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     findings = Findings(two_targets=f"{envelope}; {_first_change(inv, targets, worst)}")
     guilty = inv.question.on_target(against, kept=inv.question.kept) if outside == [str(against)] else None
     return Answer(findings=findings, question=guilty)
-
-
-def with_two_targets(evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict whose summary tells what changed between two targets."""
-    if not evidence.two_targets:
-        return verdict
-    return dataclasses.replace(verdict, summary=f"{verdict.summary}; of the two targets, {evidence.two_targets}")
 
 
 def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: ValueRow) -> str:
@@ -132,7 +124,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
         for change in _told(changes, node if row else None)
     )
     plans = told if changes is not None else "; the plans do not show it"
-    inv.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
+    inv.record.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
     return f"{place}{told}"
 
 
@@ -154,8 +146,8 @@ def _first_value(inv: Investigation, targets: Sequence[EngineSpec]) -> ValueRow 
     """Return the first value in which the two part, all values shown; None where none is seen to."""
     feed = inv.question.feeds[0]
     try:
-        stores = [inv.lab.values(spec, inv.model, feed, inv.values) for spec in targets]
-        rows = _rows(inv, targets, feed, inv.values, stores)
+        stores = [inv.lab.values(spec, inv.model, feed, inv.question.values) for spec in targets]
+        rows = _rows(inv, targets, feed, inv.question.values, stores)
     except (EngineError, UsageError):
         return None
     return next((row for row in rows if row.parts), None)

@@ -19,12 +19,13 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, multiplications, seven_bit_weights
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude
 
@@ -52,19 +53,19 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     beyond = _beyond(inv, evidence, products)
     if not beyond:
-        inv.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
+        inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
         return None
     output = evidence.worst_feed.worst_output()[0]
     before = evidence.worst_feed.errors[output]
     try:
         after, predicted = _with(inv, evidence, narrow, output)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: with weights in 7 bits: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: with weights in 7 bits: {error.message}")
         return None
     explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, "
         f"target and reference differ by {error_size(after)} instead of {error_size(before)}",
@@ -78,7 +79,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     cure = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
     most = beyond[first].error
     culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{inv.question.target} adds products of 8-bit numbers in saturating int16 on this processor, which has no "
@@ -86,8 +87,8 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         f"differ by {error_size(after)} in output '{output}', instead of {error_size(before)}",
         culprits=culprits,
         next=[
-            inv.command("diagnose", "--target", str(inv.question.target), "--fix", "seven_bits.onnx"),
-            reduce_command(inv),
+            triage_command(inv.question, "diagnose", "--target", str(inv.question.target), "--fix", "seven_bits.onnx"),
+            reduce_command(inv.question),
         ],
     )
     return Answer(verdict, Findings(calibrated=cure))
@@ -97,7 +98,7 @@ def _beyond(
     inv: Investigation, evidence: Evidence, products: Mapping[str, tuple[Quantizer, Quantizer]]
 ) -> dict[str, Int16Sums]:
     """Return what becomes of the sums of the ops in which some do not fit, the worst first."""
-    graph, golden = inv.model.graph, inv.golden(evidence.feed)
+    graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
     saturated_ops = {}
     for name, (data, weight) in products.items():
         numbers = _integers(data, graph, golden), _integers(weight, graph, golden)
@@ -136,7 +137,7 @@ def _dilations(node: Node) -> tuple[int, ...]:
 
 def _with(inv: Investigation, evidence: Evidence, narrow: Model, output: str) -> tuple[float, float]:
     """Return how far the target is from the reference on the narrowed model, and that reference from the original."""
-    golden = np.asarray(inv.golden_outputs(evidence.feed)[output])
+    golden = np.asarray(inv.golden.outputs(evidence.feed)[output])
     target, reference = (
         inv.lab.outputs(spec, narrow, evidence.feed)[output] for spec in (inv.question.target, inv.question.reference)
     )

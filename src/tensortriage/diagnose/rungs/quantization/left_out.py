@@ -78,7 +78,7 @@ def pairs_left_out(inv: Investigation, feed: Feed, result: FeedResult) -> LeftOu
 
 def _shares(inv: Investigation, feed: Feed, pairs: list[Quantizer]) -> Iterator[tuple[str, float]]:
     """Yield each quantized value with the share of its elements that its pair cuts off."""
-    golden, graph = inv.golden(feed), inv.model.graph
+    golden, graph = inv.golden.of(feed), inv.model.graph
     for pair in pairs:
         if pair.value not in feed.tensors and pair.value not in golden:
             continue

@@ -17,7 +17,7 @@ from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import DESTROYED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import MASKED_APART
 from tensortriage.envelope.floors import fp32_floors
@@ -27,6 +27,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude, percent
 
 _MOST = 0.5
@@ -38,14 +39,14 @@ _NAMED = 10
 
 @rung(
     QUESTION,
-    reads=("beside", "standing", "same_network", "quantization"),
+    reads=("model_diff", "unrounded_match", "same_network", "quantization"),
     gives=("quantization", "calibrated"),
     cost="an evaluation of the file for each quantizer, where a tenth of the signal is lost",
     ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
 )
 def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Say what the file of a network costs; that it destroys the answer is a verdict."""
-    beside, standing = evidence.beside, evidence.standing
+    beside, standing = evidence.model_diff, evidence.unrounded_match
     if beside is None or not evidence.same_network:
         return None
     file, feed = beside.changed, inv.question.feeds[0]
@@ -53,7 +54,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         errors = output_errors(inv, file, feed)
         fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
     except (EngineError, DataError) as failure:
-        inv.answered(QUESTION, f"unknown: {failure.message}")
+        inv.record.answered(QUESTION, f"unknown: {failure.message}")
         return None
     output = max(errors, key=lambda name: errors[name])
     error = errors[output]
@@ -64,16 +65,16 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     figure = standing.outputs[output]
     apart = {"error": error, "constants": figure.error, "activations": figure.cost, "cutting_off": figure.cutting}
     if not is_too_coarse(error):
-        inv.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
+        inv.record.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
-    agreed = agreement(inv, file, fed, inv.golden_outputs(feed)[output], output)
+    agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
     share = percent(error) if error < 1.0 else "all"
     lost = f"{share} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
         return _narrowed(inv, evidence, output, error, lost, apart)
     costs = rounding_costs(inv, file, fed, output, unrounded=standing.unrounded)
     rounding = [each for each in costs if not each.of_weight]
-    gains = _gains(inv, file, fed, inv.golden_outputs(feed)[output], output, rounding)
+    gains = _gains(inv, file, fed, inv.golden.outputs(feed)[output], output, rounding)
     best = min(gains, key=lambda count: (gains[count], count), default=0)
     tried = ""
     if best and gains[best] < error:
@@ -83,15 +84,17 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     culprits = [_culprit(inv, beside, fed, each) for each in costs[:_NAMED]]
     first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
-    inv.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
-    cure = inv.command("debug precision", "--int8", "--target", str(inv.question.target), "--sqnr", "20")
+    inv.record.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
+    cure = triage_command(
+        inv.question, "debug precision", "--int8", "--target", str(inv.question.target), "--sqnr", "20"
+    )
     sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
     mixed = _excluded(file, rounding[:best]) if tried else None
-    if not is_lost(error) or inv.inputs_word != "real":
+    if not is_lost(error) or inv.question.inputs_word != "real":
         return Answer(findings=Findings(quantization=sound))
     words = f"{best} quantizer{'s' * (best > 1)} left out, those that cost most"
     left_out = Calibrated(mixed, output, error, gains[best], "exclude", words) if mixed is not None else None
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.QUANTIZATION,
         DESTROYED,
         f"this quantization destroys the answer: {lost} is lost{first}{tried}",
@@ -185,14 +188,14 @@ def _narrowed(
     inv: Investigation, evidence: Evidence, output: str, error: float, lost: str, apart: Mapping[str, float]
 ) -> Answer | None:
     """Judge a file typed in a narrow format: are its constants still what they were?"""
-    assert evidence.beside is not None
-    gone = vanished(evidence.beside)
+    assert evidence.model_diff is not None
+    gone = vanished(evidence.model_diff)
     figure = apart["constants"]
     if not gone or not is_too_coarse(figure):
         return None  # what results cost, and what is beyond the format, is asked next
     share, name, user = gone[0]
     words = f"{len(gone)} constant{'s' * (len(gone) > 1)}, '{name}' first"
-    inv.answered(QUESTION, f"{lost}: {words}, lie below what the format holds", **apart)
+    inv.record.answered(QUESTION, f"{lost}: {words}, lie below what the format holds", **apart)
     culprits = [
         Culprit(node, file_op, value, reason=f"{percent(part)} of its constant '{value}' lies below the normal numbers")
         for part, value, (node, file_op) in gone[:_NAMED]
@@ -200,16 +203,20 @@ def _narrowed(
     reason = (
         f"{percent(share)} of the constant '{name}' at {user[1]} '{user[0]}' lies below the format's normal numbers"
     )
-    if not is_lost(error) or inv.inputs_word != "real":
+    if not is_lost(error) or inv.question.inputs_word != "real":
         sound = _found(evidence, output, error, f"{lost} is lost; {reason}", tuple(culprits))
         return Answer(findings=Findings(quantization=sound))
     return Answer(
-        inv.verdict(
+        Conclusion(
             VerdictKind.RANGE_OVERFLOW,
             DESTROYED,
             f"this format destroys the answer: {lost} is lost; {reason}; scale them up, or keep them in float32",
             culprits=culprits,
-            next=[inv.command("debug precision", "--fp16", "--target", str(inv.question.target), "--sqnr", "20")],
+            next=[
+                triage_command(
+                    inv.question, "debug precision", "--fp16", "--target", str(inv.question.target), "--sqnr", "20"
+                )
+            ],
         )
     )
 

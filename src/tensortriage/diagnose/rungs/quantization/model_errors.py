@@ -17,7 +17,7 @@ def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, flo
         EngineError: When the reference cannot run the model.
         DataError: When the feed does not fit it.
     """
-    golden = inv.golden_outputs(feed)
+    golden = inv.golden.outputs(feed)
     fed = check_feed(feed, model.inputs, casting=Casting.ROUND)
     outputs = inv.lab.outputs(inv.question.reference, model, fed)
     return {

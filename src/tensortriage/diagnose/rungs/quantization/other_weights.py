@@ -17,12 +17,13 @@ from tensortriage.compare.quantization.weight_moves import WeightMove, moved, sc
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.limits import of_rounded_rows
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, percent
 
 QUESTION = "are the quantized weights the original's?"
@@ -38,7 +39,7 @@ def of_other_weights(
     floors: Mapping[str, float],
     *,
     same: bool | None = None,
-) -> Verdict | None:
+) -> Conclusion | None:
     """Return the verdict that weights are others than the original's, rounded; None when they are its.
 
     Args:
@@ -60,7 +61,7 @@ def of_other_weights(
     if not away:
         if same is False:
             return _of_other_numbers(inv, beside, feed, weights, before)
-        inv.answered(QUESTION, AS_ORIGINAL)
+        inv.record.answered(QUESTION, AS_ORIGINAL)
         return None
     own = output_errors(
         inv, beside.unquantized({name: array for name, array in weights.items() if name not in away}), feed
@@ -74,7 +75,7 @@ def of_other_weights(
         all_moved = all(name in moves or weights[name].ndim < 2 for name in away)
         decisive = _beyond_rounding(inv, beside, feed, weights, moves, away, floors) or (decisive and not all_moved)
     makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{'no' if decisive else 'yes'}: {len(away)} are more than a step away; without quantizers they {makes}",
         rows_away=away,
@@ -100,7 +101,7 @@ def _of_other_numbers(
     feed: Feed,
     weights: Mapping[str, np.ndarray],
     before: Mapping[str, float],
-) -> Verdict | None:
+) -> Conclusion | None:
     """Return the verdict that single numbers of weights are others than the original's; None when none matter."""
     graph = beside.paired.graph
     there, counts = dict(weights), {}
@@ -110,7 +111,7 @@ def _of_other_numbers(
             there[pair.result] = np.where(others, numbers[1], numbers[0]).astype(weights[pair.result].dtype)
             counts[pair.result] = int(others.sum())
     if not counts:
-        inv.answered(QUESTION, AS_ORIGINAL)
+        inv.record.answered(QUESTION, AS_ORIGINAL)
         return None
     own = output_errors(inv, beside.unquantized(there), feed)
     shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
@@ -118,7 +119,7 @@ def _of_other_numbers(
     explained = min(shares.get(output, 0.0), 1.0)
     no = is_decisive(explained)
     makes = f"make an error of {error_size(own[output])} at output '{output}', of {error_size(before[output])}"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{'no' if no else 'yes'}: single numbers of {len(counts)} are far away; without quantizers they {makes}",
         numbers_away=counts,
@@ -135,18 +136,22 @@ def _of_other_numbers(
 
 def _verdict(
     inv: Investigation, beside: Correspondence, explained: float, culprits: Sequence[Culprit], makes: str
-) -> Verdict:
+) -> Conclusion:
     """Return the verdict on ops that read other weights."""
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     target, reference = str(beside.changed.path), str(inv.question.reference)
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MODEL_CHANGED,
         blamed(explained),
         f"the target's model is a quantization of another model: {first.op_type} '{first.node}'{others} "
         f"{first.reason}; {makes}",
         culprits=culprits[:10],
-        next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", target)],
+        next=[
+            triage_command(
+                inv.question, "run", "--reference", reference, "--target", reference, "--target-model", target
+            )
+        ],
     )
 
 
@@ -163,7 +168,7 @@ def _beyond_rounding(
 
     They do not where two weights were rescaled together, to share the range of integers between them.
     """
-    graph, golden = beside.paired.graph, inv.golden_outputs(feed)
+    graph, golden = beside.paired.graph, inv.golden.outputs(feed)
     pairs = {pair.result: pair for pair in quantizers(graph)}
     there = {name: dequantized(graph, pairs[name]) for name in away if weights[name].ndim < 2}  # biases, in fine steps
     rounded: dict[str, np.ndarray] = {}

@@ -24,13 +24,14 @@ from tensortriage.compare.quantization.quantizer_fit import (
     integer_range,
 )
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -47,6 +48,7 @@ from tensortriage.model.quantization.qdq import (
 )
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, percent
 
 MOST_PAIRS = 12
@@ -64,7 +66,7 @@ class QuantizerMisfit:
 
 @rung(
     QUESTION,
-    reads=("beside", "standing"),
+    reads=("model_diff", "unrounded_match"),
     gives=("quantization", "calibrated", "same_network"),
     cost="a few runs of the reference",
     ends=(
@@ -79,7 +81,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     Where they are sound, that is a finding, and the diagnosis goes on with the target's model: then the engine is asked
     to compute that.
     """
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None:
         return None
     changed = beside.paired
@@ -96,25 +98,25 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         without = output_errors(inv, plain, feed)
         misfits = judged(inv, beside, plain, feed, weights)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     floors = fp32_floors(inv.setting(feed), list(before))
     matched = all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items())
-    same = evidence.standing is not None and evidence.standing.is_same
+    same = evidence.unrounded_match is not None and evidence.unrounded_match.is_same
     if not matched and not same:
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         gone = 1.0 - (max(without.values()) / max(before.values())) ** 2
         if not unknown and misfits and is_decisive(gone):
             return against_itself(inv, beside, plain, feed, misfits, before, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
-        inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
+        inv.record.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
     # Weights are known one by one only where nodes were found; those of a file that stands for the network as a whole
     # may be smoothed, equalized or folded.
     weights = weights if matched else {}
-    told = evidence.standing.is_same if evidence.standing is not None else None
+    told = evidence.unrounded_match.is_same if evidence.unrounded_match is not None else None
     others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors, same=told)
     try:  # integers of another row fit no scale: they are no matter of calibration
         if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):
@@ -188,7 +190,7 @@ def guilty_pairs(
             known += f", which explains {percent(explained)}"
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
-        inv.answered(QUESTION, f"yes: {known}", **figures)
+        inv.record.answered(QUESTION, f"yes: {known}", **figures)
         sound = SoundQuantization(output, before, known)
         return Answer(findings=Findings(quantization=sound, same_network=True))
     influence = harm(inv, changed, feed, misfits, output)
@@ -197,7 +199,7 @@ def guilty_pairs(
     named = sorted(named or misfits[:1], key=lambda m: -influence.get(m.pair.result, 0.0))
     culprits = [culprit_of(beside, misfit, influence.get(misfit.pair.result)) for misfit in named]
     first = culprits[0]
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: {first.op_type} '{first.node}' does not fit its values",
         error=before,
@@ -208,7 +210,7 @@ def guilty_pairs(
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     falls = f"the error of output '{output}' falls from {error_size(before)} to {error_size(after)}"
     reference, file = str(inv.question.reference), str(beside.changed.path)
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{first.op_type} '{first.node}'{others} does not fit the values it quantizes: {first.reason}; with "
@@ -216,7 +218,9 @@ def guilty_pairs(
         culprits=culprits,
         next=[
             inspect_command(inv, beside.changed),
-            inv.command("run", "--reference", reference, "--target", reference, "--target-model", file),
+            triage_command(
+                inv.question, "run", "--reference", reference, "--target", reference, "--target-model", file
+            ),
         ],
     )
     return Answer(verdict, Findings(calibrated=Calibrated(better, output, before, after)))
@@ -284,14 +288,14 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
     pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
     if not pairs:
         return
-    golden = inv.golden(feed)
+    golden = inv.golden.of(feed)
     known = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
     misfits = misfits_of(graph, pairs, {**feed.tensors, **known}, {})
     answer = f"yes: all {len(pairs)} are within 3 dB of the best for these numbers"
     if misfits:
         first = misfits[0]
         answer = f"{len(misfits)} of {len(pairs)} do not: '{first.pair.quantize}', {first.fit.words}"
-    inv.answered(
+    inv.record.answered(
         "do the quantizers fit the values they quantize?",
         answer,
         pairs={misfit.pair.quantize: facts(misfit.fit) for misfit in misfits[:MOST_PAIRS]},
@@ -327,7 +331,7 @@ def harm(
     """Return the error of an output when all misfits but one are calibrated, by the result of that one."""
     errors = {}
     for number, misfit in enumerate(misfits[:MOST_PAIRS]):
-        inv.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
+        inv.lab.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
         others = [other for other in misfits if other is not misfit]
         model = repaired(changed, others) if others else changed
         errors[misfit.pair.result] = output_errors(inv, model, feed)[output]
@@ -364,18 +368,18 @@ def facts(fit: QuantizerFit) -> Mapping[str, object]:
 
 
 @rung("is quantization all that differs?", reads=("quantization",), cost="nothing new", ends=(VerdictKind.ROUNDING,))
-def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def sound_quantization(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
     sound = evidence.quantization
     if sound is None:
         return None
     what = "quantization" if is_quantized(inv.model.graph) else "its number format"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.ROUNDING,
         QUANTIZATION_COSTS,
         f"{what} explains the error: on the reference engine output '{sound.output}' of the target's model differs by "
         f"{error_size(sound.error)} from the original's; {sound.lost or sound.fit}; {inv.question.target} computes "
         "that model as the reference does",
         culprits=sound.culprits,
-        next=[*sound.cure, inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+        next=[*sound.cure, layers_command(inv.question)],
     )

@@ -10,7 +10,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import CURED_BY_SETTING
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.base import Plan
 from tensortriage.engines.capabilities import QuantizesActivations
 from tensortriage.engines.registry import resolve
@@ -26,7 +26,7 @@ _PRODUCTS = frozenset({"Conv", "FusedMatMul", "Gemm", "MatMul", "MatMulNBits"})
 
 
 @rung(QUESTION, reads=("configuration",), cost="nothing new", ends=(VerdictKind.QUANTIZATION,))
-def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def activations_quantized(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Name the ops with compressed weights when run-time quantization alone makes the target wrong."""
     config = evidence.configuration
     engine = resolve(inv.question.target).engine
@@ -37,7 +37,7 @@ def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | N
     graph = inv.model.graph
     named = (name for name in _compressed(_plan(inv, config.broken)) if name in graph)
     products = [node for node in map(graph.node, named) if node.op_type in _PRODUCTS]
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"yes: {config.works} is right; {len(products)} ops have weights of few bits" if products else
         f"yes: {config.works} is right",
@@ -49,7 +49,7 @@ def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | N
         for node in products[:_NAMED]
     ]
     where = f" of {len(products)} ops with compressed weights" if products else ""
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.QUANTIZATION,
         CURED_BY_SETTING,
         f"{inv.question.target} quantizes the activations{where} while it runs, which the model does not ask for; "

@@ -28,19 +28,19 @@ QUESTION = "does the target's file stand for the reference's network?"
 
 @rung(
     QUESTION,
-    reads=("beside",),
-    gives=("standing", "same_network"),
+    reads=("model_diff",),
+    gives=("unrounded_match", "same_network"),
     cost="seven evaluations of the file in float64",
 )
 def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Hold a quantized or narrow file, unrounded, against the reference's network."""
-    beside = evidence.beside
+    beside = evidence.model_diff
     if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
         return None
     own = [spec.name for spec in inv.model.outputs]
     network: list[tuple[Feed, Mapping[str, np.ndarray]]] = []
     for feed in inv.question.feeds:
-        store = inv.golden_outputs(feed)
+        store = inv.golden.outputs(feed)
         network.append((feed, {name: store[name] for name in own if name in store}))
         if enough([outputs for _, outputs in network]):
             break
@@ -52,7 +52,7 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             if restored.is_same:
                 standing, corrected = restored, len(others)
     except (EngineError, UsageError, DataError) as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not standing.outputs:
         return None
@@ -62,13 +62,13 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     limit = f"{error_size(worst.limit)} by rounding its constants"
     apart = f"unrounded,{biases} output '{name}' is {error_size(worst.error)} from it, {limit}"
     figures = {each: [figure.error, figure.noise, figure.cost] for each, figure in standing.outputs.items()}
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"{'yes' if standing.is_same else 'no'}: {apart}",
         error_noise_cost=figures,
         unrounded=str(standing.unrounded),
     )
-    return Answer(findings=Findings(standing=standing, same_network=standing.is_same))
+    return Answer(findings=Findings(unrounded_match=standing, same_network=standing.is_same))
 
 
 def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:

@@ -18,13 +18,13 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.stored_weights import FoundWeight, StoredWeight, placed
 from tensortriage.compare.quantization.weight_moves import weight_moves
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, SoundQuantization
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.quantization.lost_signal import agreement
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import DESTROYED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
-from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.capabilities import ArrangesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.floors import fp32_floors
@@ -35,6 +35,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.folded_norms import has_foldable_norms, with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.given_layouts import without_format
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude, percent
 
@@ -82,7 +83,7 @@ def file_weights(inv: Investigation) -> Answer | None:
     except EngineError as error:
         answer = error.message
     if isinstance(answer, str):
-        inv.answered(QUESTION, f"unknown: {answer}")
+        inv.record.answered(QUESTION, f"unknown: {answer}")
         return None
     return answer
 
@@ -104,10 +105,10 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
     lost = _lost(inv, file, output, errors[output])
     sound = SoundQuantization(output, errors[output], _fit(model, stored, others), lost)
     costs = f"{sound.fit}, which costs {error_size(sound.error)} at output '{output}'"
-    inv.answered(QUESTION, f"yes: {costs}", errors=errors)
-    if is_lost(sound.error) and inv.inputs_word == "real":
+    inv.record.answered(QUESTION, f"yes: {costs}", errors=errors)
+    if is_lost(sound.error) and inv.question.inputs_word == "real":
         words = f"this quantization destroys the answer: {sound.lost}; {sound.fit}"
-        return Answer(inv.verdict(VerdictKind.QUANTIZATION, DESTROYED, words))
+        return Answer(Conclusion(VerdictKind.QUANTIZATION, DESTROYED, words))
     if told["narrow"] is None:  # what integers between all operators cost is emulated on the model as it is
         return Answer()
     asked = _on_the_file(inv.question.on_model(file), told["narrow"], stored)
@@ -147,7 +148,7 @@ def _lost(inv: Investigation, model: Model, output: str, error: float) -> str:
     feed = inv.question.feeds[0]
     if not is_too_coarse(error):
         return ""
-    agreed = agreement(inv, model, feed, inv.golden_outputs(feed)[output], output)
+    agreed = agreement(inv, model, feed, inv.golden.outputs(feed)[output], output)
     return f"{percent(error) if error < 1.0 else 'all'} of the signal at output '{output}'{agreed} is lost"
 
 
@@ -213,21 +214,21 @@ def _of_others(
         return f"{len(others)} of {len(stored)} weights differ from the model's, but the engine's results match neither"
     culprits = _culprits(inv, feed, network, others, output)
     first, more = culprits[0], f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"no: {len(others)} of {len(stored)} are not; these make an error of {error_size(own[output])} at output "
         f"'{output}', of {error_size(least[output])} if they were rounded to nearest",
         explained=explained,
         from_engine={"with": with_them, "rounded": without},
     )
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.MODEL_CHANGED,
         blamed(explained),
         f"the file given to {inv.question.target} holds another weight than the model: {first.op_type} '{first.node}'"
         f"{more} {first.reason}; that makes an error of {error_size(own[output])} at output '{output}', of "
         f"{error_size(least[output])} if it were rounded to nearest",
         culprits=culprits,
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+        next=[layers_command(inv.question)],
     )
     return Answer(verdict)
 

@@ -14,7 +14,7 @@ from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import DataError, EngineError
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.quantization.qdq import Quantizer
@@ -51,7 +51,7 @@ def of_unequal(
         unequal: The pairs, and what is other.
         commands: What to run next.
     """
-    inv.answered(
+    inv.record.answered(
         QUESTION, f"no: the halves of {len(unequal)} pairs differ", pairs=[pair.dequantize for pair, _ in unequal]
     )
     named = [(beside.in_file(pair.dequantize), pair.result, reason) for pair, reason in unequal[:_NAMED]]
@@ -62,7 +62,7 @@ def of_unequal(
         f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}; one scale and "
         "zero point belong into both halves of a pair"
     )
-    verdict = inv.verdict(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
+    verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal)))
 
 

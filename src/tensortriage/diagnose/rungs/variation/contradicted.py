@@ -20,8 +20,9 @@ from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT, 
 from tensortriage.diagnose.rungs.variation.rebuilds import first_build, judged, rebuilds
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import MISSED, enough_of_both
 
 AGAIN = "does it fail in every build?"
@@ -65,18 +66,18 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
         facts = facts_of(builds, found.bad)
         if found.varies:
             answer = f"no: {sum(found.bad)} of {len(builds)} fail"
-            inv.answered(AGAIN, f"{answer}; asked because {against.reason}", **facts)
+            inv.record.answered(AGAIN, f"{answer}; asked because {against.reason}", **facts)
             return varying(inv, evidence, builds, found.bad)
         stayed = next((number for number in range(1, right) if not against.stays(number)), right)
     except EngineError as error:
-        inv.answered(AGAIN, f"unknown: {error.message}")
+        inv.record.answered(AGAIN, f"unknown: {error.message}")
         return None
     if stayed < right:
         words = f"{against.reason} in {stayed} of {stayed + 1} builds"
-        inv.answered(AGAIN, f"unknown: in all of {len(builds)}, but {words}", **facts)
+        inv.record.answered(AGAIN, f"unknown: in all of {len(builds)}, but {words}", **facts)
         return varying(inv, evidence, builds, found.bad, f"builds of the same model contradict each other: {words}")
     answer = f"yes: in all of {len(builds)}; asked because {against.reason}, in all of {right} builds"
-    inv.answered(AGAIN, answer, **facts)
+    inv.record.answered(AGAIN, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 
 
@@ -120,7 +121,7 @@ def _wrong_alone(local: Local) -> list[str]:
     return [*local.misshapen, *suspicious(local)]
 
 
-def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Verdict | None:
+def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Conclusion | None:
     """Before an op is blamed: is it wrong alone in every build? Asked in builds of that op, which cost least.
 
     Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others beside it.
@@ -131,22 +132,24 @@ def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit
     builds, wrong, only = range(1, 1 + BUILDS_IN_DOUBT - seen), 1, [culprit.node]
     try:
         if all(_wrong_alone(local_errors(inv, evidence.feed, only=only, build=build)) for build in builds):
-            inv.answered(ALONE, f"yes: '{culprit.node}' in all of {len(builds) + 1}", builds=len(builds) + 1)
+            inv.record.answered(ALONE, f"yes: '{culprit.node}' in all of {len(builds) + 1}", builds=len(builds) + 1)
             return None
         for build in builds:
             if culprit.value not in _wrong_alone(local_errors(inv, evidence.feed, build=build)):
                 words = f"{culprit.op_type} '{culprit.node}' is wrong alone in {wrong} of {wrong + 1} builds"
-                inv.answered(ALONE, f"no: {words}", builds=wrong + 1, failing=wrong)
-                return inv.verdict(
+                inv.record.answered(ALONE, f"no: {words}", builds=wrong + 1, failing=wrong)
+                return Conclusion(
                     VerdictKind.INTERMITTENT,
                     BUILDS_UNTOLD,
                     f"builds of the same model contradict each other on {inv.question.target}: {words}",
                     culprits=[culprit],
-                    next=[inv.command("debug build", "--target", str(inv.question.target))],
+                    next=[triage_command(inv.question, "debug build", "--target", str(inv.question.target))],
                 )
             wrong += 1
     except EngineError as error:
-        inv.answered(ALONE, f"unknown: {error.message}")
+        inv.record.answered(ALONE, f"unknown: {error.message}")
         return None
-    inv.answered(ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not by itself", builds=wrong)
+    inv.record.answered(
+        ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not by itself", builds=wrong
+    )
     return None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, builds_vary
+from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, affords, builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of
@@ -26,10 +26,11 @@ from tensortriage.diagnose.rungs.variation.rebuilds import (
     rebuilds,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import MISSED, runs_needed
 from tensortriage.values.text import error_size
@@ -76,12 +77,12 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
             return None
         builds = [first_build(inv, evidence), *again]
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     found = judged(inv, evidence, builds)
     bad, facts = found.bad, facts_of(builds, found.bad)
     if found.varies:
-        inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
+        inv.record.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
         return varying(inv, evidence, builds, bad)
     moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
     count = f"{len(builds)} builds"
@@ -97,7 +98,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         answer += f"; {kinds} different plans"
     if found.explanations:
         answer += f"; some take a freedom: {'; '.join(each.words for each in found.explanations)}"
-    inv.answered(QUESTION, answer, **facts)
+    inv.record.answered(QUESTION, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 
 
@@ -125,8 +126,8 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     kept = inv.lab.derived(int, how_often, inv.question.target, inv.model, evidence.feed)
     if (known := kept.known()) is not None:  # the more, the longer the first time took
         return rebuilds(inv, evidence, known)
-    if not inv.affords(BUILDS_WITH_THE_REST):
-        inv.unasked(QUESTION)
+    if not affords(inv, BUILDS_WITH_THE_REST):
+        inv.record.unasked(QUESTION)
         return []
     before = time.perf_counter() - inv.lab.budget.started
     allowed = max(CHEAP_SECONDS, TIME_SHARE * before)
@@ -183,11 +184,11 @@ def varying(
     """Return the verdict on builds of which some fail, or which contradict each other in words, with why they do."""
     cause = cause_of(inv, evidence, builds, bad)
     words = words or f"{sum(bad)} of {len(bad)} builds of the same model fail"
-    verdict = inv.verdict(
+    verdict = Conclusion(
         VerdictKind.INTERMITTENT,
         cause.confidence,
         f"{words} on {inv.question.target}{cause.words}",
         culprits=cause.culprits,
-        next=[*cause.next, inv.command("debug build", "--target", str(inv.question.target))],
+        next=[*cause.next, triage_command(inv.question, "debug build", "--target", str(inv.question.target))],
     )
     return Answer(verdict, {**cause.findings, "builds_compared": len(builds)})

@@ -17,7 +17,7 @@ from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.rungs.variation.rebuilds import CHEAP_SECONDS, Build, result_of
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.search.statistics.association import Suspect, Trial, rank
@@ -48,9 +48,9 @@ class Cause:
     """
 
     words: str
-    culprits: tuple[Culprit, ...] = ()
+    culprits: Sequence[Culprit] = ()
     confidence: Confidence | float = BUILDS_UNTOLD
-    next: tuple[str, ...] = ()
+    next: Sequence[str] = ()
     findings: Findings = dataclasses.field(default_factory=Findings)
 
 
@@ -62,7 +62,7 @@ def cause_of(inv: Investigation, evidence: Evidence, builds: Sequence[Build], ba
 
 
 def _cause(
-    inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool], overflow: Verdict | None
+    inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool], overflow: Conclusion | None
 ) -> Cause:
     trials = [Trial(frozenset(build.features), failed) for build, failed in zip(builds, bad, strict=True)]
     ranked = rank(trials)
@@ -137,11 +137,11 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
                     words = f"its result is off by {error_size(error)}, {over_floor(ratio)}"
                     wrong += _wrong(inv, value, error, ratio or math.inf, words)
     except (EngineError, ModelError) as problem:
-        inv.answered(question, f"unknown: {problem.message}")
+        inv.record.answered(question, f"unknown: {problem.message}")
         return ()
     wrong.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
     place = f"{wrong[0].op_type} '{wrong[0].node}', in build" if wrong else "none that is wrong alone, in builds up to"
-    inv.answered(question, f"{place} {builds} of the exploded graph", builds=builds)
+    inv.record.answered(question, f"{place} {builds} of the exploded graph", builds=builds)
     return tuple(wrong[:MOST_CULPRITS])
 
 

@@ -68,7 +68,7 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
 
 def _seen(inv: Investigation, feed: Feed, rate: Rate) -> Race:
     times = max(2, runs_needed(rate.estimate, QUICK_RISK, limit=MOST_RUNS))
-    inv.progress(f"running up to {times} times with every tensor marked")
+    inv.lab.progress(f"running up to {times} times with every tensor marked")
     reason = "none"
     ways: tuple[tuple[str, Callable[[], str]], ...] = (
         ("with every tensor marked", lambda: _marked(inv, feed, times)),
@@ -91,7 +91,7 @@ def _seen(inv: Investigation, feed: Feed, rate: Rate) -> Race:
 def _marked(inv: Investigation, feed: Feed, times: int) -> str:
     """Return the first value that differs in an instrumented session; another feed is run between any two runs."""
     others = [other for other in inv.question.feeds if other.name != feed.name and _shapes(other) == _shapes(feed)]
-    for group in batches(inv.values, inv.specs(feed), batch_bytes=inv.question.batch_bytes):
+    for group in batches(inv.question.values, inv.golden.specs(feed), batch_bytes=inv.question.batch_bytes):
         marked = select_outputs(inv.model, group)
         if value := _differing(inv, marked, feed, times, between=others[0] if others else None):
             return value
@@ -147,7 +147,7 @@ def _differing(
             if not first:
                 first.update(outputs)
             elif different := {name for name in outputs if name in first and not same(first[name], outputs[name])}:
-                return next((name for name in inv.values if name in different), "")
+                return next((name for name in inv.question.values if name in different), "")
     return ""
 
 

@@ -129,7 +129,7 @@ def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> J
     beyond = [result is None or beyond_format(inv, result) for result in results]
     if len(set(beyond)) > 1 and inv.question.trusts_float64:
         builds_judge = judge_of(inv, evidence.worst_feed)
-        habits = inv.hardware.has_habits
+        habits = inv.question.hardware.has_habits
         for together in [builds_judge.freedoms(Usual.EXPECTED)] if habits else builds_judge.single():
             if not together or not all(each.is_expected_of_some(inv.precision) for each in together):
                 continue  # what single engines were seen to do allows so much that it would excuse faults

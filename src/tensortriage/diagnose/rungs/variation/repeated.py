@@ -25,7 +25,7 @@ from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.rungs.variation.race import first_to_differ, same
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.observation.experiment import Experiment, Measurement
@@ -68,27 +68,27 @@ class RepeatedRuns:
         VerdictKind.INCONCLUSIVE,
     ),
 )
-def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def run_to_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
     worst, target = evidence.worst_feed, inv.question.target
     try:
         seen = inv.lab.derived(RepeatedRuns, QUESTION, target, inv.model, worst.feed).of(lambda: repeated(inv, worst))
     except EngineError as failure:
-        inv.answered(QUESTION, f"no: {failure.message}")
+        inv.record.answered(QUESTION, f"no: {failure.message}")
         return failed(inv, failure, worst.feed)
     runs, differing, moved = seen.runs, seen.differing, seen.moved
     largest = max(moved, key=lambda n: moved[n], default="")
     if not largest or moved[largest] == 0.0:
         excluded = Rate(0, runs).at_most(1.0 - QUICK_RISK) if runs_vary(inv) else 0.0
         by_rule = "" if runs_vary(inv) else ", as it computes by rule"
-        inv.answered(QUESTION, f"yes: {runs} runs are bit-equal{by_rule}", runs=runs, differing_at_most=excluded)
+        inv.record.answered(QUESTION, f"yes: {runs} runs are bit-equal{by_rule}", runs=runs, differing_at_most=excluded)
         return None
     facts = {"runs": runs, "differing": differing, "moved": moved}
     if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)):
-        inv.answered(QUESTION, f"nearly: runs differ by {error_size(moved[largest])}, below the floor", **facts)
+        inv.record.answered(QUESTION, f"nearly: runs differ by {error_size(moved[largest])}, below the floor", **facts)
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""
-    inv.answered(QUESTION, f"no: output '{largest}' differs by {error_size(moved[largest])}{often}", **facts)
+    inv.record.answered(QUESTION, f"no: output '{largest}' differs by {error_size(moved[largest])}{often}", **facts)
     return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs))
 
 
@@ -142,21 +142,21 @@ def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndar
 
     Two results that are differently far from a third are at least that difference apart (triangle inequality).
     """
-    golden = inv.golden_outputs(worst.feed)[name]
+    golden = inv.golden.outputs(worst.feed)[name]
     if repeat.shape != golden.shape:  # as many boxes as the target finds: repeats are compared with each other
         return 0.0
     before, after = error_of(deployed(inv, worst.feed).metrics[name]), error_of(measure(golden, repeat))
     return 0.0 if math.isclose(before, after, rel_tol=1e-9) else abs(before - after)
 
 
-def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Rate) -> Verdict:
+def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Rate) -> Conclusion:
     """Name the first tensor, in topological order, that differs from run to run."""
     question = "which tensor differs first?"
     first, where = first_to_differ(inv, feed, rate)
-    inv.answered(question, f"'{first.value}', {where}" if first else where)
+    inv.record.answered(question, f"'{first.value}', {where}" if first else where)
     place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
     often = "" if rate.estimate > 0.5 else f", in {rate.failed} of {rate.runs} runs"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED if first else MOVES_UNNAMED,
         f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by "

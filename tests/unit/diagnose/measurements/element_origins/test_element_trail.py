@@ -117,7 +117,7 @@ def test_a_trail_goes_back_while_elements_differ(asked):
 
 def test_what_the_target_had_before_is_shown_as_far_as_it_differs(asked):
     inv, evidence = asked
-    graph, golden = inv.model.graph, inv.golden(evidence.feed)
+    graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
     figures = {name: measure(golden[name], golden[name] + (name != "b")) for name in ("a", "b", "y")}
     third = [graph.node("third")]
     assert set(before(inv, evidence, third)) == {"y"}  # nobody has looked inside

@@ -8,11 +8,11 @@ import pytest
 
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
 from tensortriage.values.store import MemoryStore
 from tensortriage_testing import save_model
 
@@ -31,9 +31,9 @@ def operands(tmp_path):
     model = Model.load(save_model(onnx.parser.parse_model(TEXT), tmp_path / "model.onnx"))
     question = Question(model=model, feeds=[feed], reference=PLAIN, target=PLAIN)
     with Case(tmp_path / "case") as case:
-        investigation = Investigation(question, case)
+        investigation = Investigation.begin(question, case)
         yield golden_operands(investigation, feed)
-        investigation.close()
+        investigation.lab.close()
 
 
 def test_an_op_is_fed_what_the_reference_computed_and_shapes_are_constants(operands):

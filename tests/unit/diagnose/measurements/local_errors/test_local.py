@@ -53,7 +53,7 @@ def test_only_the_op_that_errs_does_so_on_golden_inputs(investigate):
 
 def test_ops_can_be_chosen_and_memory_splits_them(investigate):
     inv = investigate(MODEL, FEED, target=TARGET)
-    golden = inv.golden(inv.question.feeds[0])
+    golden = inv.golden.of(inv.question.feeds[0])
     assert parts_of(inv, golden) == [NAMES]
     assert parts_of(inv, golden, only=["third", "first"]) == [("first", "third")]
     narrow = investigate(MODEL, FEED, target=TARGET, batch_bytes=48)  # a third of it holds one value of 16 bytes
@@ -68,7 +68,7 @@ def test_ops_can_be_chosen_and_memory_splits_them(investigate):
 
 def test_what_reads_a_value_without_golden_one_is_left_out(investigate):
     inv = investigate(MODEL, FEED)
-    golden = inv.golden(inv.question.feeds[0])
+    golden = inv.golden.of(inv.question.feeds[0])
     known = MemoryStore({name: golden[name] for name in ("b", "y")})
     assert parts_of(inv, known) == [("first", "third")]  # the second reads a
 

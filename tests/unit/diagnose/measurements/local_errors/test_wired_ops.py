@@ -64,8 +64,8 @@ def test_sets_share_a_model_as_far_as_memory_allows(investigate):
     for limit, groups in ((None, [single]), (3 * 144, [single]), (3 * 96, [single[:2], single[2:]]), (3, "each")):
         inv = investigate(MODEL, {"x": X}, batch_bytes=limit)
         expected = [[one] for one in single] if groups == "each" else groups
-        assert in_memory(inv, inv.golden(inv.question.feeds[0]), single) == expected
-    assert in_memory(inv, inv.golden(inv.question.feeds[0]), []) == []
+        assert in_memory(inv, inv.golden.of(inv.question.feeds[0]), single) == expected
+    assert in_memory(inv, inv.golden.of(inv.question.feeds[0]), []) == []
     found = measure_wired(inv, inv.question.feeds[0], SETS, what="pieces")
     assert [item.nodes for item in found] == SETS
 

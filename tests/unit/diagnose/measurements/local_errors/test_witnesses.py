@@ -10,8 +10,8 @@ from tensortriage.diagnose.measurements.local_errors.witnesses import (
     ONNX,
     REFERENCE,
     Opinion,
-    asked,
     family_of,
+    independent_engines,
     opinions,
 )
 from tensortriage.engines.spec import EngineSpec
@@ -85,9 +85,11 @@ def test_every_independent_implementation_is_asked_at_the_ops_in_question(invest
 
 def test_a_target_with_kernels_of_its_own_is_a_witness_unless_it_rounds(investigate):
     plain, target = "onnxruntime:optimization=none", "faulty:kind=scale,node=root"
-    assert target in asked(investigate(MODEL, FEED, target=target))
-    assert not any("faulty" in name for name in asked(investigate(MODEL, FEED, target="faulty:precision=fp16")))
-    assert plain not in asked(investigate(MODEL, FEED))
-    assert plain in asked(investigate(MODEL, FEED, reference=EngineSpec("float64")))
+    assert target in independent_engines(investigate(MODEL, FEED, target=target))
+    assert not any(
+        "faulty" in name for name in independent_engines(investigate(MODEL, FEED, target="faulty:precision=fp16"))
+    )
+    assert plain not in independent_engines(investigate(MODEL, FEED))
+    assert plain in independent_engines(investigate(MODEL, FEED, reference=EngineSpec("float64")))
     assert family_of(EngineSpec("emulate", {"precision": "fp16"})) == "onnxruntime"
     assert family_of(EngineSpec.parse(target)) == target

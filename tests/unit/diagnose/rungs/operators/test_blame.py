@@ -128,7 +128,7 @@ def test_ops_fed_with_what_the_others_make_are_to_blame_if_that_is_the_failure(i
     """Of two ops that were measured as wrong the target has one, or none."""
     inv, evidence = asked(investigate, compared, f"faulty:kind=scale,node=softmax,amount={scale}")
     feed = inv.question.feeds[0]
-    arrays = {name: np.asarray(inv.golden(feed)[name]) * np.float32(scale) for name in ("s", "y")}
+    arrays = {name: np.asarray(inv.golden.of(feed)[name]) * np.float32(scale) for name in ("s", "y")}
     local = dataclasses.replace(local_of({"s": 0.05, "y": 0.05}), arrays=MemoryStore(arrays))
     known = evidence.with_(local=local, influence=Influence({"s": 0.2, "y": 0.1}, 0.0, 0.0))
     found, findings = blame_together(inv, known)

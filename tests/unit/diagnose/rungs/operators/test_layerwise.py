@@ -117,7 +117,7 @@ def test_a_product_too_large_is_named_without_building_what_holds_it_still(tmp_p
 
 @pytest.mark.lengthy
 def test_a_rebuild_that_the_budget_does_not_hold_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("tensortriage.diagnose.state.investigation.Investigation.affords", lambda inv, builds: False)
+    monkeypatch.setattr("tensortriage.diagnose.rungs.variation.intermittent.affords", lambda inv, builds: False)
     verdict, builds = diagnosed(tmp_path, ",accumulator=fp16,block=8")
     assert verdict.verdict == "rounding", verdict.summary
     assert len(builds) == 1

@@ -37,7 +37,7 @@ def test_a_sound_reference_lets_the_ladder_go_on(investigate, last_step):
 def test_a_nan_of_the_reference_is_told_with_the_op_that_makes_it(investigate, last_step):
     inv = investigate(MODEL, {"x": GOOD}, {"x": BAD})
     verdict = reference_is_sound(inv, NOTHING).verdict
-    assert (verdict.kind, verdict.confidence) == (VerdictKind.COMPARISON_UNSOUND, 1.0)
+    assert (verdict.kind, verdict.confidence_on("real")) == (VerdictKind.COMPARISON_UNSOUND, 1.0)
     assert [culprit.node for culprit in verdict.culprits] == ["root"]  # the root of -1
     assert "feed-1" in verdict.summary
     assert last_step(inv).evidence["outputs"] == ["y", "z"]
@@ -112,7 +112,7 @@ def test_right_values_in_another_layout_are_told_as_such(investigate):
         VerdictKind.COMPARISON_UNSOUND,
     ]
     assert "'q' holds 'y'" in renamed.summary
-    assert moved.confidence < 1.0
+    assert moved.confidence_on("real") < 1.0
 
 
 def test_what_is_allowed_is_that_of_the_output_that_may_be_off_most(investigate):

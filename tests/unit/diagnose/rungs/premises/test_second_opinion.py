@@ -8,13 +8,14 @@ from tensortriage.diagnose.climb import climb
 from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
 from tensortriage.diagnose.rungs.premises import second_opinion
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.question import Question
 from tensortriage.engines.float64.kernels import call, kernel_for
 from tensortriage.engines.registry import known
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
+from tensortriage.runs.questions.question import Question
+from tensortriage.workflows.diagnosis.verdict_of import FoundAfter, verdict_of
 from tensortriage_testing import feed_for, mlp, save_model
 
 PLAIN = "onnxruntime:optimization=none"
@@ -37,11 +38,11 @@ def asked(tmp_path):
             target=EngineSpec.parse(wrong if target == "wrong" else target),
         )
         with Case(tmp_path / "case") as case:
-            inv = Investigation(question, case)
+            inv = Investigation.begin(question, case)
             try:
-                return climb(inv).verdict
+                return verdict_of(climb(inv), FoundAfter())
             finally:
-                inv.close()
+                inv.lab.close()
 
     ask.node = node
     ask.wrong = EngineSpec.parse(wrong)
@@ -145,5 +146,5 @@ def test_results_of_other_shapes_never_agree():
 
 
 def test_where_nobody_else_contradicts_the_reference_float64_takes_its_place(monkeypatch):
-    monkeypatch.setattr(second_opinion, "asked", lambda inv: {})
+    monkeypatch.setattr(second_opinion, "independent_engines", lambda inv: {})
     assert second_opinion.better_than(None, opinion(reference=1e-3, float64=0)) in known()

@@ -9,7 +9,6 @@ from registered_engines import register
 from stored_file import stored, write_file
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
-from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.values.dtype import Precision
 
 RNG = np.random.default_rng(7)
@@ -43,7 +42,7 @@ def answered(investigate, tmp_path, monkeypatch):
         file = write_file(tmp_path / "file.onnx", network(share), weights, narrow=narrow, computed=computed)
         inv = investigate(network(share), FEED, target=f"stored:file={file},precision=int8")
         found = stored_weights(inv, Evidence())
-        return found, inv.verdict(VerdictKind.MATCH, 1.0, "").steps[-1].answer
+        return found, inv.record.steps[-1].answer
 
     return answer
 
@@ -73,7 +72,7 @@ def test_only_what_integers_meet_is_judged_as_such(answered):
 )
 def test_a_weight_that_is_another_is_named(answered, change, words):
     found, told = answered(two=stored(change(WEIGHTS["two"])))
-    assert (found.verdict.verdict, [each.node for each in found.verdict.culprits]) == ("model-changed", ["second"])
+    assert (found.verdict.kind.value, [each.node for each in found.verdict.culprits]) == ("model-changed", ["second"])
     assert words in found.verdict.summary
     assert told.startswith("no: 1 of 2 are not")
 
@@ -119,7 +118,7 @@ def test_a_weight_that_is_another_is_named_beside_one_that_is_not_found(answered
 
 def test_a_file_whose_weights_leave_nothing_is_no_rounding(answered):
     found, _ = answered(share=0.95, two=stored(WEIGHTS["two"], bits=4))
-    assert found.verdict.verdict == "quantization"
+    assert found.verdict.kind.value == "quantization"
     assert found.verdict.summary.startswith("this quantization destroys the answer: all of the signal at output 'y'")
 
 
@@ -143,6 +142,6 @@ def test_a_normalization_that_a_file_holds_in_its_weights_is_folded(
     other.graph.initializer.append(numpy_helper.from_array(WEIGHTS["one"], "one"))
     file = write_file(tmp_path / "file.onnx", other, {"one": stored(WEIGHTS["one"] * factors * np.float32(factor))})
     found = stored_weights(investigate(model, FEED, target=f"stored:file={file},precision=int8"), Evidence())
-    assert found.verdict.verdict == verdict if verdict else found.verdict is None
+    assert found.verdict.kind.value == verdict if verdict else found.verdict is None
     if verdict is None:
         assert found.findings["quantization"].fit == "the one weight of the file is the model's, rounded"

@@ -106,7 +106,7 @@ def test_builds_of_which_some_fail_are_the_verdict_with_what_they_run(varying, l
     answer = build_to_build(inv, evidence)
     assert answer.verdict.kind is VerdictKind.INTERMITTENT
     assert answer.verdict.culprits[0].node == "softmax"
-    step = next(each for each in answer.verdict.steps if each.question == QUESTION)
+    step = next(each for each in inv.record.steps if each.question == QUESTION)
     assert 0 < step.evidence["failing"] < step.evidence["builds"] == 6
     assert step.evidence["different_plans"] > 1
     assert step.evidence["differing_regions"]
@@ -136,19 +136,19 @@ def test_an_op_that_is_right_alone_contradicts_the_failure(asked, last_step):
 
 def test_outputs_that_are_right_once_every_tensor_is_marked_contradict_it_too(asked):
     inv, evidence = asked(FAULT)
-    golden = inv.golden_outputs(evidence.feed)["y"]
+    golden = inv.golden.outputs(evidence.feed)["y"]
     right = {"y": measure(golden, golden)}
     answer = contradicted(inv, evidence.with_(in_context=right))
     assert answer.verdict.kind is VerdictKind.INTERMITTENT  # marked again, they are wrong
     words = "with every tensor marked the outputs are right in 1 of 2 builds"
-    step = next(each for each in answer.verdict.steps if each.question == AGAIN)
+    step = next(each for each in inv.record.steps if each.question == AGAIN)
     assert step.answer == f"unknown: in all of 4, but {words}"
     assert words in answer.verdict.summary
 
 
 def test_builds_in_doubt_of_which_some_fail_are_the_verdict(varying):
     inv, evidence = next(each for each in map(varying, range(10)) if not each[1].worst_feed.passes)
-    golden = inv.golden_outputs(evidence.feed)["y"]
+    golden = inv.golden.outputs(evidence.feed)["y"]
     answer = contradicted(inv, evidence.with_(in_context={"y": measure(golden, golden)}))
     assert answer.verdict.kind is VerdictKind.INTERMITTENT
     assert answer.findings["builds_compared"] == 4
@@ -156,7 +156,7 @@ def test_builds_in_doubt_of_which_some_fail_are_the_verdict(varying):
 
 def test_without_a_contradiction_nothing_is_built(asked):
     inv, evidence = asked(FAULT)
-    before, golden = inv.lab.tally.builds, inv.golden_outputs(evidence.feed)["y"]
+    before, golden = inv.lab.tally.builds, inv.golden.outputs(evidence.feed)["y"]
     right = {"y": measure(golden, golden)}
     piece = Wired(("tanh", "softmax"), {"s": 0.05}, 1e6)
     other, of_other = asked(f"{FAULT},fused_with=tanh")

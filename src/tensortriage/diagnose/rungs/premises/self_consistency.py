@@ -17,7 +17,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.registry import is_foreign
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
@@ -53,7 +53,7 @@ class SelfAnswers:
     cost="some fifteen runs, and one to three quick builds",
     ends=(VerdictKind.NONDETERMINISTIC_RUN,),
 )
-def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Look for rows and ways to run on which the target contradicts itself; not where it fails already.
 
     Batches are added to the results, another number of threads becomes the question; equal inputs with other results
@@ -65,7 +65,7 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
         claims, unasked = _claims(inv)
         found = _answers(inv, claims, unasked)
     except (EngineError, UsageError) as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     answers = found.answers
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
@@ -74,7 +74,7 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
     left = "; ".join(f"not asked: {reason}" for reason in found.unasked)
     tests = ", ".join(dict.fromkeys(each.relation.replace("-", " ") for each in answers))
     held = f"yes ({count(len(answers), 'test')}: {tests})"
-    inv.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)
+    inv.record.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)
     rows = [each for each in broken if not each.unstable and not ClaimKind(each.relation).whole]
     unstable = [each for each in broken if each.unstable]
     left_out = Findings(unasked=tuple(unasked))
@@ -103,14 +103,14 @@ def _judged(inv: Investigation, feeds: Iterable[Feed]) -> tuple[FeedResult, ...]
     return tuple(results)
 
 
-def _unstable(inv: Investigation, broken: Sequence[SelfAnswer]) -> Verdict:
+def _unstable(inv: Investigation, broken: Sequence[SelfAnswer]) -> Conclusion:
     """Return the verdict on a target whose results equal inputs do not determine."""
     first = next((each for each in broken if each.node), broken[0])
     culprits = []
     if first.node:
         reason = f"the first value that differs: {first.question}"
         culprits = [Culprit(first.node, first.op_type, first.value, reason=reason)]
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED if culprits else MOVES_UNNAMED,
         f"{inv.question.target} gives different results for equal inputs: {first.question} {first.answer}",

@@ -13,7 +13,7 @@ QUESTION = "how does the given file take its data?"
 
 
 @rung(QUESTION, cost="a build and a run of each way that fits")
-def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
+def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     """Find out which of a file's inputs and outputs are which of the model's, and how their axes lie."""
     question = inv.question
     asked = question.on_model(question.target_model) if question.target_model is not None else question
@@ -21,7 +21,7 @@ def arranged_file(inv: Investigation, _: Evidence) -> Answer | None:
     def told(spec: EngineSpec) -> EngineSpec:
         found = arranged(spec, asked.model, asked.feeds[0], question.reference, inv.lab)
         if found is not None and (found.words or found.errors or found.weights):
-            inv.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
+            inv.record.answered(QUESTION, _answer(found), options=dict(found.spec.options), errors=list(found.errors))
         return found.spec if found is not None else spec
 
     target = told(question.target)

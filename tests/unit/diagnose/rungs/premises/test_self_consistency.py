@@ -7,7 +7,7 @@ import pytest
 
 from diagnosing import ask, step
 from engine_scripts import engine_file
-from tensortriage.diagnose.rungs.premises import own_rows
+from tensortriage.diagnose.rungs.premises import self_consistency
 from tensortriage.runs.observation.experiment import Measurement
 from tensortriage_testing import feed_for, mlp
 
@@ -43,7 +43,7 @@ def test_a_healthy_engine_is_asked_in_twentythree_runs_and_remembered(network, t
 
 def test_an_engine_that_was_slow_to_build_is_so_when_the_case_is_resumed(network, tmp_path, monkeypatch):
     """The second command builds nothing, so that its own builds take no time."""
-    monkeypatch.setattr(own_rows, "SLOW_BUILD_SECONDS", 0.0)
+    monkeypatch.setattr(self_consistency, "SLOW_BUILD_SECONDS", 0.0)
     model, feed = network
     first, again = (step(ask(tmp_path, model, feed, "onnxruntime")[0], QUESTION) for _ in range(2))
     assert (again.answer, again.checks) == (first.answer, 0)
@@ -78,7 +78,7 @@ def test_a_fault_that_the_given_batch_does_not_show_is_named(network, tmp_path, 
 
 
 def test_a_match_says_which_batches_were_not_asked(network, tmp_path, monkeypatch):
-    monkeypatch.setattr(own_rows, "SLOW_BUILD_SECONDS", 0.0)
+    monkeypatch.setattr(self_consistency, "SLOW_BUILD_SECONDS", 0.0)
     model, feed = network
     verdict, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert verdict.verdict == "match"
@@ -108,5 +108,5 @@ def investigation(builds):
 )
 def test_other_batch_sizes_are_not_fed_where_that_replaces_the_deployed_engine(monkeypatch, builds, vary, replaced):
     """With a range of shapes, or fixed ones, there is one build whatever is fed."""
-    monkeypatch.setattr(own_rows, "builds_vary", lambda inv: vary)
-    assert own_rows._would_be_replaced(investigation(builds)) is replaced
+    monkeypatch.setattr(self_consistency, "builds_vary", lambda inv: vary)
+    assert self_consistency._would_be_replaced(investigation(builds)) is replaced

@@ -36,7 +36,7 @@ def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
     if plan is None:
         return
     answer, facts = summary(audit(plan, inv.model, target, engine))
-    inv.answered(QUESTION, answer, **facts)
+    inv.record.answered(QUESTION, answer, **facts)
 
 
 def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:

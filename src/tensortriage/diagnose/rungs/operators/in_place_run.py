@@ -15,11 +15,12 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.number_format.function_pieces import may_round_inside
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, ROUNDS_INSIDE, blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.capabilities import Observes
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.explanations import ROUNDED
@@ -39,7 +40,7 @@ QUESTION = "where does the target's own run go wrong?"
     cost="a run of the reference",
     ends=(VerdictKind.LOCAL_FAULT, VerdictKind.INCONCLUSIVE),
 )
-def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Of shown values with right operands, does a wrong one make the failure?
 
     Not asked of ops that could be run alone, nor where showing values changed the error by more than a healthy
@@ -55,15 +56,15 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         allowed = _allowed(inv, evidence)
         born, explained = _making_it(inv, evidence, allowed, _born_wrong(inv, evidence, allowed))
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     if not born:
-        inv.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
+        inv.record.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
         return None
     first = next(iter(born))
     more = f" and {len(born) - 1} more" if len(born) > 1 else ""
     share = f"injecting {'them' if more else 'it'} explains {percent(explained)} of the output error"
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"at '{first}'{more}: wrong, though its operands are right; {share}",
         born={value: list(nodes) for value, nodes in born.items()},
@@ -74,7 +75,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     result = evidence.worst_feed
     outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
     if may_round_inside(inv, [*outputs, *(_floor_ratio(evidence, value) for value in born)]):
-        return inv.verdict(
+        return Conclusion(
             VerdictKind.INCONCLUSIVE,
             ROUNDS_INSIDE,
             f"{target} goes wrong at '{first}'{more}, made by {' + '.join(born[first])}, by more than rounding "
@@ -85,13 +86,13 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     ops = [f"{each.op_type} '{each.node}'" for each in culprits if each.value == first]
     fused = f", which it computes as one: {' + '.join(born[first])}" if len(born[first]) > 1 else ""
     which = f"{ops[0]} is" if len(ops) == 1 else f"One of {enumeration(ops)} is"
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.LOCAL_FAULT,
         blamed(explained, at_most=FUSED),
         f"{which} wrong in the own run of {target}"
         f"{fused if len(ops) == 1 else ', which shows no value between them'}: {culprits[0].reason}; {share}",
         culprits=culprits[:10],
-        next=[inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")],
+        next=[layers_command(inv.question)],
     )
 
 
@@ -133,7 +134,7 @@ def _born_wrong(inv: Investigation, evidence: Evidence, allowed: OpLimits) -> di
     )  # in a format floors are what rounding is predicted to cost
     wrong = {value for value in figures if (allowed.over(value, evidence.error(value)) or 0.0) > times}
     known = {*figures, *evidence.feed.tensors}
-    pieces = {value: between(graph, value, known) for value in inv.values if value in figures}
+    pieces = {value: between(graph, value, known) for value in inv.question.values if value in figures}
     made_of = {value: {name for node in nodes for name in node.uses} for value, nodes in pieces.items()}
     weighted = len(_weighted(graph, graph.nodes))
     found = {}
@@ -160,12 +161,12 @@ def _making_it(
     them, make half of the failure more than without it. None departs whose error the target chose.
     """
     figures, graph = evidence.in_context or {}, inv.model.graph
-    shown = [value for value in inv.values if value in figures and value not in allowed.chosen]
+    shown = [value for value in inv.question.values if value in figures and value not in allowed.chosen]
     departing = [value for value in shown if (_floor_ratio(evidence, value) or 0.0) > 1.0]
     values = list(dict.fromkeys([*departing, *born]))
     if not values:
         return born, 0.0
-    run = inv.lab.values(inv.question.target, inv.model, evidence.feed, values, specs=inv.specs(evidence.feed))
+    run = inv.lab.values(inv.question.target, inv.model, evidence.feed, values, specs=inv.golden.specs(evidence.feed))
     own = {name: np.asarray(run[name]) for name in run.names()}
     with injected_runs(inv, evidence.feed, own, fixed=False) as runs:
 

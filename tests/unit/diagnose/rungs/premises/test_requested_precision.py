@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.diagnose.rungs.premises.as_asked import summary
+from tensortriage.diagnose.rungs.premises.requested_precision import summary
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
 

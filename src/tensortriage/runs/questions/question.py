@@ -1,16 +1,16 @@
-"""What is asked of a diagnosis: the user's question, or one that came of it."""
+"""What is asked about a model: the user's question, or one that came of it."""
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.inputs.conform import Casting, check_feed
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, origin_of
 from tensortriage.inputs.synthetic.size_sweep import Shaped
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
@@ -67,6 +67,21 @@ class Question:
     def precision(self) -> Precision:
         """The number format the target computes in."""
         return resolve(self.target).precision
+
+    @property
+    def hardware(self) -> Hardware:
+        """The class of hardware that the target computes on."""
+        return resolve(self.target).hardware
+
+    @property
+    def inputs_word(self) -> str:
+        """``real`` when any feed is real, else ``random``."""
+        return origin_of(self.feeds)
+
+    @property
+    def tolerances(self) -> Mapping[str, Tolerance]:
+        """The user's tolerance by the name of each output of the model; empty when the noise floor judges."""
+        return {} if self.tolerance is None else {spec.name: self.tolerance for spec in self.model.outputs}
 
     @cached_property
     def values(self) -> tuple[str, ...]:

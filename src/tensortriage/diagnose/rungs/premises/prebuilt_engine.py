@@ -13,18 +13,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.within import beyond_fp32, stands_out
+from tensortriage.compare.judgement.within import beyond_fp32, is_suspect_ratio
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import GIVEN_FILE
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsFiles, UnroundsFiles
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, over_floor
 
 QUESTION = "is it the file, or what the engine builds?"
@@ -45,7 +46,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
         floors = output_floors(asking)
         results = tuple(judge(asking, each.feed, deployed(asking, each.feed), floors) for each in evidence.results)
     except (EngineError, Unsound) as problem:
-        inv.answered(UNROUNDED, f"unknown: {problem}")
+        inv.record.answered(UNROUNDED, f"unknown: {problem}")
         return None
     rows = [
         (ratio_of(error, floors.target.get(name)) or 0.0, error, name)
@@ -54,15 +55,15 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     ]
     ratio, error, name = max(rows)
     told = f"output '{name}' of {spec} is off by {error_size(error)}, {over_floor(ratio)}"
-    if not stands_out(ratio):
-        inv.answered(UNROUNDED, f"yes: {told}", relative_error=error)
+    if not is_suspect_ratio(ratio):
+        inv.record.answered(UNROUNDED, f"yes: {told}", relative_error=error)
         return None
-    inv.answered(UNROUNDED, f"no: {told}; that is looked into instead", output=name, relative_error=error)
+    inv.record.answered(UNROUNDED, f"no: {told}; that is looked into instead", output=name, relative_error=error)
     return Answer(findings=Findings(results=results), question=asking.question)
 
 
 @rung(QUESTION, reads=("results",), gives=("results",), cost="a build and a run", ends=(VerdictKind.MODEL_CHANGED,))
-def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
     options = engine.building(target.options) if isinstance(engine, RunsFiles) else None
@@ -74,11 +75,11 @@ def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | Non
         built, given = (inv.lab.outputs(each, inv.model, evidence.feed) for each in (spec, target))
         results = tuple(judge(asking, each.feed, deployed(asking, each.feed), each.floors) for each in evidence.results)
     except (EngineError, Unsound) as problem:
-        inv.answered(QUESTION, f"unknown: {problem}")
+        inv.record.answered(QUESTION, f"unknown: {problem}")
         return None
     name, error, ratio = _farthest(evidence.worst_feed, built, given)
     if not beyond_fp32(ratio):
-        inv.answered(
+        inv.record.answered(
             QUESTION, f"what {spec} builds gives the same, within {error_size(error)}: that is looked into instead"
         )
         return Answer(findings=Findings(results=results), question=asking.question)
@@ -88,20 +89,20 @@ def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | Non
         if left.passes
         else f"is off from the reference by {error_size(left.worst_output()[1])}"
     )
-    inv.answered(
+    inv.record.answered(
         QUESTION,
         f"the file: output '{name}' differs by {error_size(error)} from what {spec} builds, which {found}",
         output=name,
         relative_error=error,
     )
-    return inv.verdict(
+    return Conclusion(
         VerdictKind.MODEL_CHANGED,
         GIVEN_FILE,
         f"{target.options[FILE]} does not hold what {spec} builds of the model: output '{name}' differs by "
         f"{error_size(error)}, and what is built here {found}",
         next=[
-            inv.command("run", "--reference", str(spec), "--target", str(target)),
-            inv.command("diagnose", "--target", str(spec)),
+            triage_command(inv.question, "run", "--reference", str(spec), "--target", str(target)),
+            triage_command(inv.question, "diagnose", "--target", str(spec)),
         ],
     )
 

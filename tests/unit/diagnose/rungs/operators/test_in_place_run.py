@@ -8,7 +8,7 @@ import pytest
 
 from diagnosing import ask
 from registered_engines import register
-from tensortriage.diagnose.rungs.operators.own_run import _culprits, _making_it
+from tensortriage.diagnose.rungs.operators.in_place_run import _culprits, _making_it
 from tensortriage.envelope.ops import OpLimits
 from tensortriage.model.model import Model
 
@@ -55,7 +55,7 @@ def test_what_works_out_a_shape_is_not_blamed(tmp_path):
 
 def test_an_error_that_the_target_chose_makes_no_failure():
     """What is within a freedom's limit is no more a fault than what is within the floor; nothing is injected."""
-    inv = SimpleNamespace(values=["s"], model=SimpleNamespace(graph=None))
+    inv = SimpleNamespace(question=SimpleNamespace(values=["s"]), model=SimpleNamespace(graph=None))
     evidence = SimpleNamespace(in_context={"s": None}, error=lambda value: 0.1)
     evidence.floors = SimpleNamespace(target={"s": 0.06})
     assert _making_it(inv, evidence, OpLimits({}, {"s": None}), {}) == ({}, 0.0)

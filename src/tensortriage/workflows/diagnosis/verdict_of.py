@@ -1,0 +1,103 @@
+"""The verdict, written once: of what the ladder came to, and of all that was found out after it."""
+
+import dataclasses
+import shlex
+from collections.abc import Sequence
+
+from tensortriage.diagnose.climb import ClimbResult
+from tensortriage.diagnose.measurements.dissection import Dissection, Patterns
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
+from tensortriage.diagnose.rungs.premises.training_mode import training_words
+from tensortriage.diagnose.state.verdict import Culprit, Remedy, ReproFacts, Verdict
+from tensortriage.model.ir.graph import Graph
+from tensortriage.report.verdict_words import headline
+from tensortriage.runs.questions.suggested_commands import triage_command
+from tensortriage.workflows.diagnosis.culprit_origins import with_origin
+
+MOST_SENTENCES = 4
+"""Findings told of one tensor, the strongest ones."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoundAfter:
+    """What was found out once the ladder had ended.
+
+    Attributes:
+        dissection: What the errors look like.
+        sufficiency: As of `Verdict`.
+        repro: As of `Verdict`.
+        remedy: As of `Verdict`.
+    """
+
+    dissection: Dissection = dataclasses.field(default_factory=Dissection)
+    sufficiency: tuple[str, ...] = ()
+    repro: ReproFacts | None = None
+    remedy: Remedy | None = None
+
+
+def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] = ()) -> Verdict:
+    """Return the verdict, with the path and the cost so far.
+
+    Args:
+        end: What the ladder came to.
+        found: What was found out since.
+        graphs: Where the modules of culprits are looked up, the user's model first.
+    """
+    conclusion, evidence, inv = end.conclusion, end.evidence, end.investigation
+    inputs = inv.question.inputs_word
+    patterns = found.dissection.culprits
+    culprits = tuple(with_origin(_with_pattern(each, patterns), graphs) for each in conclusion.culprits)
+    return Verdict(
+        conclusion.kind.value,
+        conclusion.confidence_on(inputs),
+        "; ".join((conclusion.summary, *_clauses(evidence))),
+        culprits,
+        inputs,
+        inv.record.steps,
+        tuple(_commands(end, found.repro)),
+        inv.record.cost,
+        anatomy=tuple(found.dissection.output[:MOST_SENTENCES]),
+        shapes=evidence.shapes,
+        breakers=conclusion.breakers,
+        remedy=found.remedy,
+        repro=found.repro,
+        sufficiency=found.sufficiency,
+        headline=headline(conclusion.kind, culprits),
+        allowed_by=conclusion.allowed_by,
+        lost=conclusion.lost,
+    )
+
+
+def _clauses(evidence: Evidence) -> list[str]:
+    """Return what is known whatever the conclusion is."""
+    shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
+    targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
+    return [clause for clause in (shapes, targets, training_words(evidence.in_training)) if clause]
+
+
+def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:
+    """Return a culprit with what is known of the error of its value."""
+    found = patterns.get(culprit.value)
+    if found is None:
+        return culprit
+    return dataclasses.replace(culprit, anatomy=found.sentences[:MOST_SENTENCES], effect=found.effect)
+
+
+def _commands(end: ClimbResult, repro: ReproFacts | None) -> list[str]:
+    """Return what to run next: a configuration that works comes first.
+
+    Before that comes a repro that was confirmed, then its report; one of a single op cannot be reduced any more.
+    """
+    config, case = end.evidence.configuration, end.investigation.lab.case.folder
+    question, commands = end.investigation.question, list(end.conclusion.next)
+    if config is not None:
+        commands.insert(0, triage_command(question, "diagnose", "--target", str(config.works)))
+    if repro is None:
+        return commands
+    script = f"python {case / repro.folder / 'repro.py'}"
+    if not repro.confirmed:
+        return [*commands, script]
+    if len(repro.nodes) == 1:
+        commands = [command for command in commands if not command.startswith("triage debug reduce ")]
+    return [script, f"triage report {shlex.quote(str(case))} --format markdown -o issue.md", *commands]
