@@ -120,8 +120,6 @@ REMAINDER = {
     "diagnose/rungs/quantization/other_weights.py _beyond_rounding",
     "diagnose/rungs/quantization/other_weights.py of_other_weights",
     "diagnose/rungs/quantization/quantized_model.py against_itself",
-    "diagnose/state/investigation.py figures",
-    "diagnose/state/investigation.py verdict",
     "engines/onnxruntime/elsewhere.py __init__",
     "engines/process/isolated.py __init__",
     "engines/process/isolated.py compile",

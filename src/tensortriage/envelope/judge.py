@@ -242,6 +242,8 @@ class Judge:
         taken, shows = self.taken_at(held) if needs.taken else (1, 1)
         if not shows or not is_habit(taken, shows):
             return f"taken at {taken} of {shows} values"
+        if needs.alone is not None and self.shown is None:
+            return "there is no target to run the ops alone"
         freedoms, most = held.explanations[0].cost is of_freedoms, max(each.error for each in held.explained.values())
         if freedoms and excuses_much(most):  # what excuses the whole must excuse each op
             needs = Needs(alone=1.0, unproven=needs.alone is None)

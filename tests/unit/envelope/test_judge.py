@@ -142,6 +142,12 @@ def test_ops_have_to_be_right_alone_where_a_row_needs_that(setting, needs, over,
     assert judge.held((row(costs={"a": 5e-3}),), needs=needs).explains is holds
 
 
+def test_where_no_target_can_be_asked_ops_are_not_taken_to_be_right_alone(setting):
+    """Edits have no target: a model that draws numbers was within what moved inputs do to it."""
+    judge = Judge(setting, FLOORS, off_by(a=5e-3))
+    assert not judge.held((row(costs={"a": 5e-3}),), needs=Needs(alone=1.0, unproven=True)).explains
+
+
 @pytest.mark.parametrize(
     ("cost", "over", "explains"), [(5e-3, 1.1, True), (2e-2, 1.1, False), (2e-2, 0.9, True), (2e-2, None, True)]
 )
