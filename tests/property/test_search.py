@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_oracles import Memory, chain, fault, problem_of
+from tensortriage.search.answers.answer_cache import AnswerCache
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.execution.executors import InProcess
@@ -86,10 +87,12 @@ def test_stopped_anywhere_it_goes_on_to_the_same_result_without_repeating_a_chec
     done = minimize(problem, repeats=repeats)
     checks = data.draw(st.integers(8, done.checks))
     cache = Memory()
-    part = minimize(problem, repeats=repeats, cache=cache, budget=SearchBudget(checks=checks))
+    part = minimize(
+        problem, repeats=repeats, answers=AnswerCache.of(problem, cache), budget=SearchBudget(checks=checks)
+    )
     assert part.stop is (SearchStop.CHECK_BUDGET if checks < done.checks else SearchStop.FINISHED)
     assert problem.oracle(part.kept, 0).same or problem.oracle.rate < 1.0
-    rest = minimize(problem, repeats=repeats, cache=cache)
+    rest = minimize(problem, repeats=repeats, answers=AnswerCache.of(problem, cache))
     assert rest.cache_hits == checks
     assert not cache.twice
     assert verdicts(rest) == verdicts(done)
@@ -119,6 +122,7 @@ def test_parallel_checks_give_the_result_of_serial_ones(problem, room, order):
     if not any(problem.oracle(problem.items, attempt).same for attempt in range(8)):
         return
     serial = minimize(problem, repeats=repeats)
-    parallel = minimize(problem, repeats=repeats, executor=Anyhow(problem.oracle, room, order))
+    executor = Anyhow(problem.oracle, room, order)
+    parallel = minimize(problem, repeats=repeats, answers=AnswerCache.of(problem, executor=executor))
     assert verdicts(parallel) == verdicts(serial)
     assert parallel.checks == serial.checks

@@ -97,7 +97,7 @@ class StreamsResults(DeclaredCapability):
     """Capability of an engine: it hands over each output as soon as it is computed, in an order of its own."""
 
     @abstractmethod
-    def stream(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+    def stream_session(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run one of its sessions once, yielding ``(output name, array)``; errors as with `Session.run`."""
 
 

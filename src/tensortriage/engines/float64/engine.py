@@ -109,7 +109,7 @@ class Float64Engine(ReportsPrecision, RunsOnHardware, VariesBuilds, CompilesMode
         """Prepare a loaded model; errors as with `compile`."""
         return self._prepared(lambda: model, options)
 
-    def stream(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+    def stream_session(self, session: Session, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run a session; see `Float64Session.stream`."""
         assert isinstance(session, Float64Session), "it has no others"
         return session.stream(feed)

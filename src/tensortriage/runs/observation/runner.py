@@ -196,7 +196,7 @@ class Runner:
         assert isinstance(engine, StreamsResults), "who asks knows the engine"
         self.tally.checks += 1
         started = time.perf_counter()
-        yield from engine.stream(session, tensors)
+        yield from engine.stream_session(session, tensors)
         self.tally.run_seconds += time.perf_counter() - started
 
     def plan(self) -> Plan | None:
