@@ -22,7 +22,7 @@ from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.observation.experiment import ObservedOutputs
 from tensortriage.runs.outcome import Outcome
-from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
+from tensortriage.search.statistics.repeats import CONFIDENCE, QUICK_RISK, Rate, runs_needed
 
 MOST_RUNS = 240
 """Repeats of one session: they miss a race of one run in 80 with 5 %."""
@@ -67,7 +67,8 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
 
 
 def _seen(inv: Investigation, feed: Feed, rate: Rate) -> Race:
-    times = max(2, runs_needed(rate.estimate, QUICK_RISK, limit=MOST_RUNS))
+    # One run in three may be one in twenty that came early: so often as the rate may be low.
+    times = max(2, runs_needed(rate.at_least(CONFIDENCE), QUICK_RISK, limit=MOST_RUNS))
     inv.lab.progress(f"running up to {times} times with every tensor marked")
     reason = "none"
     ways: tuple[tuple[str, Callable[[], str]], ...] = (
