@@ -64,7 +64,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return None
     try:
-        told = lab.told(spec, model, feed, "ways")[0]
+        told = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
         return None  # who runs it says why
     weights, ways = str(told["weights"]), told["ways"]

@@ -215,7 +215,7 @@ class Lab:
         """Return what an engine really runs for a model; None when it does not tell."""
         return self.answer(Experiment(engine=engine, model=model, feed=None, observed=ObservedPlan(), build=build)).plan
 
-    def told(
+    def query(
         self, engine: EngineSpec, model: Model, feed: Feed, question: str, **arguments: object
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
         """Return what an engine answers to a question of its own, and arrays by name; see `ObservedAnswer`."""

@@ -22,7 +22,7 @@ from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, ShapeRow
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors
-from tensortriage.envelope.stands_for import StandsFor
+from tensortriage.envelope.unrounded_match import UnroundedMatch
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
@@ -116,7 +116,7 @@ class Findings(TypedDict, total=False):
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
-    unrounded_match: StandsFor | None
+    unrounded_match: UnroundedMatch | None
     quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
@@ -183,7 +183,7 @@ class Evidence:
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
-    unrounded_match: StandsFor | None = None
+    unrounded_match: UnroundedMatch | None = None
     quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False

@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.stands_for import is_rounded
+from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode

@@ -21,7 +21,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import MASKED_APART
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.limits import of_file
-from tensortriage.envelope.stands_for import SIGNED, UNROUNDED
+from tensortriage.envelope.unrounded_match import SIGNED, UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
