@@ -148,7 +148,7 @@ def expanded_tail(count: int) -> float:
 
 
 def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[str, ...]:
-    """Say what tells the bad samples from the others: medians that differ by a factor of two, one label, one shape."""
+    """Return differences of bad samples from others: medians a factor of two apart, one label, one shape."""
     if len(bad) < 2 or len(good) < 2:
         return ()
     told = []

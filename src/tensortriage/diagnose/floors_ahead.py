@@ -81,7 +81,7 @@ class _Awaited:
         return self._store.result().spec(name)
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor."""
+        """Return the content key of a tensor."""
         return self._store.result().checksum(name)
 
     def __contains__(self, name: object) -> bool:

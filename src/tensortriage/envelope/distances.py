@@ -56,7 +56,7 @@ class Distance:
 
     @classmethod
     def of(cls, metrics: Metrics) -> Self:
-        """Return what is kept of a tensor's figures."""
+        """Return the part of a tensor's figures that is stored."""
         return cls(**{field.name: getattr(metrics, field.name) for field in dataclasses.fields(cls)})
 
 

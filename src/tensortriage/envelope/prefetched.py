@@ -89,7 +89,7 @@ class _Shelf(Generic[Item]):
             yield item
 
     def close(self) -> None:
-        """Say that nobody wants any more items."""
+        """End the reading: no more items are computed."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

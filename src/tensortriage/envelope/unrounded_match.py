@@ -54,7 +54,7 @@ FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
 
 
 def enough(network: Sequence[Arrays]) -> bool:
-    """Say whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
+    """Return whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
 
     Args:
         network: The outputs of the network on each feed, by name.
@@ -66,7 +66,7 @@ def enough(network: Sequence[Arrays]) -> bool:
 
 
 def is_rounded(file: Model) -> bool:
-    """Say whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
+    """Return whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
     return is_quantized(file.graph) or bool(narrow_nodes(file))
 
 

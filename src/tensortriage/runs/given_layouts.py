@@ -29,7 +29,7 @@ PRECISION = "precision"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arranged:
-    """How a given file holds a model.
+    """The layout in which a given file holds a model.
 
     Attributes:
         spec: The engine, its options saying so.

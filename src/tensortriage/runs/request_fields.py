@@ -24,7 +24,7 @@ WHOLE = "Run this command, which asks one thing after the other, on a node of it
 
 @request
 class LimitOptions:
-    """What bounds engines that work in a process of their own."""
+    """Limits of engines that work in a process of their own."""
 
     timeout: float | None = option("--timeout", "SECONDS", "Time limit of each build or run of an engine in its own "
                                    "process.", default=None, above=0, group=LIMITS)  # fmt: skip

@@ -46,7 +46,7 @@ TRUSTED = Repeats(premise=1, measure=1)
 
 
 class ReduceListener(Listener, Protocol):
-    """Who wants to hear how a reduction goes on."""
+    """A receiver of a reduction's progress."""
 
     def checked(self, progress: Progress[str]) -> None:
         """A piece was checked."""

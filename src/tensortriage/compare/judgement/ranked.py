@@ -207,7 +207,7 @@ def _aligned(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def _repeated(choices: np.ndarray) -> np.ndarray:
-    """Say which choices occurred in their row before."""
+    """Return which choices occurred in their row before."""
     order = np.argsort(choices, axis=1, kind="stable")
     ascending = np.take_along_axis(choices, order, 1)
     again = np.zeros(choices.shape, bool)

@@ -44,7 +44,7 @@ class Tolerance(Protocol):
 
 
 class ErrorStat(enum.Enum):
-    """What a pair of absolute and relative limits applies to; the words of Polygraphy's ``--check-error-stat``."""
+    """The statistic that a pair of limits applies to; the words of Polygraphy's ``--check-error-stat``."""
 
     ELEMWISE = "elemwise"
     MAX = "max"

@@ -46,7 +46,7 @@ class WorstElement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Metrics:
-    """How far a target tensor is from its reference.
+    """The differences of a target tensor from its reference.
 
     "Compared" elements are those finite on both sides; integers, bools and strings always are. The error of an element
     is |target - reference|; for bools and strings it is 1 where they differ. An empty tensor is equal to its reference.

@@ -15,7 +15,7 @@ _MOST_ROWS = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Int16Sums:
-    """What becomes of the sums.
+    """Sums of two products in int16, and their error.
 
     Attributes:
         largest: Largest magnitude of a sum of two products; int16 ends at 32767.

@@ -44,7 +44,7 @@ _FRACTIONS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizerFit:
-    """How a quantizer fits some numbers.
+    """The fit of a quantizer to its numbers.
 
     Attributes:
         kind: One of `KINDS`: what is wrong with it.
@@ -81,7 +81,7 @@ class QuantizerFit:
 
 
 class Meant(NamedTuple):
-    """What is known to be meant by a quantizer.
+    """Properties of a quantizer that are known to be intended.
 
     Attributes:
         symmetric: Whether its zero point of 0 is.

@@ -30,7 +30,7 @@ _MOST_SOUGHT = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WeightMove:
-    """What one row became.
+    """The change of one row.
 
     Attributes:
         row: Its index.

@@ -160,5 +160,5 @@ class BuildsDiffer(Exception):
 
 
 def _alike(left: Outputs, right: Outputs) -> bool:
-    """Whether two builds are as near as builds that order sums otherwise."""
+    """Return whether two builds are as near as builds that order sums otherwise."""
     return all(within_limit(difference(left[name], right[name]), ROUNDED_ONCE) for name in left)

@@ -50,7 +50,7 @@ Asked = tuple[EngineSpec, Model]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decided:
-    """What the target decided on one feed, and its outputs as far as they depend on it.
+    """The target's decisions on one feed, and the outputs that depend on them.
 
     Attributes:
         fp32: Every decision, judged by what a healthy fp32 engine may make of the scores; by the name of its indices.
@@ -67,7 +67,7 @@ class Decided:
     floors: Floors
 
     def valid(self, output: str, *, rounded: bool = False) -> bool:
-        """Whether every decision behind an output is valid, at fp32's noise or at the target's format's."""
+        """Return whether every decision behind an output is valid, at fp32's noise or at the target's format's."""
         judged = self.target if rounded else self.fp32
         return not any(judged[name].mismatches for name in self.behind[output])
 

@@ -24,7 +24,7 @@ from tensortriage.values.store import TensorStore
 
 
 class Seen:
-    """What is known of a target beside its outputs, or asked of it: a `tensortriage.envelope.judge.SeenTarget`.
+    """Observations of a target other than its outputs, made on demand: a `tensortriage.envelope.judge.SeenTarget`.
 
     Args:
         inv: The investigation.

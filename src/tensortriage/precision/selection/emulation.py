@@ -104,7 +104,7 @@ class Emulation:
 
     @functools.cached_property
     def influences(self) -> Influences:
-        """What each node does alone, as far as there was time to measure it."""
+        """Each node's influence alone, as far as there was time to measure it."""
         started = time.perf_counter()
 
         def progress(runs: int, left: float) -> None:

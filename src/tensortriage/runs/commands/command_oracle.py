@@ -120,7 +120,7 @@ class CommandOracle:
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
-        """Give threads for several checks at once."""
+        """Yield threads for several checks at once."""
         if self._to.jobs == 1:
             yield None
             return
@@ -206,7 +206,7 @@ class CommandOracle:
         return Ruling(failed, "failed" if failed else "", "")
 
     def _from_there(self, asked: Entry) -> OracleVerdict | None:
-        """Return what a replay of Polygraphy says of this check.
+        """Return the answer of a replay of Polygraphy to this check.
 
         Raises:
             DataError: When it was about a piece of another size (``replay-foreign``).

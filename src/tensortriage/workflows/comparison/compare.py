@@ -397,5 +397,5 @@ class _Comparing:
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays hold the same bits (NaNs included)."""
+    """Return whether two arrays hold the same bits (NaNs included)."""
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

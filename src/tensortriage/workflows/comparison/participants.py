@@ -64,7 +64,7 @@ class Participant(ABC):
         return None
 
     def like(self, other: "Participant") -> bool:
-        """Whether another participant is the same engine with the same model and options."""
+        """Return whether another participant is the same engine with the same model and options."""
         return other is self
 
     def everything(self, number: int) -> Mapping[str, np.ndarray] | None:
@@ -141,7 +141,7 @@ class Live(Participant):
         return self._ask.of(feed, observed=lent).arrays
 
     def like(self, other: Participant) -> bool:
-        """Whether another participant is the same engine with the same model and options."""
+        """Return whether another participant is the same engine with the same model and options."""
         return isinstance(other, Live) and (str(other._spec), id(other._model)) == (str(self._spec), id(self._model))
 
     def release(self) -> None:

@@ -21,7 +21,7 @@ MOST_SENTENCES = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FoundAfter:
-    """What was found out once the ladder had ended.
+    """Findings made after the ladder has ended.
 
     Attributes:
         dissection: What the errors look like.

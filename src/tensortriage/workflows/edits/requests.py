@@ -36,7 +36,7 @@ FEED_NAMES = "--load-inputs --load-input-data"
 
 
 class Verify(enum.Enum):
-    """Whether an edit is proven: when possible, always (else it is an error), or never."""
+    """When to prove an edit: when possible, always (else it is an error), or never."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -175,7 +175,7 @@ class EditJudge(Protocol):
 
 @request
 class ProofRequest:
-    """How to prove an edit.
+    """A request to prove an edit.
 
     Attributes:
         feeding: Where the samples come from; at most 8 are used.
@@ -215,7 +215,7 @@ def no_inference_field() -> bool:
 
 @request
 class FoldArguments:
-    """How constants are folded."""
+    """Options of constant folding."""
 
     # fmt: off
     fold: bool = flag("--fold-constants", "Compute what does not depend on the inputs.", group=FOLDING)
@@ -260,7 +260,7 @@ _WITH_SHAPES = feeding_field(f"--inputs {FEED_NAMES}", shapes=shapes_field(rare=
 
 @request
 class SanitizeRequest:
-    """What to do to a model.
+    """A request to sanitize a model.
 
     Attributes:
         source: The model.
@@ -298,7 +298,7 @@ class SanitizeRequest:
 
 @request
 class ExtractRequest:
-    """What to cut out.
+    """A request to extract a part.
 
     Attributes:
         source: The model.
@@ -343,7 +343,7 @@ class ExtractRequest:
 
 @request
 class ConvertRequest:
-    """What to convert a model to.
+    """A request to convert a model.
 
     Attributes:
         source: The model.

@@ -36,7 +36,7 @@ class OpsApart:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GoldenOperands:
-    """What the ops of a model can be fed with on one feed.
+    """Golden operands of a model's ops on one feed.
 
     Attributes:
         model: The model.

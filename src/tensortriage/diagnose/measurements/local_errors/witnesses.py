@@ -42,7 +42,7 @@ _FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino":
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Opinion:
-    """What several implementations make of one op.
+    """Results of several implementations for one op.
 
     Attributes:
         value: The op's result.
@@ -66,7 +66,7 @@ class Opinion:
         return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
 
     def agree(self, one: str, other: str) -> bool:
-        """Say whether two results agree but for what healthy engines do differently."""
+        """Return whether two results agree but for what healthy engines do differently."""
         return within_limit(self.error(one, other), self.bound)
 
     def family(self, name: str) -> str:

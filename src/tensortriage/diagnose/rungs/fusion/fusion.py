@@ -96,7 +96,7 @@ def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Co
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
-    """Say whether the answer was right in the instrumented run."""
+    """Return whether the answer was right in the instrumented run."""
     names = evidence.worst_feed.metrics
     figures = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
     if len(figures) < len(names):

@@ -95,7 +95,7 @@ def _healthy_share(graph: Graph, item: Wired) -> float:
 
 
 def _never_rounds(graph: Graph, golden: TensorStore, value: str, steps: np.ndarray, share: float) -> bool:
-    """Say whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
+    """Return whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
 
     Args:
         graph: The model's.

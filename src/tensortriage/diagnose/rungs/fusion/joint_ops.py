@@ -96,12 +96,12 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
 
 
 def decisive(weights: Influence) -> bool:
-    """Say whether injected errors make the failure."""
+    """Return whether injected errors make the failure."""
     return is_decisive(weights.explained)
 
 
 def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weights: Influence) -> bool:
-    """Say whether sets whose errors are not negligible are wrong in the whole model too: marking them makes it right.
+    """Return whether marking the sets whose errors are not negligible makes the whole model right.
 
     Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
     """

@@ -97,7 +97,7 @@ def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def _is_another(evidence: Evidence) -> bool:
-    """Say whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
+    """Return whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
     floors, deployed = evidence.floors.target if evidence.floors else {}, evidence.worst_feed.errors
     for name in evidence.in_context_moved:
         shown = evidence.error(name)

@@ -70,7 +70,7 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Conclusion | None:
 
 
 def is_silent(inv: Investigation) -> bool:
-    """Say whether every output of the reference is empty or constant on every feed."""
+    """Return whether every output of the reference is empty or constant on every feed."""
     for feed in inv.question.feeds:
         golden = inv.golden.outputs(feed)
         outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]

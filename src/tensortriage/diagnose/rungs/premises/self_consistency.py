@@ -40,7 +40,7 @@ IN_FULL = "triage check consistency asks it"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SelfAnswers:
-    """What became of the claims, in the order asked, and what was not asked; remembered in the case."""
+    """Outcomes of the claims in their order, and the claims left out; stored in the case."""
 
     answers: tuple[SelfAnswer, ...]
     unasked: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def _claims(inv: Investigation) -> tuple[list[EqualityClaim], list[str]]:
 
 
 def _would_be_replaced(inv: Investigation) -> bool:
-    """Say whether feeding another batch size would replace the deployed engine by one that may differ from it."""
+    """Return whether feeding another batch size would replace the deployed engine by one that may differ from it."""
     return _deployed(inv).builds_made > 0 and builds_vary(inv) is not False
 
 

@@ -63,7 +63,7 @@ class ValueRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanChange:
-    """How a region of the one plan differs from what the other one has for its nodes.
+    """A region of one plan, and the other plan's regions for the same nodes.
 
     Attributes:
         what: ``fusion``, ``precision`` or ``tactic``.

@@ -89,5 +89,5 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
 
 
 def _is_bias(array: np.ndarray) -> bool:
-    """Say whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
+    """Return whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
     return array.size > 1 and max(array.shape) == array.size

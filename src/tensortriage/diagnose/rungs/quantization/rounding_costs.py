@@ -28,7 +28,7 @@ MOST_COSTS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoundingCost:
-    """What one op costs.
+    """The rounding cost of one op.
 
     Attributes:
         node: The op that rounds activations, or reads rounded weights.
