@@ -168,7 +168,7 @@ class Held:
     @property
     def why_not(self) -> str:
         """The exceeded limit or unmet condition, in words; empty where there is none."""
-        return f"output '{self.worst}' is {self.gap} against what that predicts" if self.beyond else self.unmet
+        return f"output '{self.worst}' is {self.gap} against that prediction" if self.beyond else self.unmet
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

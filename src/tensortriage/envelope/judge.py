@@ -191,7 +191,7 @@ class Judge:
         return freedoms_of_target(self.setting.target, usual, op_types=self.setting.op_types)
 
     def in_format(self) -> Held:
-        """Hold the outputs against what rounding to the target's format is predicted to cost; see `standing_out`."""
+        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`."""
         held = self.against(costing(of_format), self.floors.target, list(self._figures))
         return dataclasses.replace(held, beyond=self.standing_out)
 

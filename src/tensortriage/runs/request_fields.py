@@ -84,7 +84,7 @@ def fresh_field() -> bool:
 def external_data_field(**more: Any) -> Any:
     """Declare where the weights outside the model file are."""
     return option("--external-data-dir --load-external-data --ext", "DIR",
-                  "Directory of the external data, if they do not lie beside the model.",
+                  "Directory of the external data, if they are not next to the model.",
                   default=None, **{"rare": True, **more})  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class RankedComparison:
 
     @property
     def measure(self) -> str:
-        """What `share` is, in words."""
+        """The meaning of `share`, in words."""
         return SHARE.format(unit=self.unit)
 
     def in_words(self, noise: str) -> str:

@@ -20,7 +20,7 @@ from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.errors import DataError
 
 EXACT_ELEMENTS = 16384
-"""Quantiles and histogram are exact up to this many elements; beyond, they are those of an evenly spaced sample."""
+"""Quantiles and histogram are exact up to this many elements; above that, they come from an evenly spaced sample."""
 _SAMPLE_SHARE = 64
 _LARGEST_SAMPLE = 131072
 

@@ -1,4 +1,4 @@
-"""How a quantized weight came to hold other numbers than the original's: rows of another place, or rescaled ones.
+"""Changes that make a quantized weight hold other numbers than the original's: moved or rescaled rows.
 
 Rounding moves a number by half a step. A row all of whose numbers are half a step from those of another row, or from a
 multiple of its own, was that before it was rounded: methods that choose among roundings, or make up for them, move
@@ -34,9 +34,9 @@ class WeightMove:
 
     Attributes:
         row: Its index.
-        axis: Along which rows are counted.
-        other: Row of the original whose numbers it has; its own index where they are its own.
-        factor: By which they were multiplied, as far as rounding lets it be told.
+        axis: The axis along which rows are counted.
+        other: Index of the original's row with the same numbers; the row's own where it did not move.
+        factor: Factor of its numbers against that row's, as precisely as rounding allows.
     """
 
     row: int

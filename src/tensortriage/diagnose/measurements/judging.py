@@ -73,7 +73,7 @@ def judge_of(
         inv: The investigation.
         result: The outputs.
         floors: Those of every layer; None for the outputs' own.
-        seen: What the target shows beside; None for nothing.
+        seen: Further observations of the target; None without any.
     """
     failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}

@@ -115,7 +115,7 @@ class PrecisionRequest:
     # fmt: off
     model: Path = argument("MODEL")
     output: Path | None = option(
-        "--output -o", "FILE", "File for the mixed-precision model; precision.json is written beside it.",
+        "--output -o", "FILE", "File for the mixed-precision model; precision.json is written next to it.",
         default=None, writes=Place.FILE, group="Result")
     case: Path = case_field()
     fresh: bool = fresh_field()

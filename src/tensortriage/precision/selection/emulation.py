@@ -109,7 +109,7 @@ class Emulation:
 
         def progress(runs: int, left: float) -> None:
             there = duration(left * self._took / max(self.runs, 1))
-            self._lab.progress(f"what each node's rounding does: {runs} runs, about {there} to go")
+            self._lab.progress(f"measuring the influence of each node's rounding: {runs} runs, about {there} to go")
 
         return influences(
             self.items,

@@ -102,9 +102,9 @@ def gap_db(measured: GoalReading | None, predicted: GoalReading | None) -> float
 
 
 def explained(measured: GoalReading | None, predicted: GoalReading | None) -> bool:
-    """Return whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
+    """Return whether rounding to the format explains an engine's error: at most 3 dB more than the emulation's.
 
-    For outputs of few elements, whose errors scatter, it may be more; see `tensortriage.compare.judgement.within`.
+    Errors of outputs with few elements scatter, so that more is allowed; see `tensortriage.compare.judgement.within`.
     """
     if measured is None or predicted is None:
         return True  # nothing is known that speaks against it

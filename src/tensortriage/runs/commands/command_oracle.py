@@ -199,7 +199,7 @@ class CommandOracle:
 
     def _persons(self, judge: Callable[[Path, int], bool | None], artifact: Path, nodes: int) -> Ruling:
         if self._to.phases.apart and self._to.phases.name == WHOLE:  # there, whoever begins has seen it fail
-            return Ruling(True, "failed", "taken for granted")
+            return Ruling(True, "failed", "assumed")
         failed = judge(artifact, nodes)
         if failed is None:
             return Ruling(None, "skipped", "you skipped it")

@@ -90,7 +90,7 @@ class LayoutOptions:
 
     # fmt: off
     location: str | None = option(
-        "--save-external-data --external-data-path", "[FILE]", "Write the weights to one file beside the model  "
+        "--save-external-data --external-data-path", "[FILE]", "Write the weights to one file next to the model  "
         "[default name: OUT.data]. Without this option they stay where they are: embedded, or in their files when OUT "
         "lies in the same directory.", default=None, empty="")
     threshold: str = option(

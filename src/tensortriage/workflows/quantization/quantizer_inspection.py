@@ -161,7 +161,7 @@ def inspect_quantizers(
             error = session.error(switched.nodes)
             alone = {}
             for index, pair in enumerate(mine):
-                progress(f"what each pair costs alone: {index + 1} of {len(mine)}")
+                progress(f"measuring each pair's cost alone: {index + 1} of {len(mine)}")
                 alone[pair.dequantize] = session.error({pair.dequantize})
             worst = sorted(mine, key=lambda pair: -alone[pair.dequantize])
             without = {

@@ -151,7 +151,7 @@ def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, others: Seq
     if not guesses:
         return []
     try:
-        found = measure_wired(inv, evidence.feed, guesses, what="further places")
+        found = measure_wired(inv, evidence.feed, guesses, what="further sets of ops")
     except (EngineError, ModelError):
         return []
     return [item for item in found if counts(item.ratio, first.ratio) and item.wrong]

@@ -22,7 +22,7 @@ FUSED = "does rounding also explain functions that are fused with their operands
 """Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
 
 MOST_NAMED = 8
-"""Operators of a piece that are named."""
+"""Most operators of a piece that a message names."""
 
 
 def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:

@@ -56,7 +56,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
     took = take(inv, evidence, expected_choices.title, EXPECTED)
     if took is None:
         return None
-    predicts = f"{took.told}; output '{took.held.worst}' is {took.held.gap} against what that predicts"
+    predicts = f"{took.told}; output '{took.held.worst}' is {took.held.gap} against that prediction"
     verdict = took.verdict(
         f"yes: {predicts}" if took.explains else f"no: {took.held.why_not}",
         took.blameless(f"{took.told}, as engines of its class do", also_inside(took)),

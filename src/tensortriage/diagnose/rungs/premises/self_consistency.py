@@ -32,8 +32,9 @@ SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
 
 QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
-"""A second stream is a build more, which should not be felt; of engines that others wrote, the less tried ones, most of
-it is the start of a process, and builds are compared five times anyway. Threads are two builds more, of these only."""
+"""A second stream costs one more build, which should go unnoticed. With engines of other authors, which are less tried,
+most of it is the start of a process, and builds are compared five times anyway. Threads cost two more builds, with
+these engines only."""
 
 IN_FULL = "triage check consistency asks it"
 

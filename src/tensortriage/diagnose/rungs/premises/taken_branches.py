@@ -51,7 +51,7 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not _as_far_off(result, name, error):
         inv.record.answered(QUESTION, f"no: {told}, as a whole by {error_size(error)}", **facts)
         return None
-    inv.record.answered(QUESTION, f"yes: {told}; that is looked into instead", **facts)
+    inv.record.answered(QUESTION, f"yes: {told}; that is investigated instead", **facts)
     ranges = scan_ranges(asking, evidence).findings
     return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
 
