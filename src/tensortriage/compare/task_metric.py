@@ -50,7 +50,7 @@ class SampleScore:
 
     @property
     def lost(self) -> float:
-        """How much worse the target is; below 0 where it is better."""
+        """The loss of the target's metric; below 0 where it is better."""
         return self.reference - self.target
 
     @property

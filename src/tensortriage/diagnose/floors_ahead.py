@@ -26,7 +26,7 @@ from tensortriage.values.store import TensorStore
 
 @contextlib.contextmanager
 def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
-    """Give the investigation that has the floors of the first feed, for `output_floors` to take up once.
+    """Yield the investigation that has the floors of the first feed, for `output_floors` to use once.
 
     They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
     part in them, or where another question is asked first.

@@ -168,7 +168,7 @@ def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
 
 @functools.cache
 def _by_place() -> Mapping[str, Sequence[Rung]]:
-    """Return what is registered by the title that it comes after, in order of names."""
+    """Return registered rungs by the title that they follow, in order of names."""
     found: dict[str, list[Rung]] = {}
     titles = {rung.title for rung in OWN}
     loaded = [(point, _loaded(point)) for point in registered(GROUP).values()]

@@ -184,7 +184,7 @@ def _asking(
 
 
 def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:
-    """Return what engines are asked with about a model."""
+    """Return the premises for asking engines about a model."""
     inv = Investigation.begin(question, case, listener=listener)
     return EnginePremises(
         source=inv.golden,

@@ -254,7 +254,7 @@ def check_names(tolerances: Sequence[Tolerance], known: Collection[str], *, stri
 
 
 def setting_for(setting: Setting, name: str, default: float) -> float:
-    """Return what a setting is for a tensor."""
+    """Return the value of a setting for a tensor."""
     return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 

@@ -78,7 +78,7 @@ def dissect(
     others: Mapping[str, np.ndarray] | None = None,
     floor: float = 0.0,
 ) -> Anatomy:
-    """Return what is peculiar about the error of a tensor.
+    """Return the peculiarities of a tensor's error.
 
     Time is bounded: beyond `specimen.MOST_ELEMENTS` a box of the tensor is examined (whole inner axes; of outer ones
     the indices with the largest errors and as many evenly spaced ones), movements of elements are tried on 16384

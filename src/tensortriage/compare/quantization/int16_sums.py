@@ -29,7 +29,7 @@ class Int16Sums:
 
 
 def int16_sums(data: np.ndarray, zero: int, weights: np.ndarray) -> Int16Sums:
-    """Return what becomes of a matrix product; of many rows, some evenly spaced ones count.
+    """Return the sums of a matrix product in int16; of many rows, some evenly spaced ones count.
 
     Args:
         data: uint8 or int8, rows of numbers to be summed over.

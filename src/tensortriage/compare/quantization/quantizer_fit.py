@@ -74,7 +74,7 @@ class QuantizerFit:
 
     @property
     def gap_db(self) -> float:
-        """How much larger the error is than the least, in dB."""
+        """Excess of the error over the least, in dB."""
         if self.error == 0.0:
             return 0.0
         return decibels(self.error / self.best_error) if self.best_error > 0.0 else math.inf

@@ -46,7 +46,7 @@ class WeightMove:
 
     @property
     def words(self) -> str:
-        """What became of it, after "in index 3 of axis 0"."""
+        """The change in words, after "in index 3 of axis 0"."""
         where = f"index {self.row} of axis {self.axis}"
         if self.other != self.row:
             return f"{where} holds the original's index {self.other}, times {magnitude(self.factor)}"

@@ -47,7 +47,7 @@ class ClaimRuns:
 
     @functools.cached_property
     def built(self) -> BuiltSession:
-        """What the engine's session says of itself."""
+        """The session's description of itself."""
         asked = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
         return self._lab.answer(asked).built
 

@@ -167,7 +167,7 @@ def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Pic
 def picks_of(
     inv: Investigation, feed: Feed, names: Sequence[str], *, golden: Arrays, outputs: Arrays, ask: Asked | None
 ) -> Picks | None:
-    """Return what both sides decided; None when nothing is decided, or the target's decisions are not to be had."""
+    """Return the decisions of both sides; None when nothing is decided, or the target's decisions are unknown."""
     graph = inv.model.graph
     decisions = decisions_behind(graph, names)
     if not decisions:

@@ -133,7 +133,7 @@ def limits_of(
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return what healthy engines of the target's class may be off by at the outputs, whatever it makes of them."""
+    """Return the errors at the outputs that healthy engines of the target's class may have."""
     golden = inv.golden.of(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
     setting = inv.setting(feed)

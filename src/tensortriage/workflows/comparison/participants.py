@@ -104,7 +104,7 @@ class Live(Participant):
 
     @property
     def model(self) -> Model:
-        """What it runs."""
+        """The model that it runs."""
         return self._model
 
     @property

@@ -221,7 +221,7 @@ def _in_blocks(
 
 
 def model_facts(model: Model, path: Path) -> ModelFacts:
-    """Return what a case says about a model."""
+    """Return the facts about a model that a case stores."""
     return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
 

@@ -47,7 +47,7 @@ _LINEAR = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Cast", "
 
 
 def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -> tuple[str, ...]:
-    """Return what tells whether the outputs are good enough, in sentences; recorded as a step.
+    """Return measures of whether the outputs are good enough, in sentences; recorded as a step.
 
     Args:
         inv: The investigation.

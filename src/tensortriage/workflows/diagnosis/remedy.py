@@ -210,7 +210,7 @@ class Effect:
 
 
 def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Effect:
-    """Return what a change does on all feeds, as far as the first on which it does not help."""
+    """Return the effect of a change on all feeds, up to the first on which it does not help."""
     worst = 0.0
     for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:

@@ -44,7 +44,7 @@ class Verify(enum.Enum):
 
     @classmethod
     def of(cls, word: bool) -> "Verify":
-        """Return what ``--verify`` or ``--no-verify`` says."""
+        """Return the choice by ``--verify`` or ``--no-verify``."""
         return cls.ALWAYS if word else cls.NEVER
 
 

@@ -226,7 +226,7 @@ class _Proving:
         return golden
 
     def _found(self, golden: Sequence[Arrays]) -> tuple[list[Arrays], EngineSpec]:
-        """Return what the edited model gives, and the engine that ran it."""
+        """Return the edited model's outputs, and the engine that ran it."""
         refusal: EngineError | None = None
         for engine in self._request.engines:
             try:

@@ -108,7 +108,7 @@ def injected_runs(
     shown: Sequence[str] = (),
     fixed: bool = True,
 ) -> Iterator[InjectedRuns]:
-    """Give runs of the reference in which some values can be overridden, in one build.
+    """Yield runs of the reference in which values can be overridden, in one build.
 
     Args:
         inv: The investigation.

@@ -141,7 +141,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
 
 
 def independent_engines(inv: Investigation) -> dict[str, EngineSpec]:
-    """Return who is asked beside the reference: every independent implementation that is to be had here."""
+    """Return the witnesses besides the reference: every independent implementation available here."""
     reference, target = inv.question.reference, inv.question.target
     found = {FLOAT64: CORRECTLY_ROUNDED, ONNX: ONNX_KERNELS}
     if family_of(reference) != "onnxruntime":

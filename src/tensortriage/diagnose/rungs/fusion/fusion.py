@@ -251,7 +251,7 @@ def breakers_words(marks: tuple[str, ...]) -> str:
 
 
 def following(inv: Investigation, marks: tuple[str, ...]) -> list[str]:
-    """Return what to run next."""
+    """Return the commands to run next."""
     target = str(inv.question.target)
     patch = (
         [triage_command(inv.question, "diagnose", "--target", target, "--emit-breakers", "patched.onnx")]

@@ -77,7 +77,7 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
 
 
 def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
-    """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``.
+    """Return the choices in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``.
 
     Empty for none.
     """

@@ -248,7 +248,7 @@ def also_inside(took: Took) -> str:
 
 
 def words_of_ops(inv: Investigation, local: Local) -> str:
-    """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
+    """Return the choices in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     clauses = []
     for freedom in dict.fromkeys(local.chosen.values()):
         values = [value for value, taken in local.chosen.items() if taken is freedom]

@@ -107,7 +107,7 @@ def _is_another(evidence: Evidence) -> bool:
 
 
 def _allowed(inv: Investigation, evidence: Evidence) -> OpLimits:
-    """Return what the values that are shown may be off by, with the freedoms that the target takes."""
+    """Return the allowed errors of shown values, with the freedoms that the target takes."""
     if evidence.floors is None:
         return OpLimits({})
     made_by: dict[str, frozenset[str]] = {}  # by value: errors of all that it is made of are in it

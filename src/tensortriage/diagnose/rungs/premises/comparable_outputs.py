@@ -130,7 +130,7 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Conclusion:
 
 
 def allowed_in_words(inv: Investigation, floors: Floors) -> str:
-    """Return what a healthy engine may be off by at the output that may be off by most."""
+    """Return the largest error that a healthy engine may have at any output, in words."""
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
         return "not known: the model has no output that can be compared"
