@@ -229,7 +229,7 @@ def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_p
     document(inside("surgeon", "extract", whole / "m.onnx", "--scope", "blocks.0", "-o", "other.onnx", "--json"))
     assert Model.load(whole / "cut.onnx").fingerprint == Model.load(tmp_path / "other.onnx").fingerprint
     elsewhere = inside("surgeon", "extract", "bare/m.onnx", *words, "-o", "cut.onnx", cwd=tmp_path)
-    assert "they have to be beside it" in elsewhere.stdout
+    assert "they have to be next to it" in elsewhere.stdout
     insist = inside("surgeon", "extract", "bare/m.onnx", *words, "--verify", "-o", "v.onnx", cwd=tmp_path)
     refused(insist, "verify-impossible", tmp_path / "v.onnx")
 
@@ -240,6 +240,6 @@ def test_a_model_too_large_to_embed_says_where_its_weights_went(inside, tmp_path
     monkeypatch.setattr("tensortriage.model.io.save.save_model.__wrapped__.__kwdefaults__", {"embed_limit_bytes": 1000})
     found = document(inside("convert", VIT, "--embed-weights", "-o", "out.onnx", "--json", cwd=tmp_path))
     assert found["notices"] == [
-        "weights beyond 1.5 GiB do not fit into a model file; they are in out.onnx.data beside it"
+        "weights beyond 1.5 GiB do not fit into a model file; they are in out.onnx.data next to it"
     ]
     assert (tmp_path / "out.onnx.data").stat().st_size > found["weight_bytes_before"] / 2

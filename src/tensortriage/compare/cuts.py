@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cuts:
-    """How a model was cut into blocks.
+    """The blocks into which a model was cut.
 
     Attributes:
         blocks: How many there are.

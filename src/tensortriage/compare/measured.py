@@ -72,7 +72,7 @@ def compare_all(
 
 
 def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:
-    """Say in what two arrays differ that cannot be compared number by number; empty when they can.
+    """Return in what two arrays differ that cannot be compared number by number; empty when they can.
 
     Args:
         reference: Any shape, of any element type.

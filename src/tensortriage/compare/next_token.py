@@ -10,7 +10,7 @@ TOP = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NextToken:
-    """What two sets of scores say about the next token.
+    """The next token by two sets of scores.
 
     Attributes:
         divergence: Kullback-Leibler divergence of the target's probabilities from the reference's, in nats; the mean

@@ -13,7 +13,7 @@ _TOP_K = re.compile(r"(?:(?P<name>.+):)?top-(?P<k>\d{1,18})(?:,axis=(?P<axis>-?\
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopK:
-    """How many of the largest values count, along which axis."""
+    """The number of largest values that count, and their axis."""
 
     k: int
     axis: int = -1

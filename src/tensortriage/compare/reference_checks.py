@@ -40,7 +40,7 @@ def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> 
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
-    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does.
+    """Return what makes the target's outputs incomparable with the reference's; empty when nothing does.
 
     Args:
         expected: The reference's outputs by name, of any shapes and types.
@@ -61,7 +61,7 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
 
 
 def has_nan(array: np.ndarray) -> bool:
-    """Whether a floating-point array holds a NaN.
+    """Return whether a floating-point array holds a NaN.
 
     Args:
         array: Of any shape and element type; types that have no NaN hold none.

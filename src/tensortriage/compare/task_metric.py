@@ -50,7 +50,7 @@ class SampleScore:
 
     @property
     def lost(self) -> float:
-        """How much worse the target is; below 0 where it is better."""
+        """The loss of the target's metric; below 0 where it is better."""
         return self.reference - self.target
 
     @property
@@ -148,7 +148,7 @@ def expanded_tail(count: int) -> float:
 
 
 def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[str, ...]:
-    """Say what tells the bad samples from the others: medians that differ by a factor of two, one label, one shape."""
+    """Return differences of bad samples from others: medians a factor of two apart, one label, one shape."""
     if len(bad) < 2 or len(good) < 2:
         return ()
     told = []

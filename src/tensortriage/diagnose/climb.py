@@ -32,7 +32,7 @@ from tensortriage.values.text import percent, times
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClimbResult:
-    """What a climb ends with.
+    """The end of a climb.
 
     Attributes:
         conclusion: Of the rung that was decisive, or of what is known where none was.

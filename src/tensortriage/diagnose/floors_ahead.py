@@ -26,7 +26,7 @@ from tensortriage.values.store import TensorStore
 
 @contextlib.contextmanager
 def floors_ahead(inv: Investigation) -> Iterator[Investigation]:
-    """Give the investigation that has the floors of the first feed, for `output_floors` to take up once.
+    """Yield the investigation that has the floors of the first feed, for `output_floors` to use once.
 
     They are measured from now on, until the end at most. It is as it was given where another engine than float64 has a
     part in them, or where another question is asked first.
@@ -81,7 +81,7 @@ class _Awaited:
         return self._store.result().spec(name)
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor."""
+        """Return the content key of a tensor."""
         return self._store.result().checksum(name)
 
     def __contains__(self, name: object) -> bool:

@@ -52,8 +52,8 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     quantized_model,
     sound_quantization,
 )
+from tensortriage.diagnose.rungs.quantization.represents_network import represents_network
 from tensortriage.diagnose.rungs.quantization.run_time import activations_quantized
-from tensortriage.diagnose.rungs.quantization.stands_for import stands_for_network
 from tensortriage.diagnose.rungs.quantization.stored_weights import stored_weights
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.contradicted import contradicted
@@ -70,7 +70,7 @@ BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, file_layout, s
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
     other_model,
-    stands_for_network,
+    represents_network,
     quantized_model,
     signal_lost,
     typed_file,
@@ -168,7 +168,7 @@ def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
 
 @functools.cache
 def _by_place() -> Mapping[str, Sequence[Rung]]:
-    """Return what is registered by the title that it comes after, in order of names."""
+    """Return registered rungs by the title that they follow, in order of names."""
     found: dict[str, list[Rung]] = {}
     titles = {rung.title for rung in OWN}
     loaded = [(point, _loaded(point)) for point in registered(GROUP).values()]

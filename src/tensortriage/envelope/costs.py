@@ -35,7 +35,7 @@ def of_orders(_: Setting, floors: Floors, __: Together, values: Sequence[str]) -
 
 
 def of_format(_: Setting, floors: Floors, __: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return what rounding to the target's format is predicted to cost."""
+    """Return the predicted cost of rounding to the target's format."""
     return {name: floors.target[name] for name in values if name in floors.target}
 
 

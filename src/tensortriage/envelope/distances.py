@@ -20,7 +20,7 @@ from tensortriage.compare.metrics.dtype_pairs import SAFE
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, sample_stride
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.side_by_side import side_by_side
+from tensortriage.envelope.prefetched import prefetched
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -56,7 +56,7 @@ class Distance:
 
     @classmethod
     def of(cls, metrics: Metrics) -> Self:
-        """Return what is kept of a tensor's figures."""
+        """Return the part of a tensor's figures that is stored."""
         return cls(**{field.name: getattr(metrics, field.name) for field in dataclasses.fields(cls)})
 
 
@@ -121,7 +121,7 @@ def distances(
         else:
             stores[name] = lab.values(evaluations[name], model, feed, values), values
     sources = [lab.stream(centre, model, feed, values, specs={}), *streams.values()]
-    with side_by_side(sources, size=lambda item: item[1].nbytes) as (middle, *others):
+    with prefetched(sources, size=lambda item: item[1].nbytes) as (middle, *others):
         for name, value, exact, array in _pairs(middle, dict(zip(streams, others, strict=True)), stores, seen):
             found[name][value] = distance_between(exact, array)
     for name in missing:

@@ -105,7 +105,7 @@ def _formats(dtype: DType, precision: Precision) -> Collection[DType]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Radii:
-    """How far values may be off, absolute and per element, by name.
+    """Allowed absolute errors per element, by value name.
 
     Attributes:
         fp32: In a healthy fp32 engine.

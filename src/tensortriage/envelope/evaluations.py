@@ -67,10 +67,10 @@ class Healthy:
         """
         order = {each.name: each.evaluation() for each in orders}
         base, emulated = format_options(precision), emulation(precision, kept)
-        narrow = {"format": emulated} if emulated else either_side(model, "format", base) if base else {}
+        narrow = {"format": emulated} if emulated else with_fused_variant(model, "format", base) if base else {}
         groups = [[each.options for each in freedoms if each.additive is apart] for apart in (False, True)]
         taken = [
-            either_side(model, f"taken {number}", functools.reduce(operator.or_, group, base))
+            with_fused_variant(model, f"taken {number}", functools.reduce(operator.or_, group, base))
             for number, group in enumerate(groups)
             if group
         ]
@@ -80,7 +80,7 @@ class Healthy:
     def of_types(cls, typed: Model, freedoms: Sequence[Explanation]) -> Self:
         """Return those of a model whose types say what is narrow: sums stored in float32 are kept in float32."""
         options = functools.reduce(operator.or_, (each.options for each in freedoms), {"accumulated": "narrow"})
-        return cls({}, {}, [either_side(typed, "taken", options)], Precision.FP32)
+        return cls({}, {}, [with_fused_variant(typed, "taken", options)], Precision.FP32)
 
     @property
     def with_freedoms(self) -> dict[str, EngineSpec]:
@@ -138,7 +138,7 @@ def emulation(precision: Precision, kept: Collection[str] = ()) -> EngineSpec | 
     return EngineSpec("emulate", {"precision": precision.value, **({"kept": "+".join(sorted(kept))} if kept else {})})
 
 
-def either_side(model: Model, name: str, options: Mapping[str, str]) -> dict[str, EngineSpec]:
+def with_fused_variant(model: Model, name: str, options: Mapping[str, str]) -> dict[str, EngineSpec]:
     """Return the evaluation under an arithmetic by its name, and the one that fuses where that moves whole numbers."""
     first = {name: evaluation(options)}
     return {**first, f"{name} fused": evaluation({**options, "fused": "true"})} if cuts_to_integers(model) else first

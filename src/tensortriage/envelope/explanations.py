@@ -31,7 +31,7 @@ Allows = Callable[[float, ErrorFigures], float]
 
 
 class Usual(enum.Enum):
-    """How usual it is among engines that may do it."""
+    """How common a freedom is among the engines that may take it."""
 
     EXPECTED = "all that compute in the format are taken to do it"
     SELDOM = "in some ops, and in which is not known: it is added where what is expected does not suffice"
@@ -40,15 +40,15 @@ class Usual(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Needs:
-    """What has to hold of the target beside its outputs for an explanation to count.
+    """Conditions on the target, apart from its outputs, under which an explanation counts.
 
     Attributes:
-        inside: Whether every value that its own run shows inside must be within the explanation's limit as well.
-        finite: Whether none of these may hold a NaN or Inf of the target's own: a quantizer makes a number of it again.
-        taken: Whether it must be taken at most of the values where that would show.
-        alone: How many times its own limit an op that is run alone may be off; None where ops are not asked.
-        makes_it: Whether only those ops are asked about so that may make the error.
-        unproven: Whether it counts too where the ops cannot be run alone.
+        inside: Whether every inner value that its own run shows must be within the explanation's limit as well.
+        finite: Whether inner values must be free of a NaN or Inf of the target's own: quantizers turn it into a number.
+        taken: Whether the target must take it at most of the values where that would show.
+        alone: Allowed error of an op run alone, in multiples of its own limit; None where ops are not run alone.
+        makes_it: Whether only ops that may make the error are run alone.
+        unproven: Whether it also counts where the ops cannot be run alone.
     """
 
     inside: bool = False
@@ -71,19 +71,19 @@ class Explanation:
         name: Short name, for files.
         words: What it is, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
         source: Where its size comes from.
-        cost: Finds what it costs.
+        cost: Returns the cost.
         allows: Returns the limit that a cost gives.
-        needs: What else has to hold.
+        needs: Further conditions.
         options: Of the engine ``float64``, on top of those of the target's format; where it is evaluated.
-        rewrite: Returns the model that shows its cost; None for a model that has none.
-        draws: How often inputs are moved.
-        applies: Whether it can be of a model.
+        rewrite: Returns the model that shows its cost; None where it costs nothing.
+        draws: Number of evaluations on moved inputs.
+        applies: Returns whether it concerns a model.
         avoided: How to avoid it, for people; empty when there is no general way.
         hardware: Classes of hardware that may do it; `Hardware.ANY` always may.
-        engines: Names of those of these classes that do it, where not all do; empty for all.
-        formats: Formats of the target in which it is done, and how usual that is.
+        engines: Engines of these classes that do it; empty for all.
+        formats: Formats of the target in which engines do it, and how common that is.
         operators: ONNX operators it concerns; empty for those whose results it changes.
-        additive: Whether no op does it together with others: what it costs is evaluated by itself, and added to theirs.
+        additive: Whether no op combines it with others: its cost is evaluated by itself, and added to theirs.
     """
 
     name: str
@@ -104,16 +104,16 @@ class Explanation:
     additive: bool = False
 
     def is_of(self, hardware: Hardware, engine: str = "") -> bool:
-        """Say whether hardware of a class may do it, or an engine of it whose name is known; an unknown class may."""
+        """Return whether hardware of a class may do it, and the named engine of it; an unknown class may."""
         mine = not engine or not self.engines or engine in self.engines
         return hardware is Hardware.ANY or (hardware in self.hardware and mine)
 
     def concerns(self, op_types: Collection[str]) -> bool:
-        """Say whether one of some operators may do it."""
+        """Return whether one of some operators may do it."""
         return not self.operators or not self.operators.isdisjoint(op_types)
 
     def is_expected_of_some(self, precision: Precision) -> bool:
-        """Say whether all engines of some class of hardware are taken to do it in a format."""
+        """Return whether all engines of some class of hardware are taken to do it in a format."""
         return any(each.has_habits for each in self.hardware) and self.formats.get(precision) is Usual.EXPECTED
 
     def evaluation(self, base: Mapping[str, str] = {}) -> EngineSpec:
@@ -130,12 +130,12 @@ class Held:
     """Errors held against what explanations predict.
 
     Attributes:
-        explanations: These.
+        explanations: The explanations.
         predicted: Relative error that they cost, by value.
-        gaps: By how many dB outputs that stand out exceed it.
-        limits: The largest error of each that they allow.
-        beyond: Outputs that are farther off than predicted; what is predicted may leave nothing of an output.
-        unmet: What else would have to hold and does not, in words; empty where all of it does.
+        gaps: Excess over the prediction in dB, of outputs that stand out.
+        limits: Largest allowed error of each of these outputs.
+        beyond: Outputs with larger errors than predicted.
+        unmet: The condition that is not met, in words; empty where all are.
     """
 
     explanations: Together
@@ -152,33 +152,33 @@ class Held:
 
     @property
     def explains(self) -> bool:
-        """Whether nothing is beyond."""
+        """Whether every output is within its prediction and every condition is met."""
         return bool(self.gaps) and not self.beyond and not self.unmet
 
     @property
     def worst(self) -> str:
-        """The output that exceeds what is predicted most."""
+        """The output that exceeds its prediction most."""
         return max(self.beyond or self.gaps, key=lambda name: self.gaps[name])
 
     @property
     def gap(self) -> str:
-        """By how much it does, in words."""
+        """Excess of the worst output over its prediction, in words."""
         return say_gap(self.gaps[self.worst])
 
     @property
     def why_not(self) -> str:
-        """What is beyond or unmet, in words; empty where nothing is."""
-        return f"output '{self.worst}' is {self.gap} against what that predicts" if self.beyond else self.unmet
+        """The exceeded limit or unmet condition, in words; empty where there is none."""
+        return f"output '{self.worst}' is {self.gap} against that prediction" if self.beyond else self.unmet
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Taken:
-    """What came of a stage of the walk.
+    """The result of a stage of the walk.
 
     Attributes:
-        tried: Sets that were evaluated, the last one that decides.
-        limits: The limits of outputs that are explained, each by the first set that does.
-        problem: Why a set could not be evaluated; empty where all could.
+        tried: Sets that were evaluated; the last one decides.
+        limits: Limits of explained outputs, each by the first set that explains it.
+        problem: The failure to evaluate a set; empty where all were evaluated.
     """
 
     tried: list[Held]

@@ -48,7 +48,7 @@ class HealthyValues(Generic[Tensors]):
 
     @property
     def centre(self) -> Tensors:
-        """What the others are compared with."""
+        """The evaluation that the others are compared with."""
         return self.values[CENTRE]
 
     def limit(self, value: str, part: Part = np.asarray) -> Limit:
@@ -111,7 +111,7 @@ def healthy_of(model: Model, target: EngineSpec) -> Healthy:
 def healthy_values(
     lab: Lab, model: Model, feed: Feed, values: Sequence[str], *, target: EngineSpec
 ) -> HealthyValues[TensorStore]:
-    """Return what the healthy evaluations of a model make of one feed.
+    """Return the values of a model's healthy evaluations on one feed.
 
     Args:
         lab: Where engines are asked.

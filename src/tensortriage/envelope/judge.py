@@ -55,7 +55,7 @@ class Alone(Protocol):
 
 
 class SeenTarget(Protocol):
-    """What a target shows beside its outputs; each is asked of it when a row needs it."""
+    """Observations of a target other than its outputs, each made when a row needs it."""
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
@@ -107,7 +107,7 @@ class Judge:
         return list(self._figures)
 
     def limit(self, name: str) -> Limit:
-        """Return what orders of sums and the target's format allow an output."""
+        """Return the error that orders of sums and the target's format allow an output."""
         return self.floors.limit(name, self._figures[name].count)
 
     @property
@@ -187,11 +187,11 @@ class Judge:
         return [each for each in mine if self.setting.precision in each.formats and each.applies(self.setting.model)]
 
     def freedoms(self, usual: Usual | None) -> Together:
-        """Return what the target may choose at operators that the model has, of that what is so usual; None for all."""
+        """Return the freedoms of the target at the model's operators, as common as given; None for all."""
         return freedoms_of_target(self.setting.target, usual, op_types=self.setting.op_types)
 
     def in_format(self) -> Held:
-        """Hold the outputs against what rounding to the target's format is predicted to cost; see `standing_out`."""
+        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`."""
         held = self.against(costing(of_format), self.floors.target, list(self._figures))
         return dataclasses.replace(held, beyond=self.standing_out)
 
@@ -233,7 +233,7 @@ class Judge:
         return Held(together, predicted, gaps, limits, beyond)
 
     def unmet(self, held: Held, needs: Needs) -> str:
-        """Return what has to hold beside what a set costs and does not, in words; empty where all of it does."""
+        """Return the first condition of a set that the target does not meet, in words; empty where it meets all."""
         shown = self.shown.inside() if self.shown is not None and needs.finite else {}
         if born := [value for value, figure in shown.items() if figure.nonfinite_mismatch]:
             return f"'{born[0]}' inside is NaN or Inf"
@@ -294,7 +294,7 @@ class Judge:
 
 
 def expected_limits(setting: Setting, floors: Floors, counts: Mapping[str, int]) -> dict[str, Limit]:
-    """Return what healthy engines of a target's class may be off by, whatever it made of the model.
+    """Return the errors that healthy engines of a target's class may have, whatever the target computed.
 
     Args:
         setting: The model, the feed, and the target.

@@ -45,7 +45,7 @@ class Limit:
     by: tuple[str, ...] = ()
 
     def allows(self, error: float) -> bool:
-        """Whether an error is within it; NaN and Inf never are."""
+        """Return whether an error is within it; NaN and Inf never are."""
         return math.isfinite(error) and error <= self.error
 
 
@@ -123,7 +123,7 @@ def healthy(
     *,
     freedoms: tuple[str, ...] = (),
 ) -> Limit:
-    """Return what a healthy engine may be off by at a value when the user gives no tolerance.
+    """Return the error that a healthy engine may have at a value without a user's tolerance.
 
     It is half of the signal at most, also where a format overflows. A floor that is infinite stays so: then healthy
     fp32 engines disagree about Inf, and no finite error is a fault.
@@ -197,7 +197,7 @@ def of_file(noise: float, floor: float, count: int) -> float:
 
 
 def of_engine_on_file(cost: float, noise: float, limit: float) -> Limit:
-    """Return what a healthy engine may be off by, against a network, that runs a file which rounds it.
+    """Return the error, against a network, of a healthy engine that runs a file which rounds it.
 
     Args:
         cost: How far the file, computed as it says, is from its unrounded form.
@@ -213,7 +213,7 @@ def beside(cost: float, limit: Limit) -> Limit:
 
 
 def of_rounded_rows(error: float, floor: float, count: int) -> float:
-    """Return what rows of a weight that are only rounded may make of an output at most."""
+    """Return the largest error that rounded rows of a weight can make at an output."""
     return of_rounding(max(error, of_floor(floor)), count)
 
 
@@ -228,7 +228,7 @@ def of_one_rounding(precision: Precision) -> float:
 
 
 def of_conversion(figure: Metrics, cost: float, precision: Precision) -> Limit:
-    """Return what a converted model may be off by.
+    """Return the error that a converted model may have.
 
     Args:
         figure: Of the output; integers and booleans that rounded numbers decide may differ.

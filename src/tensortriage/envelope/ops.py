@@ -35,7 +35,7 @@ MOST_PEERS = 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpLimits:
-    """What ops may be off by.
+    """Allowed errors of ops.
 
     Attributes:
         limits: By value.
@@ -131,7 +131,7 @@ def _is_habit(
     plain: Mapping[str, Limit],
     op_types: OpTypes,
 ) -> bool:
-    """Say whether an engine takes a freedom at enough operators of a kind, of those where it would show."""
+    """Return whether an engine takes a freedom at enough operators of a kind, of those where it would show."""
     shows = [v for v in allowed if op_types(v) == kind and freedom_shows(allowed[v], plain[v].error)]
     return not shows or is_habit(sum(value in within for value in shows), len(shows))
 
@@ -145,7 +145,7 @@ def peers_of(suspects: Sequence[str], values: Sequence[str], op_types: OpTypes) 
 
 
 def makers(graph: Graph) -> OpTypes:
-    """Return what names the operator of a value of a whole model, as a set of one."""
+    """Return a function from a value to its operator in the whole model, as a set of one."""
 
     def op_types(value: str) -> frozenset[str]:
         node = graph.producer(value)

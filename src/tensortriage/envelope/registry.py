@@ -261,7 +261,7 @@ REGISTRY: tuple[Explanation, ...] = (
 def freedoms_of_target(
     target: EngineSpec, usual: Usual | None = None, *, op_types: Collection[str] | None = None
 ) -> tuple[Explanation, ...]:
-    """Return what a target may choose; see `freedoms_of`."""
+    """Return the freedoms of a target; see `freedoms_of`."""
     engine = resolve(target)
     return freedoms_of(engine.hardware, engine.precision, usual, engine=engine.known_as, op_types=op_types)
 
@@ -289,7 +289,7 @@ def freedoms_of(
     engine: str = "",
     op_types: Collection[str] | None = None,
 ) -> tuple[Explanation, ...]:
-    """Return what engines of a class may choose while they compute in a format.
+    """Return the freedoms of a class of engines that compute in a format.
 
     Args:
         hardware: The class; engines of an unknown one may choose anything. Without habits, nothing is usual.

@@ -52,7 +52,7 @@ class Setting:
 
     @cached_property
     def engine(self) -> ResolvedEngine:
-        """What the target's spec stands for."""
+        """The engine that the target's spec names."""
         return resolve(self.target)
 
     @property

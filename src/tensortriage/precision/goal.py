@@ -31,7 +31,7 @@ class GoalSample:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GoalReading:
-    """What one candidate does on all samples.
+    """The reading of one candidate on all samples.
 
     Attributes:
         within: Whether it is good enough.

@@ -1,4 +1,4 @@
-"""What a precision search ends with; the content of ``precision.json``."""
+"""The result of a precision search; the content of ``precision.json``."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,9 +13,7 @@ class Keeping:
     """A node that computes in the higher precision.
 
     Attributes:
-        node: Its name.
-        op_type: Its operator.
-        reason: Why, from its values; how it was found where no value tells.
+        reason: The reason, from its values; how it was found where no value shows one.
         alone: Ratio of the output error to its limit when only this node computes in the lower format; None where that
             was not measured, or there is no limit (a task metric).
         error_alone: The same as the largest relative RMS error of an output.
@@ -35,14 +33,14 @@ class Keeping:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Point:
-    """A choice of nodes and what it costs.
+    """A choice of nodes, and its cost.
 
     Attributes:
         kept: Number of nodes in the higher precision.
         error: Largest relative RMS error of an output.
         sqnr_db: The same as signal to noise ratio.
-        within: Whether that is good enough.
-        measured: On the engine; else in emulation.
+        within: Whether the outputs are good enough.
+        measured: Whether the error was measured on the engine, else in emulation.
         latency_ms: Median time of a run; None when not measured.
         metric: Mean of the task metric; None without one.
     """
@@ -58,12 +56,12 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ErrorFacts:
-    """What the outputs are like.
+    """Errors of the outputs.
 
     Attributes:
-        goal: What was asked of them.
+        goal: The requirement on them, in words.
         as_asked: Largest relative RMS error of the target as the user named it, in 8 bits of the model with every node
-            quantized; None when nobody was asked.
+            quantized; None when it was not measured.
         measured: The same of the written model, on the engine.
         predicted: The same in emulation.
         gap_db: Measured over predicted.
@@ -87,10 +85,10 @@ class ErrorFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Honoured:
-    """What the engine made of the types.
+    """The precision that an engine runs, compared with the types of the model.
 
     Attributes:
-        told: Whether the engine tells what it computes in.
+        told: Whether the engine reports the types that it computes in.
         regions: Regions it has for nodes that compute.
         narrower: Kept nodes that it computes in a narrower type all the same.
         wider: Lowered nodes that it computes in a wider one.
@@ -104,12 +102,12 @@ class Honoured:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PrecisionAlternative:
-    """Another way out, seen to work.
+    """Another remedy, seen to work.
 
     Attributes:
         name: ``bf16``, ``layer-normalization``, ``scale-query`` or ``clamp-constants``.
-        what: What it does, one line.
-        kept: Nodes that still have to be kept then.
+        what: Its effect, one line.
+        kept: Number of nodes that still have to be kept then.
         error: Largest relative RMS error of an output then, on the engine.
         file: The model; empty when it is the original.
     """
@@ -130,12 +128,12 @@ class PrecisionPlan:
             that only pass values on. Casts are not counted.
         builds: Models built on the target.
         checks: Runs on the target, or runs of the check command.
-        known: Choices that were answered from the case, which cost neither.
+        known: Choices answered from the case, at no cost.
         confirmed: Whether the judge has seen that these nodes are enough; only an interrupted search ends without.
-        error: What the outputs are like.
+        error: Errors of the outputs.
         precision: The lower format.
         higher: The format of the kept nodes.
-        asked: Who judged: ``engine`` or ``check``.
+        asked: The judge: ``engine`` or ``check``.
         mode: How the nodes were chosen.
         minimality: ``one-minimal``: without any one of the kept nodes that round it is not good enough (seen on the
             engine, or in emulation with a clear margin); ``prefix``: one of Polygraphy's modes; else ``budget``.
@@ -146,11 +144,11 @@ class PrecisionPlan:
             their sizes are not known.
         casts: Cast nodes that the written model has more than the original; None when none was written.
         pareto: Choices that were looked at, by number of nodes.
-        honoured: What the engine made of the types; None when it was not asked.
+        honoured: The precision that the engine runs, against the types; None when it was not asked.
         settings: The same choice in the words of other tools, by tool.
-        remedies: Other ways out.
+        remedies: Other remedies.
         next: Commands to run next.
-        files: Files written, by what they are.
+        files: Written files by their role.
         emulated: Runs of the emulation.
         seconds: Wall-clock time.
         interrupted: Whether it was ended early.

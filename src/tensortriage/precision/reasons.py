@@ -103,7 +103,7 @@ def _integers(made: Iterable[np.ndarray], precision: Precision) -> str:
 def _angles(
     node: Node, made: Sequence[np.ndarray], read: Mapping[str, np.ndarray], graph: Graph, precision: Precision
 ) -> str:
-    """Say by how much angles are off, where the node makes or takes some: half a step of the largest."""
+    """Return the error of angles that a node reads or makes, in words: half a step of the largest."""
     makes = any(user.op_type in PERIODIC for name in node.outputs for user in graph.consumers(name))
     reach = _reach(read.values()) if node.op_type in PERIODIC else _reach(made) if makes else 0.0
     if reach == 0.0:

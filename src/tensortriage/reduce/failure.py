@@ -23,7 +23,7 @@ changes it a little; a failure of another origin is rarely within a factor of te
 
 
 class FailureKind(enum.Enum):
-    """What goes wrong; the value is the word in files and messages."""
+    """The kind of a failure; the value is the word in files and messages."""
 
     WRONG = "wrong"
     NON_FINITE = "non-finite"
@@ -52,7 +52,7 @@ _REFUSALS = (FailureKind.BUILD_FAILED, FailureKind.RUN_FAILED)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """How a model, or a piece of it, failed.
+    """The failure of a model, or of a piece of it.
 
     Attributes:
         kind: What went wrong.

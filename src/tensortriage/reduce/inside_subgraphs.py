@@ -21,7 +21,7 @@ Asking = EngineAsking | StagedAsking
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FoundInside:
-    """What a search has found.
+    """The findings of a search.
 
     Attributes:
         asking: Who was asked.
@@ -83,7 +83,7 @@ def _one_step(
     enter: contextlib.ExitStack,
     say: Callable[[str], None],
 ) -> FoundInside | None:
-    """Return what was found inside the piece that is left; None when no way in leads on."""
+    """Return the findings inside the remaining piece; None when no way in leads on."""
     asking = path[-1].asking
     repeats = asking.repeats.inside(path[-1].result.rate)
     ways = _ways(path[-1], told)
@@ -127,7 +127,7 @@ def _not_opened(opening: Opening, error: TriageError) -> Opened:
 
 
 def _rest(budget: SearchBudget, path: list[FoundInside]) -> SearchBudget:
-    """Return what is left of a budget."""
+    """Return the rest of a budget."""
     checks = sum(found.result.checks for found in path)
     seconds = sum(found.result.seconds for found in path)
     return SearchBudget(

@@ -1,4 +1,4 @@
-"""What a reduction ends with; the content of ``reduction.json``."""
+"""The result of a reduction; the content of ``reduction.json``."""
 
 import dataclasses
 import enum
@@ -17,10 +17,9 @@ class KeptNode:
 
     Attributes:
         name: Its name, as in the model.
-        op_type: Its operator.
-        outputs: What it makes.
-        without: What the rest did when its item was removed: a word of `tensortriage.search.problem.CandidateOutcome`,
-            or empty when that was not asked.
+        outputs: Names of its results.
+        without: Outcome of the rest without it: a word of `tensortriage.search.problem.CandidateOutcome`,
+            or empty when that was not tried.
         origin: Module, class and line of the source network from which it was made, as far as the file says.
     """
 
@@ -37,7 +36,7 @@ class OtherFailure:
 
     Attributes:
         nodes: Number of its nodes.
-        signature: How it fails.
+        signature: Its failure, as a word.
         detail: One line.
         path: Its model, relative to the case; empty when it could not be written.
     """
@@ -50,12 +49,12 @@ class OtherFailure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shrunk:
-    """Something besides the nodes that was made smaller, or could not be.
+    """A part other than the nodes that was made smaller, or could not be.
 
     Attributes:
         what: ``outputs``, ``inputs``, ``samples``, ``sizes``, ``weights``, ``values``.
         done: Whether it is smaller now.
-        detail: From what to what, or why not.
+        detail: Sizes before and after, or the obstacle.
     """
 
     what: str
@@ -65,14 +64,12 @@ class Shrunk:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Opened:
-    """A node with a body, or a call of a function, that was left when no node could be left out.
+    """A node with a body, or a call of a function, among the nodes that could not be left out.
 
     Attributes:
-        node: Its name.
-        op_type: Its operator.
         what: ``then_branch``, ``else_branch``, ``body`` or ``function``.
         done: Whether the search went on inside.
-        detail: What took its place, or why nothing did.
+        detail: Its replacement, or the reason why there is none.
     """
 
     node: str
@@ -87,7 +84,7 @@ class Reduction:
     """A finished reduction.
 
     Attributes:
-        asked: Who answered: ``engines``, ``check`` or ``person``.
+        asked: The oracle: ``engines``, ``check`` or ``person``.
         command: The command line.
         model: Path of the model.
         sha256: Its fingerprint.
@@ -97,22 +94,22 @@ class Reduction:
         block_items: Size of the blocks, when block-minimal.
         stop: Why the search ended: ``finished``, ``check-budget``, ``time-budget`` or ``interrupted``.
         checks: Checks that the result rests on.
-        repeats: Checks beside them that only confirmed answers in the end.
-        cache_hits: Those answered from an earlier run in the same case.
-        candidates: Different pieces asked about.
+        repeats: Further checks that only confirmed answers in the end.
+        cache_hits: Checks answered from an earlier run in the same case.
+        candidates: Number of different pieces that were checked.
         seconds: Wall-clock time of the search.
-        failed_runs: How often the result failed when that was measured, else the whole.
-        runs: Of how many runs.
-        confidence: Chance that every kept node is needed; None where that was not shown.
-        signature: How the whole fails.
-        failure: The same in figures, when engines were asked.
-        local: How the result fails by itself, when engines were asked.
-        verified: Whether the written result failed again, in a process of its own; None when that was not asked.
-        otherwise: What it did instead; empty where it failed.
-        shrunk: What else was made smaller.
-        opened: What became of the nodes with bodies that were left.
+        failed_runs: Failed runs of the result where they were counted, else of the whole.
+        runs: All of these runs.
+        confidence: Chance that every kept node is needed; None where it was not computed.
+        signature: Failure of the whole, as a word.
+        failure: The same in figures, for engines.
+        local: Failure of the result by itself, for engines.
+        verified: Whether the written result failed again, in a process of its own; None when it was not run.
+        otherwise: Its outcome instead; empty where it failed.
+        shrunk: Other parts that were made smaller.
+        opened: Outcomes of opening the nodes with bodies.
         others: Pieces that fail in another way.
-        files: Files written, by what they are: ``result``, ``min-good``, ``repro``.
+        files: Written files by their role: ``result``, ``min-good``, ``repro``.
     """
 
     asked: str
@@ -145,7 +142,7 @@ class Reduction:
 
 
 class Effort(enum.Enum):
-    """How much is done once the nodes are found."""
+    """The work that is done once the nodes are found."""
 
     FULL = "full"
     WRITE = "write"
@@ -154,14 +151,14 @@ class Effort(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReductionFinish:
-    """What became of the result.
+    """The state of the finished result.
 
     Attributes:
-        local: How it fails by itself, in figures, if that is known.
-        verified: Whether the written result was seen to fail again; None when that was not asked.
-        shrunk: What else was made smaller.
+        local: Failure by itself, in figures, if known.
+        verified: Whether the written result was seen to fail again; None when it was not run.
+        shrunk: Other parts that were made smaller.
         repro: Folder of the repro; None without one.
-        otherwise: What the repro did when it was run but fail again; empty where it failed.
+        otherwise: Outcome of the repro where it did not fail again; empty where it did.
     """
 
     local: Failure | None = None

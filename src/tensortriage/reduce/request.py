@@ -40,7 +40,7 @@ ENGINES, SEARCH, SHAPES = "Engines (instead of --check)", "Search", "Shapes"
 
 
 class ReduceMode(enum.Enum):
-    """How pieces are chosen, three ways of ours and two of Polygraphy's; the value is the word on the command line."""
+    """Ways to choose pieces, two of them Polygraphy's; the value is the word on the command line."""
 
     AUTO = "auto"
     BLOCKS = "blocks"
@@ -68,7 +68,7 @@ class Ends(enum.Enum):
 
 
 class ShapeSource(enum.Enum):
-    """How types and shapes become known; the value is the word in files."""
+    """The source of types and shapes; the value is the word in files."""
 
     INFERENCE = "inference"
     """By shape inference; by running the model where that leaves a type open."""
@@ -93,7 +93,7 @@ class Person(Protocol):
 
 @request
 class ReduceRequest:
-    """What to reduce.
+    """A request to reduce a model.
 
     Attributes:
         model: ONNX file that fails.

@@ -60,7 +60,7 @@ class FeedFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """What was asked in a case and on what; the content of ``case.json``."""
+    """The question of a case and its inputs; the content of ``case.json``."""
 
     command: str
     model: ModelFacts
@@ -163,7 +163,7 @@ def _refuse_long(database: Path) -> None:
 
 
 def _is_begun(folder: Path) -> bool:
-    """Whether a folder without check cache is empty, or what a command leaves that was killed before it made one."""
+    """Return whether a folder without a check cache is empty, or left by a command killed before making one."""
     return all(
         entry.name == LOCK or (entry.name == RUNS and entry.is_dir() and not any(entry.iterdir()))
         for entry in folder.iterdir()

@@ -34,7 +34,7 @@ class OpenedCluster(ABC):
 
     @abstractmethod
     def commands(self) -> "RunsCommands":
-        """Return what runs commands there."""
+        """Return a runner of commands there."""
 
     @abstractmethod
     def checks(
@@ -43,7 +43,7 @@ class OpenedCluster(ABC):
         target: "EngineSpec",
         parts: "Callable[[], tuple[Callable[[Any], Oracle[str]], Any] | None]",
     ) -> "AbstractContextManager[Executor[str]]":
-        """Return what runs checks there; when it is left, they end.
+        """Return a context manager that runs checks there, and ends them at its exit.
 
         Args:
             oracle: Answers in this process as long as there are no parts.

@@ -74,7 +74,7 @@ def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> E
 
 
 def resolved_engine(spec: EngineSpec) -> ResolvedEngine:
-    """Return what a spec stands for here: its engine, in the environment that was installed for it where it needs one.
+    """Return the engine of a spec, in the environment installed for it where it needs one.
 
     Raises:
         UsageError: When no engine is called so.

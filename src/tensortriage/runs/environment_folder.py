@@ -13,7 +13,7 @@ ENVIRONMENT_NOTE = "tensortriage-environment.json"
 
 
 def environments_folder() -> Path:
-    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
+    """Return the folder of environments: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
 
     Raises:
         UsageError: When the user has no home either (``home-missing``).

@@ -29,7 +29,7 @@ PRECISION = "precision"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arranged:
-    """How a given file holds a model.
+    """The layout in which a given file holds a model.
 
     Attributes:
         spec: The engine, its options saying so.
@@ -64,7 +64,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return None
     try:
-        told = lab.told(spec, model, feed, "ways")[0]
+        told = lab.query(spec, model, feed, "ways")[0]
     except EngineError:
         return None  # who runs it says why
     weights, ways = str(told["weights"]), told["ways"]
@@ -85,7 +85,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         return Arranged(specs[0], ways[0]["words"], tuple(errors), weights)
     shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
     raise UsageError(
-        f"how {spec} takes its inputs is not told by names and shapes, and of {len(ways)} ways none is far nearer to "
+        f"names and shapes do not show how {spec} reads its inputs, and of {len(ways)} ways none is far nearer to "
         f"{reference} than the others: the nearest are off by {', '.join(error_size(errors[n]) for n in order[:3])}",
         slug="layout-unknown",
         cure=f"say it in the target: {shown}",

@@ -1,9 +1,9 @@
-"""The one way to ask an engine: an experiment goes in, its answer comes out, from the case where it is known.
+"""The one way to ask an engine: an experiment goes in, its answer comes out, from the case if it is stored there.
 
-Whatever measures, searches or judges goes through a `Lab`. It knows nothing of verdicts: only which engine was asked
-what, on which model and feed, what it cost, and where the answers lie. Answers, refusals included, are kept by content
-before the next question is asked, so that a command that was killed goes on where it stopped, and one that is finished
-asks nothing when it is given again.
+All code that measures, searches or judges goes through a `Lab`. It knows nothing of verdicts: only questions to
+engines, models, feeds, costs, and the place of the answers. Answers, refusals included, are stored by content before
+the next question, so that a killed command resumes where it stopped, and a finished one asks nothing when it is run
+again.
 """
 
 import contextlib
@@ -72,14 +72,14 @@ class OpenSession:
 
 
 class Lab:
-    """Engines, and what they have answered in one case; a context manager.
+    """Engines, and their answers in one case; a context manager.
 
     Args:
-        case: Where answers are kept; None to keep none.
+        case: Store of answers; None to store none.
         limits: Time and memory limits of isolated engines.
         budget: Wall time that may be spent.
         batch_bytes: Largest amount of captured tensors held at once; None for any.
-        progress: Told what takes a while, before it begins.
+        progress: Receives a line before each longer piece of work.
         in_place: As of `Runner`.
     """
 
@@ -108,7 +108,7 @@ class Lab:
 
     @property
     def case(self) -> Case:
-        """Where answers are kept; only who gave one asks for it."""
+        """The store of answers; only for a lab that was given one."""
         assert self._case is not None, "a lab without a case keeps nothing"
         return self._case
 
@@ -123,10 +123,10 @@ class Lab:
     # -- the one way to ask --------------------------------------------------------------------------------------------
 
     def answer(self, experiment: Experiment) -> Measurement:
-        """Return the answer of an experiment: the one that is known, or else the engine's, which is kept.
+        """Return the answer of an experiment: the stored one, or else the engine's, which is then stored.
 
         Raises:
-            EngineError: When the engine refuses or fails; the same failure is raised when it is asked again.
+            EngineError: When the engine refuses or fails; the same failure is raised for the same experiment.
             EngineMissing: When it cannot be used here.
             BudgetSpent: When there is no time left to ask.
         """
@@ -152,7 +152,7 @@ class Lab:
             self.progress(experiment.what)
         return self._asking.ask(experiment, key)
 
-    # -- what is asked most, in short ----------------------------------------------------------------------------------
+    # -- common experiments, in short ----------------------------------------------------------------------------------
 
     def outputs(self, engine: EngineSpec, model: Model, feed: Feed, **fields: Any) -> dict[str, np.ndarray]:
         """Return the outputs of a model by name; ``fields`` are more of `Experiment`. Errors as `answer`."""
@@ -167,7 +167,7 @@ class Lab:
         *,
         specs: Mapping[str, ValueSpec] | None = None,
     ) -> TensorStore:
-        """Return tensors of inner values and outputs of a model; none are asked for when no names are given."""
+        """Return tensors of inner values and outputs of a model; without names the engine is not asked."""
         if not names:
             return MemoryStore({})
         wanted, what = ObservedValues(tuple(names), specs), f"recording {len(names)} tensors on {engine}"
@@ -182,7 +182,7 @@ class Lab:
         *,
         specs: Mapping[str, ValueSpec] | None = None,
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield what `values` returns as it comes, keeping none: to be looked at once, or compared as it comes."""
+        """Yield the tensors of `values` one by one, storing none: each can be read once."""
         wanted = ObservedValues(tuple(names), specs, streamed=True)
         return self.answer(Experiment(engine=engine, model=model, feed=feed, observed=wanted)).stream
 
@@ -201,7 +201,7 @@ class Lab:
         floors: Mapping[str, float] | None = None,
         kept_too: bool = False,
     ) -> Measurement:
-        """Return how far values are from stored tensors; of those that are not among them nothing is said.
+        """Return how far values are from stored tensors; values without a stored tensor are left out.
 
         See `ObservedFigures` for the arguments; ``what`` is being run, e.g. ``every layer on openvino``.
         """
@@ -212,13 +212,13 @@ class Lab:
         )
 
     def plan(self, engine: EngineSpec, model: Model, *, build: int = 0) -> Plan | None:
-        """Return what an engine really runs for a model; None when it does not tell."""
+        """Return the plan that an engine runs for a model; None when it does not report one."""
         return self.answer(Experiment(engine=engine, model=model, feed=None, observed=ObservedPlan(), build=build)).plan
 
-    def told(
+    def query(
         self, engine: EngineSpec, model: Model, feed: Feed, question: str, **arguments: object
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Return what an engine answers to a question of its own, and arrays by name; see `ObservedAnswer`."""
+        """Return the engine's answer to a question of its own protocol, and arrays by name; see `ObservedAnswer`."""
         asked = ObservedAnswer(question, arguments)
         answer = self.answer(Experiment(engine=engine, model=model, feed=feed, observed=asked))
         return answer.told, answer.arrays
@@ -227,15 +227,15 @@ class Lab:
     def session(
         self, engine: EngineSpec, model: Model, *, build: int = 0, sequence: bool = False
     ) -> Iterator[OpenSession]:
-        """Let experiments share one build, made when one needs it and let go at the end; gives what asks there.
+        """Let experiments share one build, made when one needs it and released at the end; yields its session.
 
         Args:
-            engine: Who is asked.
-            model: What is built.
+            engine: The engine of every experiment.
+            model: The model to build.
             build: Number of the build.
-            sequence: Whether nothing else runs in that session, and what runs leave there may matter: a decoder's
-                states, a race, a candidate of a search. Then nothing is answered from the case or kept; whoever asks
-                keeps what all of it says (`derived`). Several threads may do so at once.
+            sequence: Whether nothing else runs in that session, since state left by earlier runs may matter: a
+                decoder's states, a race, a candidate of a search. Then nothing is answered from the case or stored; the
+                caller stores its conclusion (`derived`). Several threads may do so at once.
         """
         asked = Experiment(engine=engine, model=model, feed=None, build=build)
         asked = in_sequence(asked) if sequence else asked
@@ -244,7 +244,7 @@ class Lab:
 
     @property
     def earlier(self) -> int:
-        """How many answers an earlier command had left in the case."""
+        """The number of answers that an earlier command left in the case."""
         return self._answers.earlier if self._answers else 0
 
     # -- memory --------------------------------------------------------------------------------------------------------
@@ -258,12 +258,12 @@ class Lab:
         return self.key(experiment.engine, experiment.model, experiment.feed, *experiment.words)
 
     def derived(self, kind: type[T], question: str, *inputs: object) -> Derived[T]:
-        """Return where the case keeps what is worked out of answers.
+        """Return the place in the case for a result derived from answers.
 
         Args:
             kind: Its type.
-            question: What it answers.
-            inputs: What it is worked out of, each known by its content: engines, models, feeds, and types of JSON.
+            question: The question that it answers.
+            inputs: Its sources, each identified by its content: engines, models, feeds, and types of JSON.
         """
         return Derived(kind, self._keys.digest(question, *inputs), question, self._case.checks if self._case else None)
 
@@ -277,12 +277,12 @@ class Lab:
         return other
 
     def stop(self) -> None:
-        """Let what another thread streams here end at its next value, by an EngineError or `BudgetSpent`."""
+        """End the streams of other threads at their next value, by an EngineError or `BudgetSpent`."""
         self.budget = Budget(0.0)
         self._asking.sessions.close()
 
     def drop(self, engine: EngineSpec, model: Model) -> None:
-        """Let go of a session that is of no more use."""
+        """Release a session that is no longer needed."""
         self._asking.sessions.drop(Experiment(engine=engine, model=model, feed=None))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from tensortriage.errors import (
 
 
 class OutcomeKind(enum.Enum):
-    """How an attempt ended; the value is the word in files."""
+    """The kind of an attempt's end; the value is the word in files."""
 
     OK = "ok"
     BUILD_FAILED = "build-failed"
@@ -26,7 +26,7 @@ class OutcomeKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended.
+    """The end of an attempt.
 
     Attributes:
         kind: Success, or which failure.

@@ -90,7 +90,7 @@ class RangeRow:
     misfits: tuple[FormatMisfit, ...] = ()
 
     def misfits_in(self, precision: Precision) -> tuple[FormatMisfit, ...]:
-        """Return what one format cannot hold."""
+        """Return the values that one format cannot hold."""
         return tuple(misfit for misfit in self.misfits if misfit.format == precision.value)
 
 
@@ -200,7 +200,7 @@ def range_scan(
 
 
 def largest_sum(precision: Precision) -> float:
-    """Return what a sum that engines add up in a format may reach; inf for formats in which none adds up.
+    """Return the largest sum that a format holds where engines add up in it; inf for other formats.
 
     fp8 is a format of operands: every engine known adds their products up in a wider one.
     """
@@ -231,7 +231,7 @@ def _row(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Extent:
-    """How large the numbers of a tensor are: of most no more is asked.
+    """The largest and smallest magnitudes of a tensor; most tensors need no more.
 
     Attributes:
         count: How many there are.
@@ -335,7 +335,7 @@ def merged_integers(magnitudes: np.ndarray, precision: Precision) -> MergedInteg
 
 
 def _whole(magnitudes: np.ndarray) -> bool:
-    """Whether all numbers are whole."""
+    """Return whether all numbers are whole."""
     return all(bool((part == np.rint(part)).all()) for part in (magnitudes[:_SAMPLE], magnitudes))
 
 

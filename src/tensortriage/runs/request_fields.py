@@ -24,7 +24,7 @@ WHOLE = "Run this command, which asks one thing after the other, on a node of it
 
 @request
 class LimitOptions:
-    """What bounds engines that work in a process of their own."""
+    """Limits of engines that work in a process of their own."""
 
     timeout: float | None = option("--timeout", "SECONDS", "Time limit of each build or run of an engine in its own "
                                    "process.", default=None, above=0, group=LIMITS)  # fmt: skip
@@ -84,7 +84,7 @@ def fresh_field() -> bool:
 def external_data_field(**more: Any) -> Any:
     """Declare where the weights outside the model file are."""
     return option("--external-data-dir --load-external-data --ext", "DIR",
-                  "Directory of the external data, if they do not lie beside the model.",
+                  "Directory of the external data, if they are not next to the model.",
                   default=None, **{"rare": True, **more})  # fmt: skip
 
 

@@ -23,7 +23,7 @@ _REPLAY, _ALGORITHM = "TacticReplayData", "Algorithm"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TacticRecord:
-    """What an engine chose in one build.
+    """The choices of an engine in one build.
 
     Attributes:
         engine: Spec of the engine, or where the choices come from.
@@ -37,7 +37,7 @@ class TacticRecord:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """What was chosen, by layer."""
+        """The choice at each layer."""
         return {choice.layer: choice.label for choice in self.choices}
 
 
@@ -76,7 +76,7 @@ def load_record(path: Path) -> TacticRecord:
 
 
 def features(choices: Sequence[Choice], plan: Plan | None) -> tuple[tuple[str, str], ...]:
-    """Return what a build is like, as pairs (layer, what runs it): of its tactics, else of its plan."""
+    """Return the features of a build as pairs (layer, kernel): of its tactics, else of its plan."""
     if choices:
         return tuple((choice.layer, choice.label) for choice in choices)
     regions = plan.regions if plan else ()

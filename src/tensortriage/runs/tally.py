@@ -14,7 +14,7 @@ class BuildCount:
 
 @dataclasses.dataclass(slots=True)
 class Tally:
-    """What has been spent so far.
+    """The cost so far.
 
     Attributes:
         engines: Builds by the names of engines.

@@ -66,7 +66,7 @@ class Workspace:
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a path is valid UTF-8; Python keeps other bytes as surrogates."""
+    """Return whether a path is valid UTF-8; Python keeps other bytes as surrogates."""
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:

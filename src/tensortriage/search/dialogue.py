@@ -16,7 +16,7 @@ from tensortriage.search.problem import OracleVerdict, SearchProblem, T
 
 
 class Care(enum.Enum):
-    """How sure an answer has to be; makes a difference only for faults that come and go."""
+    """The certainty required of an answer; it matters only for intermittent faults."""
 
     QUICK = "quick"
     """A failure may be overlooked now and then; the final pass asks again."""
@@ -40,7 +40,7 @@ Pass: TypeAlias = Callable[["SearchState[T]"], Dialogue[T]]
 
 
 class Minimality(enum.Enum):
-    """What is known about the result; the value is the word in files."""
+    """The proven minimality of the result; the value is the word in files."""
 
     ONE_MINIMAL = "one-minimal"
     """Without any single one of its items it no longer fails the same way: each was asked."""

@@ -22,7 +22,7 @@ REMEMBERED = 8
 
 
 class CandidateOutcome(enum.Enum):
-    """What a candidate did; the value is the word in files."""
+    """The outcome of a candidate; the value is the word in files."""
 
     SAME = "same"
     """Fails as the whole does."""

@@ -22,7 +22,7 @@ class SearchStop(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """What a search may cost; None for no limit.
+    """Limits on the cost of a search; None for no limit.
 
     Attributes:
         checks: Answers used, those from the cache included, so that a rerun stops at the same place.

@@ -72,7 +72,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
 
 
 def _earlier(case: Case, model: Model) -> PrecisionPlan | None:
-    """Return what an earlier search of the same model in a case ended with; None where there was none."""
+    """Return the result of an earlier search of the same model in a case; None where there was none."""
     with contextlib.suppress(StoreError, OSError):
         found = load(case.folder / "precision.json", PrecisionPlan)
         return found if found.sha256 == model.fingerprint else None
@@ -196,7 +196,7 @@ def _by_command(
 
 
 def _lab(question: Question, case: Case, listener: PrecisionListener) -> Lab:
-    """Return where engines are asked about a model."""
+    """Return the lab that asks engines about a model."""
     return Lab(case, limits=question.limits, batch_bytes=question.batch_bytes, progress=listener.progress)
 
 

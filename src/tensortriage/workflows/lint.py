@@ -27,7 +27,7 @@ _NO_MODEL = frozenset({"model-missing", "model-unreadable"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LintReport:
-    """What was found.
+    """Findings of a lint.
 
     Attributes:
         model: The file.

@@ -46,7 +46,7 @@ TRUSTED = Repeats(premise=1, measure=1)
 
 
 class ReduceListener(Listener, Protocol):
-    """Who wants to hear how a reduction goes on."""
+    """A receiver of a reduction's progress."""
 
     def checked(self, progress: Progress[str]) -> None:
         """A piece was checked."""
@@ -184,7 +184,7 @@ def _asking(
 
 
 def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:
-    """Return what engines are asked with about a model."""
+    """Return the premises for asking engines about a model."""
     inv = Investigation.begin(question, case, listener=listener)
     return EnginePremises(
         source=inv.golden,

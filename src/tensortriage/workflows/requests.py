@@ -37,7 +37,7 @@ ENGINE, ENGINES, INPUTS = "Engine", "Engines", "Inputs"
 
 @request
 class DiagnoseRequest:
-    """What to diagnose.
+    """A request to diagnose.
 
     Attributes:
         model: ONNX file taken as right.
@@ -93,7 +93,7 @@ class DiagnoseRequest:
 
 @request
 class LintRequest:
-    """What to lint.
+    """A request to lint.
 
     Attributes:
         model: ONNX file.
@@ -115,7 +115,7 @@ class LintRequest:
 
 @request
 class BuildRequest:
-    """What to build, and who judges.
+    """A request to study builds, and the judge.
 
     Attributes:
         model: ONNX file.

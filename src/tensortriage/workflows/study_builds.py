@@ -39,7 +39,7 @@ from tensortriage.workflows.requests import BuildRequest
 
 
 class BuildListener(Listener, Protocol):
-    """Who wants to hear how a study goes on."""
+    """A receiver of a study's progress."""
 
     def built(self, trial: BuildTrial, trials: Sequence[BuildTrial]) -> None:
         """A build that chose freely was judged."""

@@ -106,7 +106,7 @@ class NetworkValues:
 
 def asked_about(lab: Lab, network: EngineSpec, model: Model, feed: Feed) -> TorchNetwork:
     """Return a network with a feed, whose answers a lab remembers."""
-    return TorchNetwork(model, functools.partial(lab.told, network, model, feed))
+    return TorchNetwork(model, functools.partial(lab.query, network, model, feed))
 
 
 def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: Inner) -> NetworkValues:

@@ -27,7 +27,7 @@ class Incompatible:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Alignment:
-    """What can be compared, in the order of the reference.
+    """The comparable pairs, in the order of the reference.
 
     Attributes:
         pairs: Names on both sides, of one shape.

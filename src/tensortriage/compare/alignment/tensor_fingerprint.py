@@ -134,7 +134,7 @@ def _squashed(values: np.ndarray) -> tuple[np.ndarray | None, float]:
 
 
 def _is_poor(values: np.ndarray) -> bool:
-    """Say whether a tensor says too little to be told from others: constant, or but for few elements."""
+    """Return whether a tensor says too little to be told from others: constant, or but for few elements."""
     flat = values.reshape(-1)
     common = float(np.median(flat[:: -(-flat.size // 4096)]))
     return int(np.count_nonzero(flat != common)) < _FEWEST_DISTINCT or bool(

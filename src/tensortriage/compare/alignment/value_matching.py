@@ -43,7 +43,7 @@ _MATCH_UNUSUAL = 6.0
 
 
 class Relation(enum.Enum):
-    """How the elements of a matched pair correspond; the value is the word in files."""
+    """The correspondence of a matched pair's elements; the value is the word in files."""
 
     EQUAL = "equal"
     RESHAPED = "reshaped"

@@ -5,7 +5,7 @@ import enum
 
 
 class Basis(enum.Enum):
-    """What a limit rests on; who shows a judgement looks here, never into its words."""
+    """The basis of a limit; code that shows a judgement reads this, never its words."""
 
     USER = "tolerance"
     """The user's own tolerance, or script."""
@@ -35,7 +35,7 @@ class Basis(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a tensor is within its limit.
+    """The judgement of a tensor against its limit.
 
     Attributes:
         within: The verdict.

@@ -73,7 +73,7 @@ class OutputJudge:
         return frozenset(n for n, error in errors.items() if not within_healthy(error, self.limits.get(n, 0.0)))
 
     def excuses(self, output: str, pair: Compared) -> bool:
-        """Say whether an error is within the tolerance, or within the floor when that is known."""
+        """Return whether an error is within the tolerance, or within the floor when that is known."""
         if self.tolerance is not None:
             return self._tolerated(output, pair)
         return within_healthy(error_of(pair.metrics), self.limits.get(output, 0.0))

@@ -55,7 +55,7 @@ class RankedComparison:
 
     @property
     def measure(self) -> str:
-        """What `share` is, in words."""
+        """The meaning of `share`, in words."""
         return SHARE.format(unit=self.unit)
 
     def in_words(self, noise: str) -> str:
@@ -207,7 +207,7 @@ def _aligned(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def _repeated(choices: np.ndarray) -> np.ndarray:
-    """Say which choices occurred in their row before."""
+    """Return which choices occurred in their row before."""
     order = np.argsort(choices, axis=1, kind="stable")
     ascending = np.take_along_axis(choices, order, 1)
     again = np.zeros(choices.shape, bool)

@@ -20,7 +20,7 @@ UNEQUAL = "share of unequal elements"
 
 
 class ErrorFigures(Protocol):
-    """What a relative error is made of; each figure as in `Metrics`."""
+    """The figures that make up a relative error, as in `Metrics`."""
 
     @property
     def count(self) -> int: ...  # noqa: D102 - told by `Metrics`

@@ -122,7 +122,7 @@ class _Class:
         return [box for box in chosen if 0 <= box < len(self.scores)]
 
     def _overlap_margin(self, one: int, other: int, *, above: bool) -> float:
-        """Return what share of the radius makes the overlap of two boxes exceed the threshold (or not exceed it)."""
+        """Return the share of the radius that lifts the overlap of two boxes above the threshold, or below it."""
         limit = self.limits.overlap
         exact, bound = (_overlap(self.boxes[one], self.boxes[other], by, above) for by in (0.0, self.box_radius))
         if exact > limit if above else exact <= limit:

@@ -44,7 +44,7 @@ class Tolerance(Protocol):
 
 
 class ErrorStat(enum.Enum):
-    """What a pair of absolute and relative limits applies to; the words of Polygraphy's ``--check-error-stat``."""
+    """The statistic that a pair of limits applies to; the words of Polygraphy's ``--check-error-stat``."""
 
     ELEMWISE = "elemwise"
     MAX = "max"
@@ -254,7 +254,7 @@ def check_names(tolerances: Sequence[Tolerance], known: Collection[str], *, stri
 
 
 def setting_for(setting: Setting, name: str, default: float) -> float:
-    """Return what a setting is for a tensor."""
+    """Return the value of a setting for a tensor."""
     return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 

@@ -36,22 +36,22 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics
 
 
 def within_fp32(error: float, floor: float) -> bool:
-    """Whether a healthy fp32 engine may be as far off."""
+    """Return whether a healthy fp32 engine may be as far off."""
     return error <= MATCH_FACTOR * floor
 
 
 def beyond_fp32(ratio: float | None) -> bool:
-    """Whether an error over its floor is more than a healthy fp32 engine's; never where it was not measured."""
+    """Return whether an error over its floor is more than a healthy fp32 engine's; never where it was not measured."""
     return ratio is not None and ratio > MATCH_FACTOR
 
 
 def certainly_fails(error: float) -> bool:
-    """Whether an error at an output is a failure of an fp32 engine whatever its floor."""
+    """Return whether an error at an output is a failure of an fp32 engine whatever its floor."""
     return error >= CERTAIN
 
 
 def carries_nothing_on(error: float) -> bool:
-    """Whether an error inside a model is too small to become a failure at its outputs."""
+    """Return whether an error inside a model is too small to become a failure at its outputs."""
     return error <= CARRIED_ON
 
 
@@ -79,28 +79,28 @@ def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
 
 
 def within_prediction(gap_db: float, count: int) -> bool:
-    """Whether an error that exceeds its prediction by so many dB is explained by it."""
+    """Return whether an error that exceeds its prediction by so many dB is explained by it."""
     return gap_db <= gap_allowance_db(count)
 
 
 def near_prediction(gap_db: float) -> bool:
-    """Whether an error is its prediction, for numbers of so many elements that chance moves neither."""
+    """Return whether an error is its prediction, for numbers of so many elements that chance moves neither."""
     return gap_db <= PREDICTION_GAP_DB
 
 
 def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
-    """Whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
+    """Return whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
     return math.isfinite(error) and within_prediction(prediction_gap_db(figure, error, predicted), figure.count)
 
 
 def cuts_off(steps: np.ndarray) -> bool:
-    """Whether integers are off by as many steps as cutting off makes instead of rounding: one, and in half at most."""
+    """Return whether integers are off as truncation in place of rounding makes them: by one step, half at most."""
     away = np.abs(steps.astype(np.int64))
     return bool(away.max(initial=0) <= 1) and float(np.mean(away)) <= CUT_OFF
 
 
 def always_cuts_off(found: np.ndarray, rounded: np.ndarray, exact: np.ndarray, other: np.ndarray) -> bool:
-    """Whether integers are numbers cut off, downwards or towards zero, wherever the right ones are rounded to nearest.
+    """Return whether integers are truncated, downwards or towards zero, where the right ones round to nearest.
 
     That is no kernel's arithmetic, in which some results fall on the other side: it moves the mean by half a step.
 
@@ -125,17 +125,17 @@ def beyond_a_step(steps: np.ndarray) -> float:
 
 
 def is_lost(error: float) -> bool:
-    """Whether half of the signal or more is gone."""
+    """Return whether half of the signal or more is gone."""
     return error >= LOST
 
 
 def is_too_coarse(error: float) -> bool:
-    """Whether so much of the signal is gone that a format which explains it is too coarse for the model."""
+    """Return whether so much of the signal is gone that a format which explains it is too coarse for the model."""
     return error >= TOO_COARSE
 
 
 def clearly_best(error: float, others: Iterable[float]) -> bool:
-    """Whether one way of reading a file is near to the truth and all others are far from it."""
+    """Return whether one way of reading a file is near to the truth and all others are far from it."""
     return not is_lost(error) and all(error * FAR_NEARER <= other for other in others)
 
 
@@ -143,7 +143,7 @@ def clearly_best(error: float, others: Iterable[float]) -> bool:
 
 
 def is_innocent(over: float) -> bool:
-    """Whether an op is within 3 dB of what its format costs it, by its error over its limit.
+    """Return whether an op is within 3 dB of what its format costs it, by its error over its limit.
 
     Between that and a suspect nothing is said of it.
     """
@@ -151,12 +151,12 @@ def is_innocent(over: float) -> bool:
 
 
 def is_suspect_ratio(ratio: float | None) -> bool:
-    """Whether a local error over its floor makes a suspect."""
+    """Return whether a local error over its floor makes a suspect."""
     return ratio is not None and ratio > SUSPECT_RATIO
 
 
 def beyond_inner_roundings(ratio: float | None) -> bool:
-    """Whether an error over what rounding every result to 16 bits costs is beyond a kernel that rounds inside as well.
+    """Return whether an error, over the cost of 16-bit results, exceeds a kernel that also rounds inside.
 
     An op of many steps, or ops that are fused into one kernel, round and approximate where no result is seen. As in
     fp32 (`beyond_fp32`) that is `MATCH_FACTOR` times at most: a dozen roundings inside, also where they add up.
@@ -165,42 +165,42 @@ def beyond_inner_roundings(ratio: float | None) -> bool:
 
 
 def within_limit(error: float, limit: float) -> bool:
-    """Whether an error is within a limit that was measured or added up elsewhere."""
+    """Return whether an error is within a limit that was measured or added up elsewhere."""
     return error <= limit
 
 
 def is_minor(error: float, other: float) -> bool:
-    """Say whether an error is no reason for another: it is a `MATCH_FACTOR`-th of that, or less."""
+    """Return whether an error is no reason for another: it is a `MATCH_FACTOR`-th of that, or less."""
     return math.isfinite(error) and error * MATCH_FACTOR <= other
 
 
 def is_decisive(explained: float) -> bool:
-    """Whether a share of the output error is enough to blame those for it that make it when injected."""
+    """Return whether a share of the output error is enough to blame those for it that make it when injected."""
     return explained >= DECISIVE
 
 
 def counts(influence: float, largest: float) -> bool:
-    """Whether an influence is worth naming beside the largest."""
+    """Return whether an influence is worth naming beside the largest."""
     return influence >= NEGLIGIBLE * largest
 
 
 def freedom_shows(allowed: float, floor: float) -> bool:
-    """Whether a freedom of an engine allows so much more than the floor that taking it can be seen."""
+    """Return whether a freedom of an engine allows so much more than the floor that taking it can be seen."""
     return allowed > FREEDOM_SHOWS * floor
 
 
 def excuses_much(limit: float) -> bool:
-    """Whether freedoms allow so much of an output that each op has to be within what they cost it alone."""
+    """Return whether freedoms allow so much of an output that each op has to be within what they cost it alone."""
     return limit > EACH_OP
 
 
 def is_habit(taken: int, shows: int) -> bool:
-    """Whether an engine takes a freedom at enough of the ops where it would show."""
+    """Return whether an engine takes a freedom at enough of the ops where it would show."""
     return taken >= FREEDOM_SHARE * shows
 
 
 def is_nearer(error: float, chosen: float, plain: float) -> bool:
-    """Whether an error is nearer to its prediction with a freedom than to that without, by their ratios."""
+    """Return whether an error is nearer to its prediction with a freedom than to that without, by their ratios."""
     return error * error > chosen * plain
 
 
@@ -208,5 +208,5 @@ def is_nearer(error: float, chosen: float, plain: float) -> bool:
 
 
 def within_healthy(error: float, limit: float) -> bool:
-    """Whether an error at an output is within its healthy limit; NaN and Inf never are."""
+    """Return whether an error at an output is within its healthy limit; NaN and Inf never are."""
     return math.isfinite(error) and error <= limit

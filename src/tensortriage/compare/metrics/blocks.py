@@ -20,7 +20,7 @@ Index = slice | tuple[int | slice, ...]
 
 
 def is_flat(array: np.ndarray) -> bool:
-    """Whether blocks of an array are plain views: contiguous in C order, aligned, native byte order."""
+    """Return whether blocks of an array are plain views: contiguous in C order, aligned, native byte order."""
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 

@@ -35,12 +35,12 @@ _TYPES: dict[np.dtype[Any], int] = {
 
 
 def takes(way: Lane) -> bool:
-    """Whether pairs of a lane are computed here: it was built, is not switched off, and both sides are of one type."""
+    """Return whether the pass computes pairs of a lane: built, not switched off, both sides of one type."""
     return _add_run is not None and way.bits is not None and way.ulp in _TYPES
 
 
 def is_used() -> bool:
-    """Whether the compiled pass was built and is not switched off."""
+    """Return whether the compiled pass was built and is not switched off."""
     return _add_run is not None
 
 

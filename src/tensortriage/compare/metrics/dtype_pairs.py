@@ -25,7 +25,7 @@ _FINITE_HALVES = (SAFE[F32][0], float(np.finfo(np.float16).max))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lane:
-    """How pairs of two element types are computed.
+    """The arithmetic for pairs of two element types.
 
     Attributes:
         work: float32 or float64, holding every value of both types exactly (64-bit integers while they are below

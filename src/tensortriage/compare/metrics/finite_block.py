@@ -25,7 +25,7 @@ _FIRST = 1024
 
 
 def same_memory(bits: np.dtype[Any], reference: np.ndarray, target: np.ndarray) -> bool:
-    """Whether two blocks hold the same bits, seen as integers of the given type.
+    """Return whether two blocks hold the same bits, seen as integers of the given type.
 
     Args:
         bits: An integer type as wide as the elements.

@@ -105,7 +105,7 @@ def _of_opposite_signs(block: Block) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: float, unit: np.dtype[Any]) -> bool:
-    """Whether the products of elements of opposite signs show that none is farther than what is known."""
+    """Return whether the products of elements of opposite signs show that none is farther than what is known."""
     numbers, bias = _format(unit)
     if not block.largest > 0.0 or known < numbers * (max(math.log2(block.largest) + bias, 1.0) + 1.0) + _SLACK:
         return False  # Elements of the same sign, or with a subnormal one, may be farther.

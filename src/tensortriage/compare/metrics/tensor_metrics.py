@@ -20,7 +20,7 @@ from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.errors import DataError
 
 EXACT_ELEMENTS = 16384
-"""Quantiles and histogram are exact up to this many elements; beyond, they are those of an evenly spaced sample."""
+"""Quantiles and histogram are exact up to this many elements; above that, they come from an evenly spaced sample."""
 _SAMPLE_SHARE = 64
 _LARGEST_SAMPLE = 131072
 
@@ -46,7 +46,7 @@ class WorstElement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Metrics:
-    """How far a target tensor is from its reference.
+    """The differences of a target tensor from its reference.
 
     "Compared" elements are those finite on both sides; integers, bools and strings always are. The error of an element
     is |target - reference|; for bools and strings it is 1 where they differ. An empty tensor is equal to its reference.

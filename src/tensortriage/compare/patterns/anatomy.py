@@ -47,7 +47,7 @@ SLUGS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Anatomy:
-    """What is peculiar about an error.
+    """The peculiarities of an error.
 
     Attributes:
         findings: Strongest first; empty when the tensors are equal, or when all is within the floor given.
@@ -78,7 +78,7 @@ def dissect(
     others: Mapping[str, np.ndarray] | None = None,
     floor: float = 0.0,
 ) -> Anatomy:
-    """Say what is peculiar about the error of a tensor.
+    """Return the peculiarities of a tensor's error.
 
     Time is bounded: beyond `specimen.MOST_ELEMENTS` a box of the tensor is examined (whole inner axes; of outer ones
     the indices with the largest errors and as many evenly spaced ones), movements of elements are tried on 16384
@@ -145,7 +145,7 @@ def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[PatternF
 
 
 def _agree(reference: np.ndarray, target: np.ndarray) -> bool:
-    """Say whether two tensors agree to a few percent of their size, judged by some of their elements."""
+    """Return whether two tensors agree to a few percent of their size, judged by some of their elements."""
     spots = np.random.default_rng(0).integers(0, reference.size, 4096)
     ours, theirs = misplaced.at(reference, spots), misplaced.at(target, spots)
     with np.errstate(all="ignore"):

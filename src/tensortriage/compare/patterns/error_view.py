@@ -61,7 +61,7 @@ class Specimen:
         return self.reference.shape
 
     def is_whole(self, axis: int) -> bool:
-        """Say whether the box has every index of an axis."""
+        """Return whether the box has every index of an axis."""
         return bool(self.indices[axis].size == self.whole_reference.shape[axis])
 
     @functools.cached_property

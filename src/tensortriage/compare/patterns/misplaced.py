@@ -347,7 +347,7 @@ def _comparable(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _surprising(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Say whether equal sorted values would be no coincidence: of few distinct values, counts are easily equal."""
+    """Return whether equal sorted values would be no coincidence: of few distinct values, counts are easily equal."""
     unequal = ours != theirs
     count = int(np.count_nonzero(unequal))
     if count < 2:

@@ -85,7 +85,7 @@ def _candidates() -> Iterator[tuple[str, Callable[[np.ndarray], bool], _Values]]
 
 
 def _is_made_of(values: np.ndarray, kind: DType) -> bool:
-    """Say whether all values are numbers of a format."""
+    """Return whether all values are numbers of a format."""
     with np.errstate(all="ignore"):
         parts = (values[:4096], values)
         return all(np.array_equal(part.astype(kind.numpy).astype(np.float64), part) for part in parts)

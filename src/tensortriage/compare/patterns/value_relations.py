@@ -60,7 +60,7 @@ def constant(specimen: Specimen) -> PatternFinding | None:
 
 
 def _lost_variation(reference: np.ndarray, target: np.ndarray, axis: int | None) -> bool:
-    """Say whether a target has no variation beyond rounding along an axis (None: at all), while the reference has."""
+    """Return whether the target alone has no variation beyond rounding along an axis (None: at all)."""
     with np.errstate(all="ignore"):
         ours, theirs = ((energy(x - x.mean(axis=axis, keepdims=True)), energy(x)) for x in (reference, target))
     return theirs[0] < _NO_VARIATION * theirs[1] and ours[0] > _VARIATION * ours[1]
@@ -193,7 +193,7 @@ def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
 
 
 def _is_common(changes: np.ndarray) -> bool:
-    """Say whether most slices are changed; when few are, it is the place that is peculiar (`places`)."""
+    """Return whether most slices are changed; when few are, it is the place that is peculiar (`places`)."""
     return bool(np.mean(np.abs(changes) > _CHANGED_SLICE * np.abs(changes).max()) > 0.5)
 
 

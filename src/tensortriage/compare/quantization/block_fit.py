@@ -22,7 +22,7 @@ MX_BLOCK = 32
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockFit:
-    """How scales of blocks fit.
+    """The fit of the scales of blocks.
 
     Attributes:
         kind: ``fits``, ``scale-not-positive``, ``scale-shape``, ``scale-unset``, ``scale-inverted``, ``axis``,
@@ -174,7 +174,7 @@ def _likeness(scales: np.ndarray, best: np.ndarray) -> tuple[str, str]:
 
 
 def _near(error: float, least: float) -> bool:
-    """Say whether an error is near the least."""
+    """Return whether an error is near the least."""
     return near_prediction(0.0 if not error else decibels(error / least) if least else math.inf)
 
 

@@ -15,7 +15,7 @@ _MOST_ROWS = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Int16Sums:
-    """What becomes of the sums.
+    """Sums of two products in int16, and their error.
 
     Attributes:
         largest: Largest magnitude of a sum of two products; int16 ends at 32767.
@@ -29,7 +29,7 @@ class Int16Sums:
 
 
 def int16_sums(data: np.ndarray, zero: int, weights: np.ndarray) -> Int16Sums:
-    """Return what becomes of a matrix product; of many rows, some evenly spaced ones count.
+    """Return the sums of a matrix product in int16; of many rows, some evenly spaced ones count.
 
     Args:
         data: uint8 or int8, rows of numbers to be summed over.

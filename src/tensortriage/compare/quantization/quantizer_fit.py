@@ -44,7 +44,7 @@ _FRACTIONS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizerFit:
-    """How a quantizer fits some numbers.
+    """The fit of a quantizer to its numbers.
 
     Attributes:
         kind: One of `KINDS`: what is wrong with it.
@@ -74,14 +74,14 @@ class QuantizerFit:
 
     @property
     def gap_db(self) -> float:
-        """How much larger the error is than the least, in dB."""
+        """Excess of the error over the least, in dB."""
         if self.error == 0.0:
             return 0.0
         return decibels(self.error / self.best_error) if self.best_error > 0.0 else math.inf
 
 
 class Meant(NamedTuple):
-    """What is known to be meant by a quantizer.
+    """Properties of a quantizer that are known to be intended.
 
     Attributes:
         symmetric: Whether its zero point of 0 is.

@@ -85,7 +85,7 @@ class FoundWeight:
 
     @property
     def steps_off(self) -> np.ndarray:
-        """How far each of the file's numbers is from where it would be: 0 for all that are rounded to nearest."""
+        """Distance in steps of each of the file's numbers from its place: 0 for all that are rounded to nearest."""
         now, step = self.stored.numbers, self.stored.step
         near = np.abs(now - self.was) <= HALF_A_STEP * step
         return np.where(near, 0.0, np.abs(now - self.rounded) / step)

@@ -1,4 +1,4 @@
-"""How a quantized weight came to hold other numbers than the original's: rows of another place, or rescaled ones.
+"""Changes that make a quantized weight hold other numbers than the original's: moved or rescaled rows.
 
 Rounding moves a number by half a step. A row all of whose numbers are half a step from those of another row, or from a
 multiple of its own, was that before it was rounded: methods that choose among roundings, or make up for them, move
@@ -30,13 +30,13 @@ _MOST_SOUGHT = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WeightMove:
-    """What one row became.
+    """The change of one row.
 
     Attributes:
         row: Its index.
-        axis: Along which rows are counted.
-        other: Row of the original whose numbers it has; its own index where they are its own.
-        factor: By which they were multiplied, as far as rounding lets it be told.
+        axis: The axis along which rows are counted.
+        other: Index of the original's row with the same numbers; the row's own where it did not move.
+        factor: Factor of its numbers against that row's, as precisely as rounding allows.
     """
 
     row: int
@@ -46,7 +46,7 @@ class WeightMove:
 
     @property
     def words(self) -> str:
-        """What became of it, after "in index 3 of axis 0"."""
+        """The change in words, after "in index 3 of axis 0"."""
         where = f"index {self.row} of axis {self.axis}"
         if self.other != self.row:
             return f"{where} holds the original's index {self.other}, times {magnitude(self.factor)}"

@@ -47,7 +47,7 @@ class ClaimRuns:
 
     @functools.cached_property
     def built(self) -> BuiltSession:
-        """What the engine's session says of itself."""
+        """The session's description of itself."""
         asked = Experiment(engine=self._target, model=self._model, feed=None, observed=ObservedBuild())
         return self._lab.answer(asked).built
 
@@ -160,5 +160,5 @@ class BuildsDiffer(Exception):
 
 
 def _alike(left: Outputs, right: Outputs) -> bool:
-    """Whether two builds are as near as builds that order sums otherwise."""
+    """Return whether two builds are as near as builds that order sums otherwise."""
     return all(within_limit(difference(left[name], right[name]), ROUNDED_ONCE) for name in left)

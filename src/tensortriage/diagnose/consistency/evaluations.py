@@ -66,12 +66,12 @@ class OwnEvaluation:
         return self._healthy.centre[value].shape, self._right[value].shape
 
     def exact(self, value: str) -> bool:
-        """Whether a value holds no floating-point numbers."""
+        """Return whether a value holds no floating-point numbers."""
         dtype = self._healthy.centre.spec(value).dtype
         return dtype is None or not dtype.is_float
 
     def strays(self, value: str, left: np.ndarray, right: np.ndarray) -> bool:
-        """Say whether a value is outside the envelope of the model itself, in the left run or in the right one."""
+        """Return whether a value is outside the envelope of the model itself, in the left run or in the right one."""
         limit = self._healthy.limit(value).error
         runs = ((self._healthy.centre[value], left), (self._right[value], right))
         return not all(within_limit(difference(centre, array), limit) for centre, array in runs)

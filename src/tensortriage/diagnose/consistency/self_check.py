@@ -36,7 +36,7 @@ from tensortriage_worker.feeding import MISALIGNED
 
 
 class ClaimOutcome(enum.Enum):
-    """What became of a relation; the value is the word in files."""
+    """The outcome of a relation; the value is the word in files."""
 
     HOLDS = "holds"
     BROKEN = "broken"
@@ -64,7 +64,7 @@ class Parting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SelfAnswer:
-    """What became of one relation.
+    """The outcome of one relation.
 
     Attributes:
         relation: The word of the relation.
@@ -183,7 +183,7 @@ class SelfCheck:
         )
 
     def _equal_at_sight(self, relation: EqualityClaim) -> bool:
-        """Say whether every output has parts where the claim would have them that are next to equal on the engine."""
+        """Return whether every output has nearly equal parts where the claim puts them."""
         try:
             left, right = self._runs.of(relation.left), self._runs.right(relation)
         except (EngineError, BuildsDiffer):
@@ -200,7 +200,7 @@ class SelfCheck:
         return OwnEvaluation(self._lab, self._model, relation, values, target=self._target)
 
     def _failed(self, relation: EqualityClaim, error: EngineError | UsageError) -> SelfAnswer:
-        """Say that the right run failed; an engine may refuse memory that lies otherwise, and no more than that."""
+        """Return the answer for a failed right run; an engine may refuse another memory layout, and nothing else."""
         refused = isinstance(error, RunFailed) and relation.kind in LAID_OUT
         if refused or relation.kind is ClaimKind.THREADS:
             return _answer(relation, ClaimOutcome.NOT_CLAIMED, f"not known: it refuses: {error.message}")
@@ -273,7 +273,7 @@ class SelfCheck:
         return parted
 
     def _needs_history(self, relation: EqualityClaim) -> bool:
-        """Say whether a claim about rows holds in sessions that have run nothing else."""
+        """Return whether a claim about rows holds in sessions that have run nothing else."""
         own = self._own(relation, self._outputs)
         try:
             left = right = self._runs.alone(relation.left)
@@ -284,7 +284,7 @@ class SelfCheck:
         return not _parted(own, MemoryStore(left), MemoryStore(right), self._outputs)
 
     def _not_claimed(self, relation: EqualityClaim) -> SelfAnswer:
-        """Say which op of the model mixes rows, in its own evaluation."""
+        """Return which op of the model mixes rows, in its own evaluation."""
         if relation.kind is ClaimKind.MASKED:
             return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: in the model itself they have an effect")
         values = markable(self._model)
@@ -303,7 +303,7 @@ class SelfCheck:
 
 
 def _equal_inputs(relation: EqualityClaim, name: str) -> bool:
-    """Say whether an input is the same in both runs, so that it has no rows; one run has rows everywhere."""
+    """Return whether an input is the same in both runs, so that it has no rows; one run has rows everywhere."""
     if relation.left is relation.right:
         return False
     return np.array_equal(relation.left.tensors[name], relation.right.tensors[name])

@@ -50,7 +50,7 @@ Asked = tuple[EngineSpec, Model]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decided:
-    """What the target decided on one feed, and its outputs as far as they depend on it.
+    """The target's decisions on one feed, and the outputs that depend on them.
 
     Attributes:
         fp32: Every decision, judged by what a healthy fp32 engine may make of the scores; by the name of its indices.
@@ -67,7 +67,7 @@ class Decided:
     floors: Floors
 
     def valid(self, output: str, *, rounded: bool = False) -> bool:
-        """Whether every decision behind an output is valid, at fp32's noise or at the target's format's."""
+        """Return whether every decision behind an output is valid, at fp32's noise or at the target's format's."""
         judged = self.target if rounded else self.fp32
         return not any(judged[name].mismatches for name in self.behind[output])
 
@@ -167,7 +167,7 @@ def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Pic
 def picks_of(
     inv: Investigation, feed: Feed, names: Sequence[str], *, golden: Arrays, outputs: Arrays, ask: Asked | None
 ) -> Picks | None:
-    """Return what both sides decided; None when nothing is decided, or the target's decisions are not to be had."""
+    """Return the decisions of both sides; None when nothing is decided, or the target's decisions are unknown."""
     graph = inv.model.graph
     decisions = decisions_behind(graph, names)
     if not decisions:

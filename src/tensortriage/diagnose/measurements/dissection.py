@@ -26,7 +26,7 @@ Patterns = Mapping[str, Anatomy]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dissection:
-    """What is peculiar about the errors that a verdict rests on.
+    """Peculiarities of the errors that a verdict rests on.
 
     Attributes:
         output: Sentences about the worst output's, the strongest first.

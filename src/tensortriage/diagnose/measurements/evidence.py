@@ -1,4 +1,4 @@
-"""What the ladder has found out so far, and its rendering as rows for files and reports."""
+"""The findings of the ladder so far, and their rendering as rows for files and reports."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, ShapeRow
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors
-from tensortriage.envelope.stands_for import StandsFor
+from tensortriage.envelope.unrounded_match import UnroundedMatch
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
@@ -35,12 +35,11 @@ class Calibrated:
     """A quantized model whose quantizers were changed for the better.
 
     Attributes:
-        model: The model.
         output: The output that was worst.
-        before: Its relative error against the original model's, before.
+        before: Its relative error against the original model's, before the change.
         after: The same afterwards, on the reference.
-        kind: What the remedy is called.
-        words: What was changed.
+        kind: Name of the remedy.
+        words: The change, in words.
     """
 
     model: Model
@@ -56,12 +55,11 @@ class WrongPart:
     """Nodes of the exported model that compute something else than its PyTorch network.
 
     Attributes:
-        nodes: Their names.
-        feed: The inputs on which that shows.
-        values: What the network has on that feed, the results of these nodes and all they are made of among it.
-        value: The one of their results that is wrong.
+        feed: The inputs on which the difference shows.
+        values: The network's values on that feed, with the results of these nodes and all their operands.
+        value: The wrong result.
         label: Module and line of the network.
-        reason: What they do wrong.
+        reason: The mistake of the nodes, as a clause.
     """
 
     nodes: tuple[str, ...]
@@ -74,15 +72,15 @@ class WrongPart:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SoundQuantization:
-    """A quantized model whose quantizers fit the values they quantize: what is left is what the bits cost.
+    """A quantized model whose quantizers fit the values they quantize: the remaining error is the cost of the bits.
 
     Attributes:
         output: The output that differs most from the original's, on the reference.
-        error: By which relative error.
-        fit: How its quantizers fit, as a clause.
-        lost: What is lost and where, as a clause, where it is a tenth of the signal or more; else empty.
+        error: Its relative error.
+        fit: Fit of the quantizers, as a clause.
+        lost: Loss and its place, as a clause, where a tenth of the signal or more is lost; else empty.
         culprits: The ops that cost most then.
-        cure: Commands that bring some of it back.
+        cure: Commands that recover part of it.
     """
 
     output: str
@@ -98,9 +96,9 @@ class TypedNetwork:
     """The reference's network with other types, which do not explain the target's error.
 
     Attributes:
-        share: Which type how many nodes have, e.g. ``fp16 in 12 of 14 nodes``.
+        share: Number of nodes by type, e.g. ``fp16 in 12 of 14 nodes``.
         output: The output that is farthest off; empty when the outputs could not be compared.
-        error: By which relative error.
+        error: Its relative error.
     """
 
     share: str
@@ -109,14 +107,14 @@ class TypedNetwork:
 
 
 class Findings(TypedDict, total=False):
-    """What a rung adds to the evidence: fields of `Evidence`, and described there."""
+    """Additions of a rung to the evidence: fields of `Evidence`, described there."""
 
     model_diff: Correspondence | None
     results: tuple[FeedResult, ...]
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
-    unrounded_match: StandsFor | None
+    unrounded_match: UnroundedMatch | None
     quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
@@ -144,38 +142,38 @@ class Findings(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known: the findings of all rungs so far, as they were when none has been asked.
+    """The findings of all rungs so far; the defaults hold before the first one.
 
     Attributes:
-        model_diff: The target's model beside the reference's; None when they are one.
+        model_diff: The target's model matched with the reference's; None when they are one.
         results: Deployed outputs on every feed.
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
-        ranges: What formats cannot hold of the first feed's tensors.
-        calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
-        unrounded_match: The target's file beside the network that it may stand for; None when it is not rounded.
-        quantization: What the target's model costs as a sound quantization of the reference's; None when it is none.
+        ranges: Values of the first feed's tensors that formats cannot hold.
+        calibrated: The target's model with quantizers that fit, or suit its kernels, where its own do not.
+        unrounded_match: The target's file compared with the network that it may represent; None when it is not rounded.
+        quantization: Cost of the target's model as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
-        in_context_judged: What the user's tolerance says of its outputs; empty without one.
-        rounded: That rounding explains the outputs, though not what is seen inside; it stands unless an op is blamed.
-        explained: Outputs that stages of the judge's walk explain, each by which rows.
+        in_context_judged: Its outputs judged by the user's tolerance; empty without one.
+        rounded: The conclusion that rounding explains the outputs, not the inner values; valid unless an op is blamed.
+        explained: Outputs that stages of the judge's walk explain, with their rows.
         local: Local errors.
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
-        unexplained: What its types do not explain of the target's error; None when they do.
+        unexplained: The target's error that its types do not explain; None when they do.
         wrong_together: Pieces around a function that no freedom explains, though each of their ops is right.
         configuration: Options of the target that work, and those that break it.
-        wrong_in_fp32: Whether the target was asked to compute in fp32 throughout, and is wrong then as well.
-        moved: Failing outputs that hold the right values in another order, and which.
-        kept: Nodes that, kept in fp32, bring the model back into the format's range.
-        shapes: What happened at each shape of a sweep.
-        wrong_part: What of the exported model is not the network; None without a network, or when all of it is.
+        wrong_in_fp32: Whether the target is wrong in fp32 throughout as well.
+        moved: Failing outputs that hold the right values in another order, with the order.
+        kept: Nodes that bring the model back into the format's range when they stay in fp32.
+        shapes: Results at each shape of a sweep.
+        wrong_part: The part of the exported model that differs from its network; None where none is known.
         in_training: Nodes of the reference's model that are in training mode.
-        two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
+        two_targets: Changes between two targets, and the one outside the envelope; empty without a second target.
         builds_compared: Builds of the deployed model whose outputs were compared.
-        builds_choose: What some of these choose and others do not, where that makes all of them healthy.
-        unasked: What was not asked of rows that the model would take, each with its reason.
+        builds_choose: Choices of only part of these builds, where they make all of them healthy.
+        unasked: Questions about rows of the batch that were left out, each with its reason.
     """
 
     model_diff: Correspondence | None = None
@@ -183,7 +181,7 @@ class Evidence:
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
-    unrounded_match: StandsFor | None = None
+    unrounded_match: UnroundedMatch | None = None
     quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False
@@ -209,7 +207,7 @@ class Evidence:
     unasked: tuple[str, ...] = ()
 
     def with_(self, **findings: Unpack[Findings]) -> "Evidence":
-        """Return what is known once something more was found out."""
+        """Return the evidence with further findings."""
         return dataclasses.replace(self, **findings)
 
     @property
@@ -219,7 +217,7 @@ class Evidence:
 
     @property
     def feed(self) -> Feed:
-        """The feed that is looked into."""
+        """The feed under investigation."""
         return self.worst_feed.feed
 
     def error(self, value: str) -> float | None:

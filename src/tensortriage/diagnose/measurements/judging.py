@@ -24,7 +24,7 @@ from tensortriage.values.store import TensorStore
 
 
 class Seen:
-    """What is known of a target beside its outputs, or asked of it: a `tensortriage.envelope.judge.SeenTarget`.
+    """Observations of a target other than its outputs, made on demand: a `tensortriage.envelope.judge.SeenTarget`.
 
     Args:
         inv: The investigation.
@@ -73,7 +73,7 @@ def judge_of(
         inv: The investigation.
         result: The outputs.
         floors: Those of every layer; None for the outputs' own.
-        seen: What the target shows beside; None for nothing.
+        seen: Further observations of the target; None without any.
     """
     failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}
@@ -133,7 +133,7 @@ def limits_of(
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return what healthy engines of the target's class may be off by at the outputs, whatever it makes of them."""
+    """Return the errors at the outputs that healthy engines of the target's class may have."""
     golden = inv.golden.of(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
     setting = inv.setting(feed)

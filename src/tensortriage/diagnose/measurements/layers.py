@@ -18,7 +18,7 @@ QUESTION = "what do the layers look like?"
 
 
 def alike(one: float, other: float) -> bool:
-    """Whether two figures are equal; two that could not be computed are."""
+    """Return whether two figures are equal; two that could not be computed are."""
     return one == other or (math.isnan(one) and math.isnan(other))
 
 

@@ -50,7 +50,7 @@ def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measure
 
 
 def times_kernels(engine: object) -> bool:
-    """Whether an engine times kernels: it tells which it chose, and that another build may choose others."""
+    """Return whether an engine times kernels: it tells which it chose, and that another build may choose others."""
     return isinstance(engine, PinsTactics) and isinstance(engine, VariesBuilds)
 
 

@@ -60,7 +60,7 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> P
 
 
 def other_order(finding: PatternFinding) -> bool:
-    """Say whether a finding is that all values are there, in another order or under another shape."""
+    """Return whether a finding is that all values are there, in another order or under another shape."""
     reshaped = finding.slug == "shape" and "same_memory_order" in finding.evidence
     return finding.strength >= PATTERN_SHARE and (finding.slug in ORDERS or reshaped)
 

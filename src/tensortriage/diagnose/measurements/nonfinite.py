@@ -53,7 +53,7 @@ class Scan:
 
 
 def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
-    """Return what formats cannot hold: of the values of the centre where they were `watched`, else of the reference."""
+    """Return the values that formats cannot hold: of the centre where they were `watched`, else of the reference."""
 
     def ask() -> Scan:
         inv.lab.progress("checking every tensor against the range of the number formats")

@@ -260,7 +260,7 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
 
 
 def noise_of(inv: Investigation) -> str:
-    """Return what makes scores differ in a healthy run of the target, in words."""
+    """Return the causes of different scores in a healthy run of the target, in words."""
     return f"{inv.precision.value}'s rounding"
 
 

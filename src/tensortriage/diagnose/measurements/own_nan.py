@@ -50,7 +50,7 @@ def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culpr
 
 
 def in_float64(inv: Investigation, feed: Feed, value: str) -> str:
-    """Say whether the same model makes a NaN of the same feed in float64; empty when that cannot be asked."""
+    """Return whether float64 makes a NaN of the same feed too, in words; empty when it cannot be evaluated."""
     try:
         specs = inv.golden.specs(feed)
         array = inv.lab.values(FLOAT64, inv.model, feed, [value], specs=specs)[value]

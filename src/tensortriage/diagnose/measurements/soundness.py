@@ -28,7 +28,7 @@ BUILDS_WITH_THE_REST = 2.0
 
 
 def affords(inv: Investigation, builds: float) -> bool:
-    """Say whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
+    """Return whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
     return inv.lab.budget.left >= builds * inv.lab.tally.longest_build(inv.question.target.name)
 
 
@@ -164,17 +164,17 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array says nothing: no element at all, or several that are all equal."""
+    """Return whether an array says nothing: no element at all, or several that are all equal."""
     return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
 
 
 def builds_vary(inv: Investigation) -> bool | None:
-    """Say whether two builds of the target may differ; None where the engine does not tell."""
+    """Return whether two builds of the target may differ; None where the engine does not tell."""
     engine = resolve(inv.question.target).engine
     return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
 
 
 def runs_vary(inv: Investigation) -> bool:
-    """Say whether two runs of one build of the target may differ, as far as its engine tells."""
+    """Return whether two runs of one build of the target may differ, as far as its engine tells."""
     engine = resolve(inv.question.target).engine
     return not isinstance(engine, VariesBuilds) or engine.runs_vary(inv.question.target.options)

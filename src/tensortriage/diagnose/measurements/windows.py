@@ -69,7 +69,7 @@ def tiles(nodes: Sequence[str]) -> Iterator[Round]:
 
 
 def regions_of(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ...]]:
-    """Return what the target fuses in the deployed model, where it tells: regions of several nodes."""
+    """Return the regions of several nodes that the target reports for the deployed model."""
     try:
         plan = inv.lab.plan(inv.question.target, inv.model)
     except EngineError:

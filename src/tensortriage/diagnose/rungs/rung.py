@@ -11,7 +11,7 @@ from tensortriage.runs.questions.question import Question
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a rung has found out.
+    """The result of a rung.
 
     Attributes:
         verdict: What the diagnosis ends with; None to go on.

@@ -10,7 +10,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure a verdict is.
+    """The confidence of a verdict, with its basis.
 
     Attributes:
         real: Share of such verdicts that are right, on real data.

@@ -9,7 +9,7 @@ from tensortriage.runs.questions.inner_values import centre_spec
 
 
 class Listener(Protocol):
-    """Who wants to hear how a diagnosis goes on."""
+    """A receiver of a diagnosis's progress."""
 
     def step(self, step: Step) -> None:
         """A question was answered."""
@@ -58,7 +58,7 @@ class Record:
 
     @property
     def cost(self) -> Cost:
-        """What has been spent so far."""
+        """The cost so far."""
         tally, started = self._lab.tally, self._lab.budget.started
         seconds = round(time.perf_counter() - started, 3)
         return Cost(seconds, tally.builds, tally.checks, tally.builds_by_engine, self._lab.earlier)

@@ -103,7 +103,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """What happened at one shape of a sweep.
+    """The result at one shape of a sweep.
 
     Attributes:
         shape: Sizes of the swept dimensions, e.g. ``batch=8, seq=16``.
@@ -176,7 +176,7 @@ class ReproFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
-    """What the diagnosis cost.
+    """The cost of a diagnosis.
 
     Attributes:
         seconds: Wall time.
@@ -195,7 +195,7 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a rung ends the ladder with; the verdict is written of it, and of what is found out after it.
+    """The conclusion that ends the ladder; the verdict is written from it and from later findings.
 
     Attributes:
         kind: Of the verdict.

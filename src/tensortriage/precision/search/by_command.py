@@ -104,7 +104,7 @@ class Command:
 def on_command(
     to: ShownTo, case: Case, candidates: CommandCandidates, listener: PrecisionListener
 ) -> Iterator[Command]:
-    """Give the command, about the candidates of a model; what it still runs in the end is killed."""
+    """Yield the command for candidates of a model; runs that are left at the end are killed."""
     stage = candidates.stage
 
     def shown(kept: tuple[str, ...]) -> ShownModel:
@@ -185,7 +185,7 @@ class CommandSearch:
         return kept, found
 
     def _influences(self) -> Influences | None:
-        """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
+        """Return each node's influence in emulation, on the data there are; None when it cannot be run."""
         names = [spec.name for spec in self._source.question.model.outputs]
         try:
             goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)

@@ -31,7 +31,7 @@ from tensortriage.values.dtype import Precision
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnginePremise:
-    """What a search on an engine begins with; an investigation of the model has all of it.
+    """Facts of the model that a search on an engine starts from; an investigation has all of them.
 
     Attributes:
         source: The model and its golden values.
@@ -123,7 +123,7 @@ class EngineSearch:
         return self._settle(asked)
 
     def _explained(self, settled: Settled) -> bool:
-        """Whether rounding explains what the target does, as it was named and with what is kept."""
+        """Return whether rounding explains what the target does, as it was named and with what is kept."""
         rounding = self._on.emulation.read(frozenset())
         return explained(self._asked, rounding) and explained(settled.reading, settled.predicted)
 
@@ -205,7 +205,7 @@ class EngineSearch:
         return found
 
     def _prefix(self) -> Settled:
-        """Return what Polygraphy's modes find."""
+        """Return the result of Polygraphy's modes."""
         kept: list[str] = []
         if not self._on.read(frozenset()).within:
             if not (everything := self._on.read(frozenset(self._on.stage.items))).within:

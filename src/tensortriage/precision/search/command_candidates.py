@@ -35,7 +35,7 @@ class TypedShown:
         return convert(stage.model, stage.precision, specs=stage.specs, kept_nodes=self.whole(kept))
 
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
-        """Return who tells what each node does (to be closed)."""
+        """Return the emulation that measures each node's influence (to be closed)."""
         return self.stage.emulation(samples_of(self._source), goal, lab=self._source.lab, seconds=seconds)
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:

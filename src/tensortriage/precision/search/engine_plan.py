@@ -58,7 +58,7 @@ class EngineSubject:
     started: float
 
     def read(self, kept: frozenset[str]) -> GoalReading:
-        """Return what the engine makes of a choice, and tell it when it is asked the first time."""
+        """Return the engine's reading of a choice; a first reading is reported to the listener."""
         known, before = kept in self.candidates.read_sets, self.bench.builds.count
         reading = self.candidates.read(kept)
         if not known:

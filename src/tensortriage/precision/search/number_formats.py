@@ -30,7 +30,7 @@ Samples = tuple[GoalSample, ...]
 
 
 class Calibrating(NamedTuple):
-    """What candidates are made with: samples, and the task metric that chooses how; None for the output error."""
+    """Samples that candidates are calibrated with, and the metric that chooses how; None for the output error."""
 
     samples: Samples
     metric: Metric | None
@@ -47,7 +47,7 @@ class CommandCandidates(Protocol):
 
     @property
     def stage(self) -> Choosable:
-        """What can be chosen."""
+        """The nodes that can be chosen."""
         ...
 
     def whole(self, kept: Collection[str]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class CommandCandidates(Protocol):
         ...
 
     def emulation(self, goal: PrecisionGoal, seconds: float | None) -> Emulation:
-        """Return who tells what each node does (to be closed)."""
+        """Return the emulation that measures each node's influence (to be closed)."""
         ...
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
@@ -113,7 +113,7 @@ class NumberFormat(ABC):
 
 
 def number_format(precision: Precision) -> NumberFormat:
-    """Return who writes models in a format that types alone do not say.
+    """Return the writer of models in a format that types alone cannot express.
 
     Raises:
         UsageError: When no package that is installed does (``precision-not-typed``).

@@ -45,7 +45,7 @@ def facts(
 
 
 def minimality(mode: PrecisionMode, *, complete: bool, interrupted: bool) -> str:
-    """Return what is known of whether a kept node can be left out, in the word of documents."""
+    """Return the minimality of the kept nodes, in the word of documents."""
     if interrupted:
         return "budget"
     if mode is not PrecisionMode.AUTO:
@@ -59,7 +59,7 @@ def point(count: int, reading: GoalReading, *, measured: bool) -> Point:
 
 
 def read_back(found: PlanAudit, kept: frozenset[str], *, lowered: Collection[str] = ()) -> Honoured:
-    """Return what an audit says of kept and lowered nodes; without the latter, of all that are not kept."""
+    """Return an audit's result for kept and lowered nodes; by default all nodes that are not kept are lowered."""
     judged = [region for region in found.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     narrower = [n for region in judged if region.match is PrecisionMatch.NARROWER for n in region.nodes if n in kept]
     wider = [n for region in judged if region.match is PrecisionMatch.WIDER for n in region.nodes if n not in kept]

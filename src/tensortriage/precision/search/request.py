@@ -43,7 +43,7 @@ ENGINES, GOAL, SEARCH = "Engines (instead of --check)", "Good enough", "Search"
 
 
 class PrecisionMode(enum.Enum):
-    """How nodes are chosen; the value is the word on the command line."""
+    """Ways to choose nodes; the value is the word on the command line."""
 
     AUTO = "auto"
     BISECT = "bisect"
@@ -51,7 +51,7 @@ class PrecisionMode(enum.Enum):
 
 
 class PrecisionListener(Protocol):
-    """Who wants to hear how a search goes on."""
+    """A receiver of a search's progress."""
 
     def progress(self, text: str) -> None:
         """Something that takes a while begins."""
@@ -68,7 +68,7 @@ def metric_field() -> str:
 
 @request
 class GoalRequest:
-    """What is asked of the outputs; the strictest of what is given. None of it: 10 roundings of the format.
+    """Requirements on the outputs; the strictest given one counts. Without any: 10 roundings of the format.
 
     Attributes:
         metric_words: The script of the metric, for people and the cache.
@@ -103,7 +103,7 @@ class GoalRequest:
 
 @request
 class PrecisionRequest:
-    """What to search.
+    """A request to search for a precision.
 
     Attributes:
         model: ONNX file taken as right.
@@ -115,7 +115,7 @@ class PrecisionRequest:
     # fmt: off
     model: Path = argument("MODEL")
     output: Path | None = option(
-        "--output -o", "FILE", "File for the mixed-precision model; precision.json is written beside it.",
+        "--output -o", "FILE", "File for the mixed-precision model; precision.json is written next to it.",
         default=None, writes=Place.FILE, group="Result")
     case: Path = case_field()
     fresh: bool = fresh_field()

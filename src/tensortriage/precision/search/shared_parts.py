@@ -39,7 +39,7 @@ OutputFloors = Callable[[Feed, Sequence[str]], Mapping[str, float]]
 def goal_of(
     request: GoalRequest, floors_of: OutputFloors, samples: Sequence[GoalSample], precision: Precision
 ) -> PrecisionGoal:
-    """Return what is asked of the outputs.
+    """Return the goal for the outputs.
 
     Args:
         request: The goal in the user's words.
@@ -121,7 +121,7 @@ def open_typed(
     typed: bool,
     seconds: float | None,
 ) -> tuple[SwitchableModel, Emulation, TypedCandidates]:
-    """Return what can be chosen in a model, its emulation (to be closed), and its candidates.
+    """Return the nodes to choose from in a model, its emulation (to be closed), and its candidates.
 
     Args:
         bench: Where they run.
@@ -137,7 +137,7 @@ def open_typed(
 
 
 def recorded_on(source: GoldenValues, feed: Feed) -> Callable[[Collection[str]], Mapping[str, np.ndarray]]:
-    """Return what reads values of the reference run on one feed, its tensors included."""
+    """Return a reader of the reference's values on one feed, inner tensors included."""
     golden = source.of(feed)
 
     def recorded(wanted: Collection[str]) -> Mapping[str, np.ndarray]:

@@ -104,12 +104,12 @@ class Emulation:
 
     @functools.cached_property
     def influences(self) -> Influences:
-        """What each node does alone, as far as there was time to measure it."""
+        """Each node's influence alone, as far as there was time to measure it."""
         started = time.perf_counter()
 
         def progress(runs: int, left: float) -> None:
             there = duration(left * self._took / max(self.runs, 1))
-            self._lab.progress(f"what each node's rounding does: {runs} runs, about {there} to go")
+            self._lab.progress(f"measuring the influence of each node's rounding: {runs} runs, about {there} to go")
 
         return influences(
             self.items,

@@ -42,7 +42,7 @@ class NotPrecisionError(EngineError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settled:
-    """What the engine has confirmed.
+    """A choice of nodes that the engine has confirmed.
 
     Attributes:
         kept: Nodes to keep, most influential first.
@@ -102,9 +102,9 @@ def gap_db(measured: GoalReading | None, predicted: GoalReading | None) -> float
 
 
 def explained(measured: GoalReading | None, predicted: GoalReading | None) -> bool:
-    """Whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
+    """Return whether rounding to the format explains an engine's error: at most 3 dB more than the emulation's.
 
-    For outputs of few elements, whose errors scatter, it may be more; see `tensortriage.compare.judgement.within`.
+    Errors of outputs with few elements scatter, so that more is allowed; see `tensortriage.compare.judgement.within`.
     """
     if measured is None or predicted is None:
         return True  # nothing is known that speaks against it
@@ -151,7 +151,7 @@ def _if_enough(enlarged: list[str], kept: Sequence[str], ask: Questions) -> list
 
 
 def _stricter(kept: Sequence[str], reading: GoalReading, ask: Questions) -> list[str] | None:
-    """Return what the emulation chooses under a limit as much stricter as the engine misses it; None if not enough."""
+    """Return the emulation's choice under a limit tightened by the engine's miss; None if it is not enough."""
     strict = 1.0
     for _ in range(STRICTER):
         if math.isinf(reading.ratio) or reading.ratio > _SAME_ROUNDING:
@@ -255,7 +255,7 @@ def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> 
 
 
 def _agrees(kept: Sequence[str], ask: Questions) -> bool:
-    """Whether the engine's error is what the emulation says, within 3 dB either way."""
+    """Return whether the engine's error is what the emulation says, within 3 dB either way."""
     gap = gap_db(ask.engine(frozenset(kept)), ask.emulated(frozenset(kept)))
     return gap is not None and near_prediction(abs(gap))
 

@@ -25,7 +25,7 @@ _GROUPS_SPARED = 0.5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Influences:
-    """What nodes do to the outputs.
+    """Influences of nodes on the outputs.
 
     Attributes:
         power: Per node the squared ratio at every output of every sample; infinite where it makes NaN or Inf.

@@ -155,12 +155,12 @@ def linear(items: Sequence[str], /) -> NodeSearch[list[str]]:
 
 
 def answered(search: NodeSearch[T], enough: Callable[[frozenset[str]], bool]) -> T:
-    """Return what a search finds, its questions answered one after the other."""
+    """Return the result of a search, its questions answered one after the other."""
     return converse(search, lambda ask, ahead: tuple(map(answer, map(enough, ask.candidates))))
 
 
 def answer(enough: bool) -> OracleVerdict:
-    """Return what a search is told of some nodes; those that are enough are what it looks for."""
+    """Return the answer to a search about a set of nodes; it looks for sets that are enough."""
     return OracleVerdict(CandidateOutcome.SAME if enough else CandidateOutcome.PASS)
 
 

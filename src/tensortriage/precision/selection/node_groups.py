@@ -110,7 +110,7 @@ def residual_streams(graph: Graph) -> list[tuple[str, ...]]:
 
 
 def _carried(graph: Graph, add: Node) -> Node | None:
-    """Return who made the operand from which the other operand of an Add is computed; None if neither is."""
+    """Return the node that made the Add operand which the other is computed from; None if neither is."""
     makers = [maker for value in add.uses if (maker := graph.producer(value)) is not None]
     if len(makers) != 2:
         return None

@@ -75,20 +75,20 @@ class SwitchableModel(Choosable):
     islands: Islands
 
     def switches(self, kept: Collection[str]) -> Mapping[str, np.ndarray]:
-        """Return what the switches are fed with when some nodes are kept."""
+        """Return the inputs of the switches for a set of kept nodes."""
         wide = frozenset((*kept, *self.fixed))
         return self.switched.feed(wide | self.islands.carriers(wide))
 
     def emulation(
         self, samples: Sequence[GoalSample], goal: PrecisionGoal, *, lab: Lab, seconds: float | None
     ) -> Emulation:
-        """Return what choices cost, to be closed."""
+        """Return the emulation that measures the cost of choices (to be closed)."""
         switches = Switches(self.switched.model, self.switches, self.items)
         return Emulation(switches, samples, goal, lab=lab, seconds=seconds)
 
 
 def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> SwitchableModel:
-    """Return what can be chosen in a model.
+    """Return the nodes that can be chosen in a model.
 
     Args:
         model: The model.

@@ -41,7 +41,7 @@ class Builds:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineSetup:
-    """What is asked of candidates on the engine.
+    """The setup in which candidates run on the engine.
 
     Attributes:
         spec: The engine as the user named it.
@@ -167,7 +167,7 @@ class Candidates(abc.ABC):
         return frozenset(kept)
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
-        """Return what the engine made of a model, against its types; None when it does not tell."""
+        """Return the engine's plan for a model, audited against its types; None when it does not report one."""
         spec, model = self._engine(frozenset(kept)), self.model(kept)
         plan = self.bench.plan(spec, model)
         return None if plan is None else audit(plan, model, spec, resolve(spec).engine)
@@ -241,7 +241,7 @@ class TypedCandidates(Candidates):
         if self._emulated:
             return ()
         self._asked_for_regions = True
-        self.bench.lab.progress(f"asking {self.bench.spec} what it runs as one")
+        self.bench.lab.progress(f"asking {self.bench.spec} for its fused nodes")
         plan = self.bench.plan(self.bench.spec, self._stage.model)
         return () if plan is None else fused_nodes(plan, self._stage.model.graph)
 

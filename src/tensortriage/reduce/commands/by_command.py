@@ -44,12 +44,12 @@ class UndoError(Exception):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class StagedRequest:
-    """What to ask about, and whom.
+    """A request to reduce a model by the answers of a command or a person.
 
     Attributes:
         model: The model.
-        samples: Give inputs to run it on, should shapes or cut branches need that.
-        to: Who is shown the pieces.
+        samples: Samples to run it on, should shapes or cut branches need them.
+        to: The command or person that judges the pieces.
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
         repeats: How often things are asked.
@@ -125,7 +125,7 @@ class StagedAsking:
         return ReductionFinish(verified=verified, shrunk=shrunk)
 
     def taken(self, condition: str) -> bool | None:
-        """Return what a condition is if it is a constant."""
+        """Return the value of a constant condition."""
         graph = self.pieces.model.graph
         return bool(graph.weight(condition).reshape(-1)[0]) if condition in graph.constants else None
 

@@ -37,7 +37,7 @@ from tensortriage.search.statistics.repeats import Rate, Repeats, attempts_for, 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnginePremises:
-    """What a reduction asks engines with; an investigation of the model has all of it.
+    """Facts of the model that a reduction on engines starts from; an investigation has all of them.
 
     Attributes:
         source: The model, its samples and their golden values.
@@ -56,7 +56,7 @@ class EnginePremises:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineRequest:
-    """How engines are asked about pieces.
+    """The settings with which engines are asked about pieces.
 
     Attributes:
         ends: Which ends of the model may be cut off.
@@ -118,7 +118,7 @@ class EngineAsking:
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
-        """Give threads for several checks at once; engines that may crash have processes of their own."""
+        """Yield threads for several checks at once; engines that may crash have processes of their own."""
         if self._request.cluster is not None:
             with self._request.cluster.checks(self.oracle, self._source.question.target, self._parts) as checks:
                 yield checks
@@ -133,7 +133,7 @@ class EngineAsking:
             threads.close()
 
     def _parts(self) -> tuple[Callable[[Any], Oracle[str]], Any] | None:
-        """Return what checks elsewhere are made of, once it is known how the whole fails."""
+        """Return the parts of a check on another machine, once the failure of the whole is known."""
         if self.oracle.expected is None:
             return None
         return put_together, parts_of(self.oracle, self.oracle.expected)
@@ -181,7 +181,7 @@ class EngineAsking:
         return self._written(repro, local, shrunk, result)
 
     def taken(self, condition: str) -> bool | None:
-        """Return what a condition was on the sample that fails worst."""
+        """Return the value of a condition on the sample that fails worst."""
         return bool(self._recorded(condition).reshape(-1)[0])
 
     def inside(self, opening: Opening, repeats: Repeats) -> Self:

@@ -144,7 +144,7 @@ class EngineOracle:
     def _look(
         self, sample: GoldenSample, nodes: Sequence[str], outputs: Mapping[str, np.ndarray]
     ) -> tuple[Failure | None, bool]:
-        """Return what is wrong with the results of a piece on one sample, and whether anything is."""
+        """Return the failure of a piece's results on one sample, and whether there is one."""
         if self.pieces.is_whole(nodes):
             return self._at_the_outputs(sample, dict(outputs), {}), False
         wrong: dict[str, np.ndarray] = {}

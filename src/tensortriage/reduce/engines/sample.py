@@ -73,7 +73,7 @@ def repro_of(pieces: Pieces, nodes: Sequence[str], samples: Sequence[GoldenSampl
 def _recorded(
     samples: tuple[GoldenSample, ...], declared: Mapping[str, ValueSpec], symbols: frozenset[str]
 ) -> dict[str, ValueSpec]:
-    """Return what the samples say of every value: sizes that are declared dynamic, or differ between samples, stay so.
+    """Return specs of every value by the samples: sizes declared dynamic, or that differ, stay dynamic.
 
     Args:
         samples: At least one.

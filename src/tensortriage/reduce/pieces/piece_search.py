@@ -34,7 +34,7 @@ class PieceOracle(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
-    """How to look for the smallest piece.
+    """Settings of the search for the smallest piece.
 
     Attributes:
         pieces: The model and its items.

@@ -16,7 +16,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 def piece_specs(model: Model, source: ShapeSource, feed: Callable[[], Feed], lab: Lab) -> Mapping[str, ValueSpec]:
-    """Return what is known of every value.
+    """Return the specs of every value, as far as known.
 
     Args:
         model: The model.

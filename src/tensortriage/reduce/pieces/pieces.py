@@ -103,7 +103,7 @@ class Pieces:
         return tuple(sorted(names, key=self._place.__getitem__))
 
     def is_whole(self, nodes: Sequence[str]) -> bool:
-        """Whether these are all the nodes there are."""
+        """Return whether these are all the nodes there are."""
         return len(nodes) == len(self._item_of)
 
     def cut(self, nodes: Sequence[str], *, marked: bool = False) -> Model:

@@ -20,7 +20,7 @@ Visit = Callable[[SearchState[str], Candidates, Phases, str], Dialogue[str]]
 
 
 def passes_of(mode: ReduceMode, pieces: Pieces, ends: Ends, phases: Phases) -> tuple[Pass[str], ...]:
-    """Return what a mode does."""
+    """Return the passes of a mode."""
     if mode is ReduceMode.BISECT:
         return (bisect(pieces, ends, phases),)
     if mode is ReduceMode.LINEAR:

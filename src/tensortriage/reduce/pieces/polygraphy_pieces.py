@@ -64,7 +64,7 @@ class PolygraphyPieces(Pieces):
         return piece
 
     def _fed(self, nodes: Sequence[str]) -> set[str]:
-        """Return what the first node uses from which all the others follow; everything when there is none."""
+        """Return the inputs of the first node from which all others follow; all values when there is none."""
         inside = frozenset(item for node in nodes if (item := self.item_of(node)) is not None)
         for item in self.items:
             if item in inside and self.starting_at(item, inside) == inside:
@@ -72,7 +72,7 @@ class PolygraphyPieces(Pieces):
         return {value for node in nodes for value in self.model.graph.node(node).uses}
 
     def _values(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return what the whole model gives for values on the one sample; nothing when that cannot be told."""
+        """Return values of the whole model on the one sample; none when it cannot be run."""
         missing = [name for name in names if name not in self._seen]
         feed = self._sample() if missing else None
         if feed is not None:

@@ -31,7 +31,7 @@ _WORKER = "tensortriage_worker"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EngineHalf:
-    """How a pack calls its engine.
+    """The half of a pack that calls its engine.
 
     Attributes:
         code: Python that defines ``opened(path)``, which gives ``run(inputs, names)``.

@@ -65,7 +65,7 @@ def failure_of(repro: Repro, run: Run, *, signal: float = 0.0) -> Failure | None
 
 
 def alike(failure: Failure | None, local: Failure) -> bool:
-    """Say whether a repro still fails as it did when it was cut out."""
+    """Return whether a repro still fails as it did when it was cut out."""
     if failure is None or failure.kind is not local.kind:
         return False
     if not failure.kind.numeric:

@@ -136,7 +136,7 @@ def _fill(folder: Path, repro: Repro) -> None:
 
 
 def _foreign(folder: Path) -> Path | None:
-    """Return what nobody but the user can have put where the pack goes, a link included; None when there is nothing."""
+    """Return a file of the user's in the pack's place, or a link; None when there is none."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         return folder
     for entry in sorted(folder.iterdir()) if folder.exists() else ():

@@ -19,7 +19,7 @@ _MOST_NUMBERS = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TextFacts:
-    """What is told.
+    """Facts for the texts of a pack.
 
     Attributes:
         target: Spec of the engine that fails.
@@ -79,7 +79,7 @@ def spec_in_pack(spec: EngineSpec) -> str:
 
 
 def _seen(trial: PackTrial | None) -> str:
-    """Return what a trial of the pack gave."""
+    """Return the result of the pack's trial, in words."""
     if trial is None:
         return ""
     if not trial.printed:

@@ -38,7 +38,7 @@ _OPTIONAL = frozenset({"torch", "ml_dtypes"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackTrial:
-    """What became of a pack that was run.
+    """The result of running a pack.
 
     Attributes:
         otherwise: What it did but fail as it should; empty where it failed so.
@@ -81,7 +81,7 @@ def tried(folder: Path, target: EngineSpec, local: Failure, limits: Limits, atte
 
 
 def _told(code: int | None, printed: str) -> str:
-    """Return what a run did but fail as it should."""
+    """Return, in words, how a run ended that did not fail as expected."""
     if code == REPRODUCED:
         return ""
     last = next((line for line in printed.splitlines() if line.startswith("cannot be run")), "")

@@ -50,7 +50,7 @@ class Trials:
         return time.monotonic() - self._started >= self.seconds
 
     def fails_alike(self, repro: Repro) -> bool:
-        """Say whether a case fails as it should; never does once the time is used up."""
+        """Return whether a case fails as it should; never does once the time is used up."""
         if self.over:
             return False
         self.made += 1

@@ -81,7 +81,7 @@ class BlockWalk:
                 remove(made.path)
 
     def carried(self, number: int, spec: EngineSpec) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
-        """Return what another engine's results of one block become at the outputs of the model, on the first feed.
+        """Return the model's outputs that follow from another engine's results of one block, on the first feed.
 
         The later blocks run on the reference, so that nothing but that block is to blame for the difference.
 
@@ -138,12 +138,12 @@ class BlockWalk:
                 known |= dict.fromkeys(made.block.outputs, self._lab.answer(asked).tensors)
 
     def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
-        """Return what a block is fed with on one feed."""
+        """Return the inputs of a block on one feed."""
         tensors, stores = self._feeds[index].tensors, self._stores[index]
         return {name: tensors[name] if name in tensors else stores[name][name] for name in block.inputs}
 
     def _fixed(self, borders: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Return what crosses a border only to decide shapes, where it is the same on all feeds: engines want it known.
+        """Return the shape-deciding values that cross a border alike on all feeds: engines need them as constants.
 
         Inputs of the whole model stay inputs.
         """

@@ -36,7 +36,7 @@ def memory_bytes(limit: int | None) -> int | None:
 
 
 def fits(weight_bytes: int, memory: int | None) -> bool:
-    """Whether a model with so many weights can be compared as a whole."""
+    """Return whether a model with so many weights can be compared as a whole."""
     return memory is None or weight_bytes * HELD_WHOLE <= _room(memory)
 
 
@@ -55,7 +55,7 @@ def _room(memory: int, base: int = BASE_BYTES) -> int:
 
 
 def _available() -> int | None:
-    """Return what can be had without swapping (proc(5), MemAvailable)."""
+    """Return the bytes of memory available without swapping (proc(5), MemAvailable)."""
     try:
         lines = _MEMINFO.read_text().splitlines()
     except OSError:

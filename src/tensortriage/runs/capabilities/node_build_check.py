@@ -47,7 +47,7 @@ _SLUG_OF = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """What an engine made of each node.
+    """The outcome of building each node on an engine.
 
     Attributes:
         passing: Nodes that ran.

@@ -32,7 +32,7 @@ _ROUNDS_NOTHING = MOVES_DATA | {
 
 
 class PrecisionMatch(enum.Enum):
-    """How what was built compares with what was asked for; the value is the word in documents."""
+    """How a built precision compares with the request; the value is the word in documents."""
 
     AS_ASKED = "as-asked"
     WIDER = "wider"

@@ -18,7 +18,7 @@ _SPLIT = re.compile(r"[\s=:,;'\"<>|&()]+")
 
 
 class CheckIdentity:
-    """What the answers of a command belong to, the content of the files that it reads included.
+    """The identity under which a command's answers are stored, with the content of the files that it reads.
 
     Args:
         bound_to: Digest of everything else: the model, the words, the rules.

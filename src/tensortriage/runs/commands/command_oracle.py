@@ -120,7 +120,7 @@ class CommandOracle:
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
-        """Give threads for several checks at once."""
+        """Yield threads for several checks at once."""
         if self._to.jobs == 1:
             yield None
             return
@@ -199,14 +199,14 @@ class CommandOracle:
 
     def _persons(self, judge: Callable[[Path, int], bool | None], artifact: Path, nodes: int) -> Ruling:
         if self._to.phases.apart and self._to.phases.name == WHOLE:  # there, whoever begins has seen it fail
-            return Ruling(True, "failed", "taken for granted")
+            return Ruling(True, "failed", "assumed")
         failed = judge(artifact, nodes)
         if failed is None:
             return Ruling(None, "skipped", "you skipped it")
         return Ruling(failed, "failed" if failed else "", "")
 
     def _from_there(self, asked: Entry) -> OracleVerdict | None:
-        """Return what a replay of Polygraphy says of this check.
+        """Return the answer of a replay of Polygraphy to this check.
 
         Raises:
             DataError: When it was about a piece of another size (``replay-foreign``).

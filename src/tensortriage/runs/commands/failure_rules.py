@@ -16,7 +16,7 @@ from tensortriage.runs.commands.process import Finished
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a finished command says.
+    """The judgement of a finished command.
 
     Attributes:
         failed: True for fail, False for pass, None when it does not tell (it ran out of time).
@@ -63,7 +63,7 @@ class Rules:
         return tuple(map(_compiled, (*self.fail_patterns, *self.ignore_patterns)))
 
     def judge(self, finished: Finished) -> Ruling:
-        """Say whether a finished command failed."""
+        """Return whether a finished command failed."""
         code = finished.code
         if code is None:
             return Ruling(None, "timeout", f"took longer than {finished.seconds:.0f} s and was killed")

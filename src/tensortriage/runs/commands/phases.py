@@ -33,7 +33,7 @@ class Phases:
 
     @property
     def label(self) -> str:
-        """What names of artifacts say of it; empty where a search has no phases."""
+        """The phase in the names of artifacts; empty where a search has no phases."""
         return self._name if self.apart else ""
 
     @property

@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended.
+    """The end of a command.
 
     Attributes:
         code: Exit code, negative for a signal; None when it was killed for its time.

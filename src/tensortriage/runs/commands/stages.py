@@ -84,7 +84,7 @@ class Stages:
 
     @contextlib.contextmanager
     def show(self, piece: Model) -> Iterator[CheckPlace]:
-        """Give a place in which a piece lies; waits for one that is free.
+        """Yield a directory with a piece in it; waits for a free one.
 
         Raises:
             ModelError: When the piece cannot be written.

@@ -19,7 +19,7 @@ LAST_WORDS_CHARACTERS = 300
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Printed:
-    """What a command printed, stdout and stderr as they came.
+    """The output of a command, stdout and stderr in the order of arrival.
 
     Attributes:
         head: The beginning; all of it when ``tail`` is empty.
@@ -74,7 +74,7 @@ class Transcript:
             self._search(text)
 
     def finish(self) -> Printed:
-        """Return what was printed."""
+        """Return the printed output."""
         self.take(b"", final=True)
         matched = tuple(pattern.pattern for pattern in self._patterns if pattern not in self._missing)
         if not self._tail:

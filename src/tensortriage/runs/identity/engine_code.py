@@ -63,7 +63,7 @@ class EngineCode:
         self._lock = threading.Lock()
 
     def identity(self, engine: ResolvedEngine) -> str:
-        """Return what identifies an engine for caching, the code included that it is known to load."""
+        """Return the cache identity of an engine, with the code that it is known to load."""
         identity = engine.identity
         if "file" not in engine.spec.options:
             return identity

@@ -22,7 +22,7 @@ a second, and such a question is asked again."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of an answer beside its tensors; fields as of `Measurement`, with whether there are tensors."""
+    """The stored answer without its tensors; fields as of `Measurement`, and whether there are tensors."""
 
     figures: Measured
     unseen: Unseen

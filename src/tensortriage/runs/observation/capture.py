@@ -144,7 +144,7 @@ def capture(
 
 
 def _marking(experiment: Experiment, sessions: Sessions) -> Ask:
-    """Return what marks some values as outputs, runs once, and returns them."""
+    """Return a function that marks values as outputs, runs once, and returns them."""
     declared = [output.name for output in experiment.model.outputs]
 
     def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:

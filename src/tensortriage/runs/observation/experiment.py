@@ -1,9 +1,9 @@
-"""One question to an engine, as data: what is built, what it is fed with, and what is observed of it.
+"""One question to an engine, as data: the model to build, its inputs, and the observation to make.
 
-Whatever measures, searches or judges describes what it wants to know as an `Experiment` and has the lab answer it
-(`tensortriage.runs.lab.Lab.answer`). An experiment is known by its content, never by who asks: the same one asked
-again, by another rung or in a resumed case, is answered from the case. An edit of a model (marked outputs, a piece cut
-out, ops each fed apart) is part of the model; what is overridden in a single run is not, so that runs share one build.
+Code that measures, searches or judges describes its question as an `Experiment`, which the lab answers
+(`tensortriage.runs.lab.Lab.answer`). An experiment is identified by its content, never by the caller: the same question
+from another rung, or in a resumed case, is answered from the case. An edit of a model (marked outputs, a piece cut out,
+ops each fed apart) is part of the model; an override in a single run is not, so that runs share one build.
 """
 
 import dataclasses
@@ -27,13 +27,13 @@ NOTHING: TensorStore = MemoryStore({})
 
 
 class _Observation:
-    """Something to look at."""
+    """The part of an answer that an experiment asks for."""
 
     __slots__ = ()
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others, the content that it is taken against included."""
+        """The identity of this observation, with the content that it is compared with."""
         return (type(self).__name__,)
 
 
@@ -42,11 +42,11 @@ class ObservedOutputs(_Observation):
     """Observe the model's own outputs, nothing marked.
 
     Attributes:
-        stored: Whether they are kept however large they are, so that none has to be held.
-        lent: Whether they are handed over as the engine holds them, neither copied nor kept; they are good until the
-            session runs again.
-        known_only: Whether outputs are left out that the session does not know
-            (`tensortriage.engines.capabilities.KnowsSomeValues`), instead of the run failing.
+        stored: Whether outputs of any size go to the case, so that none has to stay in memory.
+        lent: Whether the outputs are the engine's own buffers, neither copied nor stored; valid until the session runs
+            again.
+        known_only: Whether to leave out outputs that the session does not know
+            (`tensortriage.engines.capabilities.KnowsSomeValues`), instead of failing.
     """
 
     stored: bool = False
@@ -55,7 +55,7 @@ class ObservedOutputs(_Observation):
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
+        """The identity of this observation among others."""
         return ("outputs", self.known_only)
 
 
@@ -65,11 +65,11 @@ class ObservedValues(_Observation):
 
     Attributes:
         names: The values, in topological order.
-        specs: Their dtypes and shapes, as far as the caller knows better than the model tells; sizes the batches, and
-            is no part of the question.
-        streamed: Whether they are read one at a time as they come (`Measurement.stream`), and neither held nor kept: in
-            the order in which an engine computes them that `tensortriage.engines.capabilities.StreamsResults`, else
-            batch by batch.
+        specs: Dtypes and shapes that the caller knows better than the model declares them; they size the batches, and
+            are no part of the question.
+        streamed: Whether the caller reads the values one at a time (`Measurement.stream`), so that they are neither
+            held nor stored: in the order of computation on an engine with
+            `tensortriage.engines.capabilities.StreamsResults`, else batch by batch.
     """
 
     names: tuple[str, ...]
@@ -78,22 +78,22 @@ class ObservedValues(_Observation):
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
+        """The identity of this observation among others."""
         return ("values", list(self.names))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedFigures(_Observation):
-    """Observe how far some values are from stored tensors; the tensors are compared as they come, and not kept.
+    """Observe how far values are from stored tensors; each is compared at once, and not stored.
 
     Attributes:
         names: The values, in topological order.
-        against: What they are compared with.
-        tolerances: The user's tolerance by the name of a value that it judges.
-        partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.
-        floors: The tensors of those values are kept that are farther off than a healthy engine's, by these relative
-            floors; None to keep none.
-        kept_too: Whether those are kept as well that differ at all; for values that are small together.
+        against: The stored tensors.
+        tolerances: The user's tolerances by value name.
+        partly: Whether to leave out values that the engine refuses to show, instead of failing.
+        floors: Relative floors; tensors with a larger error than a healthy engine's by them are stored. None to store
+            none.
+        kept_too: Whether to store every tensor that differs at all; for values that are small together.
     """
 
     names: tuple[str, ...]
@@ -110,7 +110,7 @@ class ObservedFigures(_Observation):
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
+        """The identity of this observation among others."""
         against = [[name, self.against.checksum(name)] for name in self.names]
         judged = [[name, repr(self.tolerances[name])] for name in self.names if name in self.tolerances]
         floors = None if self.floors is None else [self.floors.get(name) for name in self.names]
@@ -119,12 +119,12 @@ class ObservedFigures(_Observation):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedPlan(_Observation):
-    """Observe what the engine really runs, and what it chose while building."""
+    """Observe the plan that the engine runs, and its choices while building."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedBuild(_Observation):
-    """Observe that the model builds, and what its session says of itself; nothing is run."""
+    """Observe whether the model builds, and its session's description of itself; nothing is run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,8 +132,7 @@ class ObservedStreams(_Observation):
     """Observe two feeds that run at once: the first in the session that is open for the model, the other in this one.
 
     Attributes:
-        feeds: The two.
-        runs: Runs of each.
+        runs: Number of runs of each.
         apart: Whether an engine in a process of its own runs the second in another process as well.
     """
 
@@ -144,11 +143,11 @@ class ObservedStreams(_Observation):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedAnswer(_Observation):
-    """Observe what a session says that `tensortriage.engines.capabilities.AnswersQuestions` of its own.
+    """Observe the answer of a session with `tensortriage.engines.capabilities.AnswersQuestions`.
 
     Attributes:
-        question: What it is asked, in its own words.
-        arguments: With what, in types of JSON.
+        question: The question, a word of the engine's own protocol.
+        arguments: Its arguments, in types of JSON.
     """
 
     question: str
@@ -157,7 +156,7 @@ class ObservedAnswer(_Observation):
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What tells this observation from others."""
+        """The identity of this observation among others."""
         return ("answer", self.question, self.arguments)
 
 
@@ -171,19 +170,17 @@ class Experiment:
     """One question to an engine.
 
     Attributes:
-        engine: Who is asked.
-        model: What is built, edits included.
-        feed: Its inputs; None for what shows without a run.
-        observed: What is looked at.
-        injected: Value name to what replaces its result in this run, of a model that
-            `tensortriage.model.transforms.mark_outputs.inject` made; its other switches are off.
-        build: Number of the build; any but 0 is made anew and nothing that was kept on disk serves it.
+        model: The model to build, edits included.
+        feed: Its inputs; None for an observation without a run.
+        injected: Replacements of results in this run, by value name, for a model from
+            `tensortriage.model.transforms.mark_outputs.inject`; its other switches are off.
+        build: Number of the build; any but 0 is built anew, without the cache on disk.
         repetition: Number of the run among equal ones; None for a run whose point is to be made again, so that it is
             never answered from the case.
         sequence: Number of the sequence that it belongs to; 0 for none. The experiments of a sequence are answered in
             their order, in a session that nothing else runs in (`tensortriage.runs.lab.Lab.session`).
-        layout: How the inputs lie in memory, of `BuiltSession.layouts`; empty for as they are.
-        what: What is told while the engine is asked; empty for nothing.
+        layout: Memory layout of the inputs, of `BuiltSession.layouts`; empty for their own.
+        what: Progress line; empty for none.
     """
 
     engine: EngineSpec
@@ -213,7 +210,7 @@ class Experiment:
 
     @property
     def tensors(self) -> Mapping[str, np.ndarray]:
-        """What the model is fed with: the feed, and every switch that it leaves open with its replacement."""
+        """The model's inputs: the feed, and for every open switch its replacement."""
         fed = dict(self.feed.tensors) if self.feed is not None else {}
         for spec in self.model.inputs:
             if spec.name in fed:
@@ -226,7 +223,7 @@ class Experiment:
         return fed
 
     def _replacement(self, spec: ValueSpec) -> np.ndarray:
-        """Return what an overridable value is fed with; where its switch is off any array of its type does."""
+        """Return the replacement of an overridable value; any array of its type where its switch is off."""
         value = spec.name.removeprefix(INJECT_PREFIX)
         if value in self.injected:
             return np.asarray(self.injected[value])
@@ -236,11 +233,11 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuiltSession:
-    """What a session says of itself.
+    """A session's description of itself.
 
     Attributes:
-        outputs: What it returns, with the shapes and types that the engine found.
-        layouts: How inputs may lie in memory for it; none where it runs elsewhere and does not say.
+        outputs: Its outputs, with the shapes and types that the engine found.
+        layouts: Memory layouts of inputs that it accepts; none where it runs elsewhere and does not report them.
         own_options: Words of options that a script's engine declares itself.
         knows_some: Whether it may not know every value that is marked.
     """
@@ -253,21 +250,21 @@ class BuiltSession:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measurement:
-    """What came of an experiment.
+    """The answer to an experiment.
 
     Attributes:
-        tensors: What was observed, or kept of what was measured.
-        figures: How far it was from what it was held against.
+        tensors: Observed tensors, or those stored of measured ones.
+        figures: Differences from the stored tensors.
         unseen: Values that the engine did not show.
-        plan: What the engine runs; None when it does not tell, or was not asked.
-        choices: What it chose while building.
-        told: What it answered to a question of its own.
-        built: What its session says of itself.
+        plan: The engine's plan; None when it does not report one, or the plan was not observed.
+        choices: The engine's choices while building.
+        told: Its answer to an `ObservedAnswer`.
+        built: Its session's description of itself.
         streams: Feeds that ran at once, each with those of its results that differ.
         stream: Names and tensors as they come, to be read once.
         seconds: Wall time of one run.
         build_seconds: Wall time of the build that was made for it; 0 where a session was open.
-        builds_made: How often the session has built for shapes that it was fed, by then; 0 for those that do not.
+        builds_made: Number of builds that the session has made for shapes of feeds, by then; 0 where it makes none.
     """
 
     tensors: TensorStore = NOTHING

@@ -50,11 +50,11 @@ class Unseen:
         return (*self.refused, *self.left_out)
 
     def joined(self, other: "Unseen") -> "Unseen":
-        """Return what either of two did not show."""
+        """Return the values that either of two did not show."""
         return Unseen({**self.refused, **other.refused}, (*self.left_out, *other.left_out))
 
     def sentence(self) -> str:
-        """Return what could not be seen, in words; empty when nothing."""
+        """Return the values that could not be seen, in words; empty when there are none."""
         parts = []
         if self.refused:
             parts.append(f"the target refuses to show {_named(list(self.refused))}")
@@ -102,7 +102,7 @@ def suspected_kinds(
 def seen_in_parts(
     ask: Ask, values: Sequence[str], kinds: Sequence[Collection[str]], first: EngineError
 ) -> tuple[dict[str, np.ndarray], Unseen]:
-    """Return what an engine shows of values that it refused to show all at once, and what it does not.
+    """Return the values that an engine shows in parts after it refused them all at once, and the rest.
 
     Args:
         ask: Asks the engine for some of them.
@@ -130,7 +130,7 @@ def seen_in_parts(
 
 
 class _Search:
-    """What was seen and refused so far, and how much more may be asked."""
+    """Values shown and refused so far, and the attempts left."""
 
     def __init__(self, ask: Ask, first: EngineError) -> None:
         self.found: dict[str, np.ndarray] = {}

@@ -133,7 +133,7 @@ class Runner:
         return len(self._session.builds_made()) if isinstance(self._session, BuildsWhenFed) else 0
 
     def _compiling(self) -> Callable[[], Session]:
-        """Return what compiles the model, once it is where the engine can read it."""
+        """Return a function that compiles the model, placed where the engine can read it."""
         engine, options = self._engine, self.spec.options
         if self._in_place and isinstance(engine, CompilesInPlace) and (message := in_place(self.model)) is not None:
             return lambda: engine.compile_in_place(message, options)
@@ -200,7 +200,7 @@ class Runner:
         self.tally.run_seconds += time.perf_counter() - started
 
     def plan(self) -> Plan | None:
-        """Return what the engine really runs, when it can tell."""
+        """Return the plan that the engine runs; None when it does not report one."""
         return self.build().plan()
 
     def close(self) -> None:

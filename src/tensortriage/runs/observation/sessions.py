@@ -54,7 +54,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def open(self, experiment: Experiment) -> Iterator[Runner]:
-        """Give the session of an experiment. Those of models in files stay open, and what is `held`."""
+        """Yield the session of an experiment. Sessions of models in files stay open, and those `held`."""
         place = self._place(experiment)
         runner = self._runners.get(place)
         if runner is None:

@@ -39,7 +39,7 @@ class Layered:
         return self._of(name).spec(name)
 
     def checksum(self, name: str) -> str:
-        """Return what tells the content of a tensor."""
+        """Return the content key of a tensor."""
         return self._of(name).checksum(name)
 
     def __contains__(self, name: object) -> bool:

@@ -19,7 +19,7 @@ from tensortriage.values.dtype import Precision
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: the user's question, or one that came of it.
+    """The user's question, or one derived from it.
 
     Attributes:
         model: The model taken as right.

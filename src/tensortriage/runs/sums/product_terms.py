@@ -20,7 +20,7 @@ Arrays = Sequence[np.ndarray | None]
 
 
 def applied(change: Callable[[np.ndarray], np.ndarray], node: Node, operands: Arrays, *, version: int) -> np.ndarray:
-    """Return what an operator gives when its operands and factors are changed element by element.
+    """Return the result of an operator with its operands and factors changed element by element.
 
     Args:
         change: The change, e.g. ``np.abs``.

@@ -39,12 +39,12 @@ class Terms:
 
 
 def adds_up(node: Node) -> bool:
-    """Say whether `terms_of` knows the sums of an operator."""
+    """Return whether `terms_of` knows the sums of an operator."""
     return not node.domain and node.op_type in _READERS
 
 
 def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int, beyond: float = 0.0) -> Terms | None:
-    """Return what is known of an operator's sums; None for operators that add nothing up.
+    """Return the terms of an operator's sums; None for operators that add nothing up.
 
     Args:
         node: The operator.

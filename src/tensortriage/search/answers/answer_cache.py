@@ -46,7 +46,7 @@ class AnswerCache(Generic[T]):
 
     @classmethod
     def of(cls, problem: SearchProblem[T], cache: Cache | None = None, executor: Executor[T] | None = None) -> Self:
-        """Return what answers the questions of a problem, by its oracle in this thread if nowhere else."""
+        """Return the answerer of a problem's questions; without another, its oracle in this thread."""
         return cls(executor or InProcess(problem.oracle), cache, problem.key)
 
     def known(self, question: OracleQuestion[T]) -> OracleAnswer | None:

@@ -76,7 +76,7 @@ class SearchRecord(Generic[T]):
         self._started += self._limited_from - begun
 
     def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
-        """Return what is known about a candidate, without asking."""
+        """Return the known verdict on a candidate, without a check."""
         runs = self.runs.get(candidate)
         return overall(runs) if runs else None
 
@@ -86,7 +86,7 @@ class SearchRecord(Generic[T]):
         return known is not None and known.outcome is CandidateOutcome.PASS
 
     def removals(self, candidate: Candidate[T]) -> dict[T, OracleVerdict]:
-        """Return what is known of a candidate without one of its items, for every item of which anything is."""
+        """Return the known verdicts on a candidate without one of its items, by item."""
         asked = {
             item: overall(runs)
             for smaller, runs in self.runs.items()

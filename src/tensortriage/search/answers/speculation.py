@@ -63,7 +63,7 @@ class Speculation(Generic[T]):
         return [(0.5, usual), (0.5, (OracleVerdict(CandidateOutcome.SAME),))]
 
     def _replay(self, history: Sequence[Answers]) -> Ask[T] | None:
-        """Return what is asked after these answers; None when the search is then at its end."""
+        """Return the question that follows these answers; None when the search has ended."""
         dialogue = self._begin()
         try:
             ask = next(dialogue)

@@ -25,7 +25,7 @@ class OracleQuestion(Generic[T]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OracleAnswer:
-    """What a run of the oracle gave.
+    """The result of one run of the oracle.
 
     Attributes:
         verdict: The verdict; None when the oracle raised.

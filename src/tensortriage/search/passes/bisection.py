@@ -49,7 +49,7 @@ class Halving:
 
 
 class Trust:
-    """How far a pass is believed: the share of false ones so far, those that a later failure contradicted.
+    """The trust in passes: the share of false ones so far, those that a later failure contradicted.
 
     Args:
         false_pass: Share expected beforehand.

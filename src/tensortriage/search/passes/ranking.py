@@ -32,7 +32,7 @@ With the fall above, all of them together have 1 % of the chance of the near one
 
 
 class PointerReading(enum.Enum):
-    """What may point at the next needed item."""
+    """A clue to the next needed item."""
 
     NEAR = "near"
     SUSPECT = "suspect"
@@ -114,7 +114,7 @@ def _walks(problem: SearchProblem[T], sources: Sequence[T]) -> list[dict[T, int]
 
 
 def _merged(walks: Sequence[dict[T, int]]) -> Mapping[T, int]:
-    """Return what `_walked` finds from several sources, of what it found from each."""
+    """Return the union of `_walked` from several sources."""
     if len(walks) == 1:
         return walks[0]
     steps: dict[T, int] = {}

@@ -70,7 +70,7 @@ class RepeatStop(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Repeats:
-    """How often things are asked.
+    """Numbers of repetitions of a question.
 
     Attributes:
         premise: Runs of the whole before anything else. Only when they differ is the fault taken to come and go.
@@ -133,7 +133,7 @@ class Repeats:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something failed.
+    """A failure rate.
 
     Attributes:
         failed: Runs that failed the same way.

@@ -34,7 +34,7 @@ def cuts_of(model: Model, limit_bytes: int | None) -> tuple[Cuts, tuple[ModelBlo
 
 
 def _tell_of(model: Model, block: ModelBlock, memory: int) -> None:
-    """Say that a block which cannot be cut may not fit, and refuse what cannot."""
+    """Warn that a block which cannot be cut may not fit in memory, and refuse one that cannot."""
     sizes = {
         name: weights_bytes([model.graph.initializers[name]])
         for node in block.nodes

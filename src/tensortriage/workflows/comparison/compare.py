@@ -20,7 +20,7 @@ from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
-from tensortriage.envelope.stands_for import FileStanding, is_rounded
+from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
@@ -113,12 +113,14 @@ def _engines(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     changed = model
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
-    own, some = [request.reference] if request.reference else [], request.outputs.is_everything
+    own = [request.reference] if request.reference else []
     feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
     targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
+    known_only = request.outputs.is_everything
     return [
-        Live(name, spec, changed if number >= len(own) else model, lab, warm_up=request.warm_up, some=some)
+        Live(name, spec, each, lab, warm_up=request.warm_up, known_outputs_only=known_only)
         for number, (name, spec) in enumerate(numbered([*own, *targets]))
+        for each in [changed if number >= len(own) else model]
     ]
 
 
@@ -395,5 +397,5 @@ class _Comparing:
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays hold the same bits (NaNs included)."""
+    """Return whether two arrays hold the same bits (NaNs included)."""
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

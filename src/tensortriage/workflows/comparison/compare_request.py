@@ -25,7 +25,7 @@ ENGINES, JUDGE, OUTPUTS, RUNS = "Engines", "Judgement", "Outputs", "Runs"
 
 @request
 class PostprocessOptions:
-    """What is done to every participant's outputs before they are compared."""
+    """Processing of every participant's outputs before they are compared."""
 
     # fmt: off
     rules: tuple[str, ...] = option(
@@ -50,7 +50,7 @@ class PostprocessOptions:
 
 @request
 class CompareRequest:
-    """What to run and how to judge.
+    """A request to compare engines.
 
     Attributes:
         model: ONNX file; None when saved results alone are compared.

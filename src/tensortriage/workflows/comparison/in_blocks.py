@@ -25,7 +25,7 @@ CompareBlock = Callable[[CompareRequest, Recorder | None], CompareResult]
 
 
 def can_be_cut(request: CompareRequest) -> bool:
-    """Whether a comparison may be made of those of the blocks: two engines, one model, tensors as they are."""
+    """Return whether a comparison may be made of those of the blocks: two engines, one model, tensors as they are."""
     return (
         request.reference is not None
         and bool(request.targets)

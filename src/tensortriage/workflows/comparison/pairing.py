@@ -20,7 +20,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Paired:
-    """What the target has for each output of the reference.
+    """The target's counterpart of each output of the reference.
 
     Attributes:
         outputs: The target's outputs under the names of the reference.
@@ -91,7 +91,7 @@ def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @dataclasses.dataclass(slots=True)
 class _Gathered:
-    """What came of one target on one feed."""
+    """The results of one target on one feed."""
 
     rows: list[Row] = dataclasses.field(default_factory=list)
     unmatched: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -100,7 +100,7 @@ class _Gathered:
 
 @dataclasses.dataclass(slots=True)
 class Gathered:
-    """What came of the pairs that were compared so far.
+    """The results of the pairs compared so far.
 
     Attributes:
         validate: Whether a NaN or Inf is a failure.

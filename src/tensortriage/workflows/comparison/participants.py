@@ -64,7 +64,7 @@ class Participant(ABC):
         return None
 
     def like(self, other: "Participant") -> bool:
-        """Whether another participant is the same engine with the same model and options."""
+        """Return whether another participant is the same engine with the same model and options."""
         return other is self
 
     def everything(self, number: int) -> Mapping[str, np.ndarray] | None:
@@ -85,16 +85,16 @@ class Live(Participant):
         model: What it runs.
         lab: Where it is asked. Its arrays are compared as they come, neither copied nor kept.
         warm_up: Warm-up runs before the run that counts.
-        some: Whether values that it does not know are left out: of the network behind a model, whose program is another
-            one.
+        known_outputs_only: Whether to leave out values that it does not know: the network behind a model is another
+            program.
     """
 
     def __init__(
-        self, name: str, spec: EngineSpec, model: Model, lab: Lab, *, warm_up: int = 0, some: bool = False
+        self, name: str, spec: EngineSpec, model: Model, lab: Lab, *, warm_up: int = 0, known_outputs_only: bool = False
     ) -> None:
         super().__init__(name)
         self._spec, self._model, self._lab = spec, model, lab
-        self._warm_up, self._some = warm_up, some
+        self._warm_up, self._known_outputs_only = warm_up, known_outputs_only
         self._prepared = contextlib.ExitStack()
 
     @property
@@ -104,7 +104,7 @@ class Live(Participant):
 
     @property
     def model(self) -> Model:
-        """What it runs."""
+        """The model that it runs."""
         return self._model
 
     @property
@@ -123,7 +123,7 @@ class Live(Participant):
         own = [spec.name for spec in self._model.outputs]
         model = self._model if list(values) == own else select_outputs(self._model, values)
         self._ask = self._prepared.enter_context(self._lab.session(self._spec, model, sequence=True))
-        self._knows_some = self._ask.of(observed=ObservedBuild()).built.knows_some and self._some
+        self._knows_some = self._ask.of(observed=ObservedBuild()).built.knows_some and self._known_outputs_only
 
     def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
         """Run on a feed."""
@@ -137,11 +137,11 @@ class Live(Participant):
             return ask(feed)
 
     def _outputs(self, feed: Feed) -> dict[str, np.ndarray]:
-        lent = ObservedOutputs(lent=True, known_only=self._some)
+        lent = ObservedOutputs(lent=True, known_only=self._known_outputs_only)
         return self._ask.of(feed, observed=lent).arrays
 
     def like(self, other: Participant) -> bool:
-        """Whether another participant is the same engine with the same model and options."""
+        """Return whether another participant is the same engine with the same model and options."""
         return isinstance(other, Live) and (str(other._spec), id(other._model)) == (str(self._spec), id(self._model))
 
     def release(self) -> None:

@@ -12,7 +12,7 @@ from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.reference import disputes
-from tensortriage.envelope.stands_for import FileStanding
+from tensortriage.envelope.unrounded_match import FileStanding
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model

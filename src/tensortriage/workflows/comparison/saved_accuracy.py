@@ -165,7 +165,7 @@ def with_limits(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> Accura
 
 
 def setting(given: Any, name: str, default: Any) -> Any:
-    """Return what a setting says of one output: one value for all, or one per name with ``""`` for the others."""
+    """Return a setting's value for one output: one value for all, or one per name with ``""`` for the others."""
     return given.get(name, given.get("", default)) if isinstance(given, Mapping) else given
 
 

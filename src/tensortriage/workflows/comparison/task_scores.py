@@ -13,7 +13,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of one run."""
+    """The stored part of one run."""
 
     feed: str
     score: float

@@ -168,7 +168,7 @@ def _read(
 
 
 def _has_room(request: DiagnoseRequest, model: Model) -> bool:
-    """Whether a model may be evaluated while engines build it, as memory was measured where that is done in turn."""
+    """Return whether memory allows evaluating a model while engines build it, measured where they take turns."""
     memory = memory_bytes(request.limits.memory_bytes)
     return request.in_blocks and (
         memory is None or weights_bytes(model.graph.initializers.values()) <= block_bytes(memory)
@@ -176,7 +176,7 @@ def _has_room(request: DiagnoseRequest, model: Model) -> bool:
 
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:
-    """Whether nothing is asked that only the whole model can answer."""
+    """Return whether nothing is asked that only the whole model can answer."""
     of_the_whole = (request.target_model, request.tolerance, request.fix, request.emit_breakers)
     return request.in_blocks and not any((*of_the_whole, request.network, request.against, request.sweep))
 
@@ -221,7 +221,7 @@ def _in_blocks(
 
 
 def model_facts(model: Model, path: Path) -> ModelFacts:
-    """Return what a case says about a model."""
+    """Return the facts about a model that a case stores."""
     return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
 

@@ -47,7 +47,7 @@ _LINEAR = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Cast", "
 
 
 def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -> tuple[str, ...]:
-    """Return what tells whether the outputs are good enough, in sentences; recorded as a step.
+    """Return measures of whether the outputs are good enough, in sentences; recorded as a step.
 
     Args:
         inv: The investigation.
@@ -68,7 +68,7 @@ def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -
 
 
 def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
-    """Say whether an output holds a score for each of several classes along its last axis: by its name, or its op.
+    """Return whether an output holds a score for each of several classes along its last axis: by its name, or its op.
 
     Args:
         graph: The model.

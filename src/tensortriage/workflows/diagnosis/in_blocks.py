@@ -43,7 +43,7 @@ NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockFigure:
-    """What came of comparing one block.
+    """The result of comparing one block.
 
     Attributes:
         number: Of the block, from 1.

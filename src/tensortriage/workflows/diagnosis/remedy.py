@@ -146,7 +146,7 @@ def sanitized(inv: Investigation) -> Model | None:
 
 
 def still_there(inv: Investigation, conclusion: Conclusion, folded: Model) -> bool:
-    """Say whether an op that is wrong by itself is in the sanitized model as it was: then that is wrong as well."""
+    """Return whether an op that is wrong by itself is in the sanitized model as it was: then that is wrong as well."""
     if conclusion.kind is not VerdictKind.LOCAL_FAULT or not conclusion.culprits:
         return False
     name = conclusion.culprits[0].node
@@ -195,7 +195,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change does.
+    """The effect of a change.
 
     Attributes:
         error: Largest error of an output over all feeds.
@@ -210,7 +210,7 @@ class Effect:
 
 
 def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Effect:
-    """Return what a change does on all feeds, as far as the first on which it does not help."""
+    """Return the effect of a change on all feeds, up to the first on which it does not help."""
     worst = 0.0
     for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:
@@ -229,7 +229,7 @@ def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Eff
 
 
 def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) -> bool:
-    """Say whether outputs are as far off as hardware of the target's class makes the model typed as proposed."""
+    """Return whether outputs are as far off as hardware of the target's class makes the model typed as proposed."""
     if proposal.file is None:
         return False
     store = inv.golden.outputs(after.feed)
@@ -243,7 +243,7 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
-    """Say whether the file to write computes what was tried, where the trial was not made with the file itself."""
+    """Return whether the file to write computes what was tried, where the trial was not made with the file itself."""
     if proposal.file is None or proposal.file is proposal.model:
         return proposal.file is not None
     words = f"{proposal.words}, as a file"

@@ -21,7 +21,7 @@ MOST_SENTENCES = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FoundAfter:
-    """What was found out once the ladder had ended.
+    """Findings made after the ladder has ended.
 
     Attributes:
         dissection: What the errors look like.
@@ -70,7 +70,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
 
 
 def _clauses(evidence: Evidence) -> list[str]:
-    """Return what is known whatever the conclusion is."""
+    """Return the clauses that hold with any conclusion."""
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     return [clause for clause in (shapes, targets, training_words(evidence.in_training)) if clause]
@@ -85,7 +85,7 @@ def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:
 
 
 def _commands(end: ClimbResult, repro: ReproFacts | None) -> list[str]:
-    """Return what to run next: a configuration that works comes first.
+    """Return the commands to run next: a working configuration comes first.
 
     Before that comes a repro that was confirmed, then its report; one of a single op cannot be reduced any more.
     """

@@ -123,7 +123,7 @@ def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
 
 
 def output_passes(model: Model, choice: OutputChoice) -> list[Pass]:
-    """Return the pass that makes the chosen values the outputs; none when they are."""
+    """Return the pass that makes the chosen values the outputs; none where they are the outputs already."""
     outputs = chosen_values(model, choice)
     if list(outputs) == [spec.name for spec in model.outputs]:
         return []

@@ -35,7 +35,7 @@ def model_to_edit(source: Source, target: Target) -> Model:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PassReport:
-    """What one pass did.
+    """The effect of one pass.
 
     Attributes:
         name: Name of the pass.
@@ -52,7 +52,7 @@ class PassReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SurgeryResult:
-    """What became of a model.
+    """The result of editing a model.
 
     Attributes:
         command: The command that did it, e.g. ``surgeon sanitize``.
@@ -132,11 +132,11 @@ def written(
 
 
 def _notices(source: Source, target: Target, stages: Sequence[EditStage]) -> Iterator[str]:
-    """Say what a user may not expect of the file that was written."""
+    """Return what a user may not expect of the file that was written."""
     before, after = stages[0].model.ir, stages[-1].model.ir
     if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
-        yield f"{target.path} refers to external data by their names in {source.path}; they have to be beside it"
+        yield f"{target.path} refers to external data by their names in {source.path}; they have to be next to it"
     if target.external_data is ExternalData.AUTO and weight_bytes(stages[-1].model) > EMBED_LIMIT_BYTES:
-        yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data beside it"
+        yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data next to it"
     if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
         yield "the training information of the model belongs to the whole of it, and was left out"

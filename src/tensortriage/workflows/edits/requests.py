@@ -36,7 +36,7 @@ FEED_NAMES = "--load-inputs --load-input-data"
 
 
 class Verify(enum.Enum):
-    """Whether an edit is proven: when possible, always (else it is an error), or never."""
+    """When to prove an edit: when possible, always (else it is an error), or never."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -44,7 +44,7 @@ class Verify(enum.Enum):
 
     @classmethod
     def of(cls, word: bool) -> "Verify":
-        """Return what ``--verify`` or ``--no-verify`` says."""
+        """Return the choice by ``--verify`` or ``--no-verify``."""
         return cls.ALWAYS if word else cls.NEVER
 
 
@@ -90,7 +90,7 @@ class LayoutOptions:
 
     # fmt: off
     location: str | None = option(
-        "--save-external-data --external-data-path", "[FILE]", "Write the weights to one file beside the model  "
+        "--save-external-data --external-data-path", "[FILE]", "Write the weights to one file next to the model  "
         "[default name: OUT.data]. Without this option they stay where they are: embedded, or in their files when OUT "
         "lies in the same directory.", default=None, empty="")
     threshold: str = option(
@@ -175,7 +175,7 @@ class EditJudge(Protocol):
 
 @request
 class ProofRequest:
-    """How to prove an edit.
+    """A request to prove an edit.
 
     Attributes:
         feeding: Where the samples come from; at most 8 are used.
@@ -215,7 +215,7 @@ def no_inference_field() -> bool:
 
 @request
 class FoldArguments:
-    """How constants are folded."""
+    """Options of constant folding."""
 
     # fmt: off
     fold: bool = flag("--fold-constants", "Compute what does not depend on the inputs.", group=FOLDING)
@@ -260,7 +260,7 @@ _WITH_SHAPES = feeding_field(f"--inputs {FEED_NAMES}", shapes=shapes_field(rare=
 
 @request
 class SanitizeRequest:
-    """What to do to a model.
+    """A request to sanitize a model.
 
     Attributes:
         source: The model.
@@ -298,7 +298,7 @@ class SanitizeRequest:
 
 @request
 class ExtractRequest:
-    """What to cut out.
+    """A request to extract a part.
 
     Attributes:
         source: The model.
@@ -343,7 +343,7 @@ class ExtractRequest:
 
 @request
 class ConvertRequest:
-    """What to convert a model to.
+    """A request to convert a model.
 
     Attributes:
         source: The model.

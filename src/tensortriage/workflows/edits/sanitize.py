@@ -35,7 +35,7 @@ def sanitize(request: SanitizeRequest) -> SurgeryResult:
 
 
 def passes_of(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
-    """Return what a request does to a model, pass by pass, each from a model to another one."""
+    """Return the passes of a request, each from a model to another one."""
     passes = output_passes(model, request.outputs)
     if request.input_shapes:
         passes.append(

@@ -52,7 +52,7 @@ class EditStage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutputProof:
-    """How far one output moved, at most over all feeds.
+    """The largest move of one output over all feeds.
 
     Attributes:
         name: The output.
@@ -70,7 +70,7 @@ class OutputProof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proven.
+    """The proof of an edit.
 
     Attributes:
         verified: Whether the edited model was run and compared.
@@ -90,7 +90,7 @@ class Proof:
 
 
 class Moves:
-    """How far outputs moved, at most over all feeds."""
+    """The largest moves of outputs over all feeds."""
 
     def __init__(self) -> None:
         self._worst: dict[str, OutputProof] = {}
@@ -226,7 +226,7 @@ class _Proving:
         return golden
 
     def _found(self, golden: Sequence[Arrays]) -> tuple[list[Arrays], EngineSpec]:
-        """Return what the edited model gives, and the engine that ran it."""
+        """Return the edited model's outputs, and the engine that ran it."""
         refusal: EngineError | None = None
         for engine in self._request.engines:
             try:
@@ -307,7 +307,7 @@ def _input_types(model: Model) -> Mapping[str, DType | None]:
 
 
 def _sizes_differ(before: Model, after: Model) -> bool:
-    """Whether a size of an input that was a number is another number now."""
+    """Return whether a size of an input that was a number is another number now."""
     shapes = {spec.name: spec.shape for spec in before.inputs}
     for spec in after.inputs:
         old, new = shapes.get(spec.name), spec.shape
@@ -340,7 +340,7 @@ def _with_outputs(model: Model, outputs: Sequence[str]) -> Model:
 
 
 def _all_lost(arrays: Arrays) -> bool:
-    """Whether there is nothing but NaN and Inf in all outputs, of which at least one is not empty."""
+    """Return whether there is nothing but NaN and Inf in all outputs, of which at least one is not empty."""
     floats = [array for array in arrays.values() if array.dtype.kind not in "biuUSO" and array.size]
     if len(floats) < len([array for array in arrays.values() if array.size]) or not floats:
         return False

@@ -12,7 +12,7 @@ from tensortriage.testing.conformance import DoesNotConform
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConformanceResult:
-    """What the suite says of an engine.
+    """The suite's results for an engine.
 
     Attributes:
         engine: Its spec.

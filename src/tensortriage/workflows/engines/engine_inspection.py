@@ -21,7 +21,7 @@ def inspect_plan(
         path: ONNX file.
         target: Spec of the engine.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Directory of the external data, if they do not lie beside the model.
+        external_data_dir: Directory of the external data, if they are not next to the model.
 
     Raises:
         ModelError: When the file is no sound model.

@@ -161,7 +161,7 @@ def inspect_quantizers(
             error = session.error(switched.nodes)
             alone = {}
             for index, pair in enumerate(mine):
-                progress(f"what each pair costs alone: {index + 1} of {len(mine)}")
+                progress(f"measuring each pair's cost alone: {index + 1} of {len(mine)}")
                 alone[pair.dequantize] = session.error({pair.dequantize})
             worst = sorted(mine, key=lambda pair: -alone[pair.dequantize])
             without = {
@@ -191,7 +191,7 @@ def inspect_quantizers(
 
 
 def _makes_scales(graph: Graph, pair: Quantizer) -> bool:
-    """Say whether what a pair dequantizes are scales of others, as NVFP4 has them."""
+    """Return whether what a pair dequantizes are scales of others, as NVFP4 has them."""
     readers = graph.consumers(pair.result)
     return bool(readers) and all(is_quantizer(node) and pair.result in node.inputs[1:2] for node in readers)
 
@@ -217,7 +217,7 @@ class _Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Fit:
-    """How a pair fits its numbers, the feed on which they are largest, and what it is made for."""
+    """The fit of a pair to its numbers, the feed on which they are largest, and the numbers it is made for."""
 
     calibration: QuantizerFit
     feed: str

@@ -76,4 +76,7 @@ def test_the_time_to_come_is_told(quantized):
         with contextlib.closing(nodes):
             assert set(nodes.influences.alone) <= set(nodes.items)
     assert heard
-    assert all(text.startswith("what each node's rounding does: ") and text.endswith(" to go") for text in heard)
+    assert all(
+        text.startswith("measuring the influence of each node's rounding: ") and text.endswith(" to go")
+        for text in heard
+    )

@@ -143,7 +143,7 @@ def asked(investigate):
         inner = {name: array for name, array in numbers.items() if name != "y"}
         worker, ours = Worker(inner, {"y": numbers["y"]}, **given), inv.lab.outputs
         outputs = {"y": numbers["y"]}
-        inv.lab.told = lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words)
+        inv.lab.query = lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words)
         inv.lab.outputs = lambda spec, *rest, **more: outputs if spec.name == "torch" else ours(spec, *rest, **more)
         return network_changed(inv, evidence or Evidence()), inv
 

@@ -39,7 +39,7 @@ def asked():
         worker = Worker(dict(known), dict(wide), training=True)
         outputs = {"y": -np.tanh(X).T}
         lab = types.SimpleNamespace(
-            told=lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words),
+            query=lambda spec, model, feed, question, **words: worker.answer(question, feed.tensors, **words),
             outputs=lambda *_: outputs,
         )
         inv = types.SimpleNamespace(model=model, lab=lab)

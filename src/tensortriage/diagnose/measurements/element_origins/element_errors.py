@@ -46,7 +46,7 @@ class ElementError:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ElementErrors:
-    """What became of the elements of a trail, each op alone.
+    """Errors of the elements of a trail, each op alone.
 
     Attributes:
         wrong: One error per wrong result, in topological order.

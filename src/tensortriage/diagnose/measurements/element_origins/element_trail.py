@@ -91,7 +91,7 @@ def known(inv: Investigation, evidence: Evidence, name: str) -> np.ndarray | Non
 
 
 def differing(reference: np.ndarray, target: np.ndarray, precision: Precision) -> np.ndarray:
-    """Return where two tensors differ by more than the rounding of the element itself; nowhere for other types."""
+    """Return a mask of where two tensors differ by more than an element's own rounding; all False for other types."""
     if reference.shape != target.shape or not DType.from_numpy(reference.dtype).is_float:
         return np.zeros(reference.shape, np.bool_)
     right, found = reference.astype(np.float64), target.astype(np.float64)

@@ -33,7 +33,7 @@ MOST_NODES = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provenance:
-    """How the elements of one value came to be not finite.
+    """The origin of a value's non-finite elements.
 
     Attributes:
         value: The value.
@@ -168,7 +168,7 @@ def also(
     operands: Mapping[str, np.ndarray | None],
     index: tuple[int, ...],
 ) -> bool | None:
-    """Say whether an engine makes the same element non-finite of the same operands; None when it cannot be asked."""
+    """Return whether an engine makes the same element non-finite of the same operands; None when it cannot be asked."""
     try:
         alone = golden_operands(inv, feed).apart([[node.name]])
         tensors = {}
@@ -217,7 +217,7 @@ def explain(
 
 
 def has_nonfinite(array: np.ndarray) -> bool:
-    """Whether a floating-point array holds NaN or Inf."""
+    """Return whether a floating-point array holds NaN or Inf."""
     floats = DType.from_numpy(array.dtype).is_float
     return floats and not bool(np.isfinite(np.asarray(array, np.float64)).all())
 

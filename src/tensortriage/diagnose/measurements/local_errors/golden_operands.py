@@ -36,7 +36,7 @@ class OpsApart:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GoldenOperands:
-    """What the ops of a model can be fed with on one feed.
+    """Golden operands of a model's ops on one feed.
 
     Attributes:
         model: The model.
@@ -71,12 +71,12 @@ class GoldenOperands:
         return OpsApart(exploded.model, feed, exploded.feeds, values)
 
     def operand(self, value: str) -> np.ndarray:
-        """Return what an op that reads a value is fed with: the golden value, or the feed's own tensor."""
+        """Return the operand for a value: the golden value, or the feed's own tensor."""
         return np.asarray(self.golden[value] if value in self.golden else self.feed.tensors[value])
 
 
 def golden_operands(inv: Investigation, feed: Feed) -> GoldenOperands:
-    """Return what the ops of the investigated model are fed with on one feed.
+    """Return the operands of the investigated model's ops on one feed.
 
     Raises:
         EngineError: When the reference fails.

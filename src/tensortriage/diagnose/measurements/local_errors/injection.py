@@ -40,7 +40,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Influence:
-    """What injected local errors do to the model's outputs.
+    """The effect of injected local errors on the model's outputs.
 
     Attributes:
         alone: Value name to the largest relative error at the outputs when only its local error is injected.
@@ -108,7 +108,7 @@ def injected_runs(
     shown: Sequence[str] = (),
     fixed: bool = True,
 ) -> Iterator[InjectedRuns]:
-    """Give runs of the reference in which some values can be overridden, in one build.
+    """Yield runs of the reference in which values can be overridden, in one build.
 
     Args:
         inv: The investigation.

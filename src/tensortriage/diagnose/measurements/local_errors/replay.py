@@ -27,7 +27,7 @@ MOST_ROUNDS = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JointRun:
-    """What a reference with the target's wrong ops comes to.
+    """A run of the reference with the target's wrong ops.
 
     Attributes:
         together: Largest relative error at the outputs.

@@ -102,7 +102,7 @@ def _measure_group(
 
 
 def wrong_ends(inv: Investigation, feed: Feed, sets: Sequence[Wired]) -> dict[str, np.ndarray]:
-    """Return what the target computes at the wrong ends of some sets, to inject it elsewhere."""
+    """Return the target's results at the wrong ends of sets, to inject them elsewhere."""
     found: dict[str, np.ndarray] = {}
     operands = golden_operands(inv, feed)
     for group in apart(sets):
@@ -156,7 +156,7 @@ def inner_values(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def pieces(inv: Investigation, sets: Sequence[Sequence[str]]) -> Callable[[str], frozenset[str]]:
-    """Return what names the operators of the set that a value belongs to."""
+    """Return a function from a value to the operators of its set."""
     graph = inv.model.graph
     known: dict[str, frozenset[str]] = {}
     for nodes in sets:

@@ -42,7 +42,7 @@ _FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino":
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Opinion:
-    """What several implementations make of one op.
+    """Results of several implementations for one op.
 
     Attributes:
         value: The op's result.
@@ -66,7 +66,7 @@ class Opinion:
         return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
 
     def agree(self, one: str, other: str) -> bool:
-        """Say whether two results agree but for what healthy engines do differently."""
+        """Return whether two results agree but for what healthy engines do differently."""
         return within_limit(self.error(one, other), self.bound)
 
     def family(self, name: str) -> str:
@@ -117,7 +117,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     golden, ops = operands.golden, operands.apart([[name] for name in names])
     what = f"{len(names)} disputed ops"
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
-    inv.lab.progress(f"asking other engines at {len(names)} ops")
+    inv.lab.progress(f"asking other engines about {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
     for word, spec in independent_engines(inv).items():
@@ -141,7 +141,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
 
 
 def independent_engines(inv: Investigation) -> dict[str, EngineSpec]:
-    """Return who is asked beside the reference: every independent implementation that is to be had here."""
+    """Return the witnesses besides the reference: every independent implementation available here."""
     reference, target = inv.question.reference, inv.question.target
     found = {FLOAT64: CORRECTLY_ROUNDED, ONNX: ONNX_KERNELS}
     if family_of(reference) != "onnxruntime":

@@ -96,7 +96,7 @@ def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Co
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
-    """Say whether the answer was right in the instrumented run."""
+    """Return whether the answer was right in the instrumented run."""
     names = evidence.worst_feed.metrics
     figures = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
     if len(figures) < len(names):
@@ -251,7 +251,7 @@ def breakers_words(marks: tuple[str, ...]) -> str:
 
 
 def following(inv: Investigation, marks: tuple[str, ...]) -> list[str]:
-    """Return what to run next."""
+    """Return the commands to run next."""
     target = str(inv.question.target)
     patch = (
         [triage_command(inv.question, "diagnose", "--target", target, "--emit-breakers", "patched.onnx")]

@@ -60,7 +60,7 @@ def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tu
 
 
 def restores(inv: Investigation, evidence: Evidence, values: Sequence[str], *, feed: int | None = None) -> bool:
-    """Say whether marking some values restores the answer, on the feed that fails worst or on a certain one."""
+    """Return whether marking some values restores the answer, on the feed that fails worst or on a certain one."""
     looked_into = evidence.feed if feed is None else evidence.results[feed].feed
     marked = mark_outputs(inv.model, values)
     try:

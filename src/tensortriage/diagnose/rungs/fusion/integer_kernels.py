@@ -90,12 +90,12 @@ def _unit(graph: Graph, value: str) -> float | None:
 
 
 def _healthy_share(graph: Graph, item: Wired) -> float:
-    """Return what an integer kernel of some ops may make of each number before it rounds, as a share of it."""
+    """Return the relative error of an integer kernel of some ops before it rounds."""
     return SOFTMAX_SHARE if any(graph.node(name).op_type == "Softmax" for name in item.nodes) else 1.0
 
 
 def _never_rounds(graph: Graph, golden: TensorStore, value: str, steps: np.ndarray, share: float) -> bool:
-    """Say whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
+    """Return whether a quantizer's results are cut off wherever it rounds to nearest, by what it quantizes.
 
     Args:
         graph: The model's.

@@ -96,12 +96,12 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
 
 
 def decisive(weights: Influence) -> bool:
-    """Say whether injected errors make the failure."""
+    """Return whether injected errors make the failure."""
     return is_decisive(weights.explained)
 
 
 def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weights: Influence) -> bool:
-    """Say whether sets whose errors are not negligible are wrong in the whole model too: marking them makes it right.
+    """Return whether marking the sets whose errors are not negligible makes the whole model right.
 
     Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
     """
@@ -151,7 +151,7 @@ def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, others: Seq
     if not guesses:
         return []
     try:
-        found = measure_wired(inv, evidence.feed, guesses, what="further places")
+        found = measure_wired(inv, evidence.feed, guesses, what="further sets of ops")
     except (EngineError, ModelError):
         return []
     return [item for item in found if counts(item.ratio, first.ratio) and item.wrong]

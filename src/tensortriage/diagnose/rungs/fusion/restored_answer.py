@@ -16,7 +16,7 @@ from tensortriage.model.model import Model
 
 
 def restored(inv: Investigation, evidence: Evidence, feed: Feed, *, model: Model, spec: EngineSpec) -> bool:
-    """Say whether a model on an engine gives right outputs on a feed.
+    """Return whether a model on an engine gives right outputs on a feed.
 
     Args:
         inv: The investigation.
@@ -54,7 +54,7 @@ def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model,
 
 
 def sound(inv: Investigation, result: FeedResult, spec: EngineSpec) -> bool:
-    """Say whether outputs are within their limits, or as far off as the format of an engine explains."""
+    """Return whether outputs are within their limits, or as far off as the format of an engine explains."""
     if result.passes:
         return True
     return resolve(spec).precision is inv.precision and not beyond_format(inv, result)

@@ -82,7 +82,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool | None:
-    """Say whether the deployed model is right with other options, on the feed that fails worst or on a certain one.
+    """Return whether the deployed model is right with other options, on the feed that fails worst or on a certain one.
 
     None when the engine refuses these options, or fails with them.
     """
@@ -170,7 +170,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def changes_precision(inv: Investigation, config: Configuration) -> bool:
-    """Say whether the working configuration computes in another format, which says nothing about transformations."""
+    """Return whether the working configuration computes in another format, which says nothing about transformations."""
     return resolve(config.works).precision is not inv.precision
 
 

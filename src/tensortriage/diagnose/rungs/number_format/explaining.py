@@ -122,7 +122,7 @@ def answer(took: Took, verdict: Conclusion | None) -> Answer:
 
 
 def facts_of(found: Held, result: FeedResult) -> dict[str, object]:
-    """Return what explanations predict beside what was measured, as evidence of a step."""
+    """Return predicted and measured errors, as evidence of a step."""
     return {
         "freedoms": [each.name for each in found.explanations if each.cost is of_freedoms],
         "gap_db": dict(found.gaps),

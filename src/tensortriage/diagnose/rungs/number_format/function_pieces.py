@@ -22,7 +22,7 @@ FUSED = "does rounding also explain functions that are fused with their operands
 """Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
 
 MOST_NAMED = 8
-"""Operators of a piece that are named."""
+"""Most operators of a piece that a message names."""
 
 
 def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
@@ -43,7 +43,7 @@ def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
 
 
 def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool:
-    """Say whether a healthy kernel of 16 bits may be as far off as errors over their floors are.
+    """Return whether a healthy kernel of 16 bits may be as far off as errors over their floors are.
 
     Narrower formats are those of operands: what is inside a kernel is wider, and rounds no more often.
     """
@@ -52,7 +52,7 @@ def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool
 
 
 def coarse_at_most(inv: Investigation, evidence: Evidence, ratios: Sequence[float | None] = ()) -> bool:
-    """Say whether healthy kernels may be as far off as the outputs and some pieces are: then no fusion is a fault."""
+    """Return whether the outputs and some pieces are within healthy kernels' error: then no fusion is at fault."""
     result = evidence.worst_feed
     outputs = [ratio_of(error, result.floors.target.get(name)) for name, error in result.errors.items()]
     known = [ratio for ratio in (*outputs, *ratios) if ratio is not None]
@@ -60,7 +60,7 @@ def coarse_at_most(inv: Investigation, evidence: Evidence, ratios: Sequence[floa
 
 
 def coarse_words(inv: Investigation) -> str:
-    """Say how far off that is."""
+    """Return how far off that is."""
     return (
         f"more than rounding results to {inv.precision.value} costs, and no more than a kernel that also rounds or "
         f"approximates inside may ({MATCH_FACTOR:g}x)"
@@ -77,7 +77,7 @@ def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | No
 
 
 def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
-    """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``.
+    """Return the choices in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``.
 
     Empty for none.
     """

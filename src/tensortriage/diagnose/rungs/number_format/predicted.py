@@ -84,7 +84,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
-    """Say whether `rounding` explains the outputs whatever is seen inside, and leaves enough of the signal.
+    """Return whether `rounding` explains the outputs whatever is seen inside, and leaves enough of the signal.
 
     Not where an output is beyond its prediction for its few elements alone, nor on NPUs, whose functions are looked
     into; see `rounding`. Where the format is too coarse for the model people want to know at which layers.
@@ -121,7 +121,7 @@ def too_coarse(inv: Investigation, evidence: Evidence) -> str:
 
 
 def beyond_format(inv: Investigation, result: FeedResult) -> bool:
-    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
+    """Return whether rounding to the requested format leaves a failure unexplained; NaN and Inf it never explains."""
     if result.passes or inv.question.tolerance is not None or inv.precision not in PREDICTED:
         return not result.passes
     return bool(judge_of(inv, result).standing_out)

@@ -56,7 +56,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
     took = take(inv, evidence, expected_choices.title, EXPECTED)
     if took is None:
         return None
-    predicts = f"{took.told}; output '{took.held.worst}' is {took.held.gap} against what that predicts"
+    predicts = f"{took.told}; output '{took.held.worst}' is {took.held.gap} against that prediction"
     verdict = took.verdict(
         f"yes: {predicts}" if took.explains else f"no: {took.held.why_not}",
         took.blameless(f"{took.told}, as engines of its class do", also_inside(took)),
@@ -248,7 +248,7 @@ def also_inside(took: Took) -> str:
 
 
 def words_of_ops(inv: Investigation, local: Local) -> str:
-    """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
+    """Return the choices in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     clauses = []
     for freedom in dict.fromkeys(local.chosen.values()):
         values = [value for value, taken in local.chosen.items() if taken is freedom]

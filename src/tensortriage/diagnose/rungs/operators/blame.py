@@ -204,7 +204,7 @@ def culprit_of(inv: Investigation, error: float | None, weights: Influence, valu
 
 
 def misled(evidence: Evidence, node: Node) -> bool:
-    """Say whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
+    """Return whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
     figures = evidence.in_context or {}
     floors = evidence.floors.target if evidence.floors else {}
     for name in node.uses:

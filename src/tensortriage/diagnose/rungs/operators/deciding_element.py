@@ -185,7 +185,7 @@ def of_flushed_numbers(
     flushed: Sequence[ElementError],
     rules: Mapping[str, str] | None,
 ) -> Conclusion:
-    """Say that the target flushes subnormal numbers to zero, and where that makes the failure."""
+    """Return the conclusion that flushing subnormal numbers to zero makes the failure, with the place."""
     first, shows = flushed[0], starts[0]
     word = inv.precision.value
     limit = smallest_normal(DType.FLOAT, inv.precision)

@@ -94,7 +94,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
 
 
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
-    """Say whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
+    """Return whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
 
     Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
     """

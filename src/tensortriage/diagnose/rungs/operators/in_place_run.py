@@ -97,7 +97,7 @@ def in_place_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def _is_another(evidence: Evidence) -> bool:
-    """Say whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
+    """Return whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
     floors, deployed = evidence.floors.target if evidence.floors else {}, evidence.worst_feed.errors
     for name in evidence.in_context_moved:
         shown = evidence.error(name)
@@ -107,7 +107,7 @@ def _is_another(evidence: Evidence) -> bool:
 
 
 def _allowed(inv: Investigation, evidence: Evidence) -> OpLimits:
-    """Return what the values that are shown may be off by, with the freedoms that the target takes."""
+    """Return the allowed errors of shown values, with the freedoms that the target takes."""
     if evidence.floors is None:
         return OpLimits({})
     made_by: dict[str, frozenset[str]] = {}  # by value: errors of all that it is made of are in it

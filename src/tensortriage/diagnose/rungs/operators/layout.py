@@ -149,7 +149,7 @@ def outputs_moved(inv: Investigation, evidence: Evidence) -> Conclusion:
 
 
 def cure(finding: PatternFinding) -> str:
-    """Return what puts the numbers back into their places."""
+    """Return the advice that puts the numbers back into their places, as a clause."""
     axes = finding.evidence.get("axes")
     if finding.slug == "transposition" and axes is not None:
         back = [list(axes).index(place) for place in range(len(axes))]

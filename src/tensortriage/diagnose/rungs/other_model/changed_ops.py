@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.stands_for import is_rounded
+from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
@@ -61,7 +61,7 @@ def changed_ops(
 
 
 def _is_alike(beside: Correspondence, name: str) -> bool:
-    """Say whether a node stands for one of the original with the same operator."""
+    """Return whether a node stands for one of the original with the same operator."""
     original = next((own for own, other in beside.diff.pairs.items() if other == name), None)
     if original is None:
         return False
@@ -160,7 +160,7 @@ def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeCh
 
 
 def _is_fed(plain: Model, unit: Sequence[str], known: Mapping[str, np.ndarray]) -> bool:
-    """Say whether there is a golden value for all that a unit reads from outside."""
+    """Return whether there is a golden value for all that a unit reads from outside."""
     nodes = [plain.graph.node(name) for name in unit]
     inner = {value for node in nodes for value in node.outputs}
     return all(name in known or name in inner or name in plain.graph.constants for node in nodes for name in node.uses)

@@ -21,7 +21,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import MASKED_APART
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.envelope.limits import of_file
-from tensortriage.envelope.stands_for import SIGNED, UNROUNDED
+from tensortriage.envelope.unrounded_match import SIGNED, UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
@@ -195,7 +195,7 @@ class _Walk:
         return [self._told(node, name) for node, name in departed if self._reaches(name)]
 
     def _told(self, node: Node, value: str) -> Departure:
-        """Say what is wrong at an op: an operand in another order, an op that is missing before it, or itself."""
+        """Return what is wrong at an op: an operand in another order, an op that is missing before it, or itself."""
         seen = self._seen
         operands = [name for name in node.uses if name in seen.place]
         for name in operands:
@@ -236,7 +236,7 @@ class _Walk:
         return readers[0] if several == [place] else None
 
     def _reaches(self, value: str) -> bool:
-        """Say whether a wrong tensor reaches an output of the file through wrong ones."""
+        """Return whether a wrong tensor reaches an output of the file through wrong ones."""
         open_values, known = [value], {value}
         while open_values:
             name = open_values.pop()

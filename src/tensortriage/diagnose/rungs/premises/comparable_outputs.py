@@ -70,7 +70,7 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Conclusion | None:
 
 
 def is_silent(inv: Investigation) -> bool:
-    """Say whether every output of the reference is empty or constant on every feed."""
+    """Return whether every output of the reference is empty or constant on every feed."""
     for feed in inv.question.feeds:
         golden = inv.golden.outputs(feed)
         outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]
@@ -130,7 +130,7 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Conclusion:
 
 
 def allowed_in_words(inv: Investigation, floors: Floors) -> str:
-    """Return what a healthy engine may be off by at the output that may be off by most."""
+    """Return the largest error that a healthy engine may have at any output, in words."""
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
         return "not known: the model has no output that can be compared"

@@ -58,7 +58,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not is_suspect_ratio(ratio):
         inv.record.answered(UNROUNDED, f"yes: {told}", relative_error=error)
         return None
-    inv.record.answered(UNROUNDED, f"no: {told}; that is looked into instead", output=name, relative_error=error)
+    inv.record.answered(UNROUNDED, f"no: {told}; that is investigated instead", output=name, relative_error=error)
     return Answer(findings=Findings(results=results), question=asking.question)
 
 
@@ -80,7 +80,7 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     name, error, ratio = _farthest(evidence.worst_feed, built, given)
     if not beyond_fp32(ratio):
         inv.record.answered(
-            QUESTION, f"what {spec} builds gives the same, within {error_size(error)}: that is looked into instead"
+            QUESTION, f"what {spec} builds gives the same, within {error_size(error)}: that is investigated instead"
         )
         return Answer(findings=Findings(results=results), question=asking.question)
     left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))

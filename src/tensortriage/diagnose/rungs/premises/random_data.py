@@ -141,7 +141,7 @@ def sensitive(inv: Investigation, how: str) -> Conclusion:
 
 
 def in_words(failure: EngineError | Unsound) -> str:
-    """Return what a target does that gives no comparable answer."""
+    """Return the reason why a target gives no comparable answer, in words."""
     if isinstance(failure, EngineError):
         return WORDS[Outcome.of(failure).kind]
     return f"gives outputs that cannot be compared ({failure})"

@@ -40,7 +40,7 @@ def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
 
 
 def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
-    """Return what an audited plan amounts to, in words and as evidence of a step."""
+    """Return the result of an audited plan, in words and as evidence of a step."""
     computing = [region for region in told.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     elsewhere = [region for region in told.regions if region.fell_back]
     other = [region for region in computing if region.match.is_finding]

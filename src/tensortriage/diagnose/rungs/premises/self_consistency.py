@@ -32,15 +32,16 @@ SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
 
 QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
-"""A second stream is a build more, which should not be felt; of engines that others wrote, the less tried ones, most of
-it is the start of a process, and builds are compared five times anyway. Threads are two builds more, of these only."""
+"""A second stream costs one more build, which should go unnoticed. With engines of other authors, which are less tried,
+most of it is the start of a process, and builds are compared five times anyway. Threads cost two more builds, with
+these engines only."""
 
 IN_FULL = "triage check consistency asks it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SelfAnswers:
-    """What became of the claims, in the order asked, and what was not asked; remembered in the case."""
+    """Outcomes of the claims in their order, and the claims left out; stored in the case."""
 
     answers: tuple[SelfAnswer, ...]
     unasked: tuple[str, ...] = ()
@@ -139,7 +140,7 @@ def _claims(inv: Investigation) -> tuple[list[EqualityClaim], list[str]]:
 
 
 def _would_be_replaced(inv: Investigation) -> bool:
-    """Say whether feeding another batch size would replace the deployed engine by one that may differ from it."""
+    """Return whether feeding another batch size would replace the deployed engine by one that may differ from it."""
     return _deployed(inv).builds_made > 0 and builds_vary(inv) is not False
 
 

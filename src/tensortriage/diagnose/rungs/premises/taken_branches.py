@@ -51,7 +51,7 @@ def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not _as_far_off(result, name, error):
         inv.record.answered(QUESTION, f"no: {told}, as a whole by {error_size(error)}", **facts)
         return None
-    inv.record.answered(QUESTION, f"yes: {told}; that is looked into instead", **facts)
+    inv.record.answered(QUESTION, f"yes: {told}; that is investigated instead", **facts)
     ranges = scan_ranges(asking, evidence).findings
     return Answer(findings=Findings(results=(result,), **ranges), question=asking.question)
 
@@ -80,6 +80,6 @@ def with_taken_branches(inv: Investigation, feed: Feed) -> tuple[Model, tuple[st
 
 
 def _as_far_off(result: FeedResult, name: str, error: float) -> bool:
-    """Say whether an output is off by at least half of what it is off as a whole: then that is made in the branches."""
+    """Return whether at least half of an output's whole error is there: then the branches make it."""
     now = result.errors[name]
     return not result.passes and (now == error if math.isinf(error) else is_decisive(now / error))

@@ -52,7 +52,7 @@ class ValueRow:
 
     @property
     def apart(self) -> str:
-        """How far the two are apart, in words."""
+        """The distance of the two, in words."""
         return f"in {self.shapes}" if self.shapes else f"by {error_size(self.difference)}"
 
     @property
@@ -63,7 +63,7 @@ class ValueRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanChange:
-    """How a region of the one plan differs from what the other one has for its nodes.
+    """A region of one plan, and the other plan's regions for the same nodes.
 
     Attributes:
         what: ``fusion``, ``precision`` or ``tactic``.
@@ -184,7 +184,7 @@ def _rows(
 
 
 def _plan_changes(inv: Investigation, targets: Sequence[EngineSpec]) -> list[PlanChange] | None:
-    """Return what the second plan does otherwise, in the order of the first; None where a plan is not told."""
+    """Return the changes of the second plan, in the order of the first; None where a plan is not reported."""
     try:
         plans = [inv.lab.plan(spec, inv.model) for spec in targets]
     except EngineError:

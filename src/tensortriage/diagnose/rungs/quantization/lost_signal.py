@@ -45,7 +45,7 @@ _NAMED = 10
     ends=(VerdictKind.QUANTIZATION, VerdictKind.RANGE_OVERFLOW),
 )
 def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Say what the file of a network costs; that it destroys the answer is a verdict."""
+    """Return what the file of a network costs; that it destroys the answer is a verdict."""
     beside, standing = evidence.model_diff, evidence.unrounded_match
     if beside is None or not evidence.same_network:
         return None

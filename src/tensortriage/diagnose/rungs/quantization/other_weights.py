@@ -164,7 +164,7 @@ def _beyond_rounding(
     away: Collection[str],
     floors: Mapping[str, float],
 ) -> bool:
-    """Whether rows that moved make more of an error than their rounding alone.
+    """Return whether rows that moved make more of an error than their rounding alone.
 
     They do not where two weights were rescaled together, to share the range of integers between them.
     """

@@ -16,7 +16,7 @@ from tensortriage.compare.judgement.within import counts
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.stands_for import UNBOUNDED
+from tensortriage.envelope.unrounded_match import UNBOUNDED
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
@@ -28,7 +28,7 @@ MOST_COSTS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoundingCost:
-    """What one op costs.
+    """The rounding cost of one op.
 
     Attributes:
         node: The op that rounds activations, or reads rounded weights.

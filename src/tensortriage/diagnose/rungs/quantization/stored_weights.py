@@ -70,7 +70,7 @@ def file_weights(inv: Investigation) -> Answer | None:
     if inv.precision is not Precision.INT8 or question.target_model is not None or question.against is not None:
         return None
     try:
-        told, arrays = inv.lab.told(question.target, inv.model, feed, "weights")
+        told, arrays = inv.lab.query(question.target, inv.model, feed, "weights")
         if not told["readable"] + told["unreadable"]:
             return None
         weights = [

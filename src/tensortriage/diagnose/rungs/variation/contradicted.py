@@ -43,7 +43,7 @@ class Contradiction:
 
 
 def asks_again(inv: Investigation) -> bool:
-    """Whether builds that may differ are made as often as seems right; not where the user says how often."""
+    """Return whether builds that may differ are made as often as seems right; not where the user says how often."""
     return inv.question.builds is None and builds_vary(inv) is not False
 
 
@@ -108,7 +108,7 @@ def _marked(inv: Investigation, evidence: Evidence, build: int) -> OutputFigures
 
 
 def _are_right(inv: Investigation, evidence: Evidence, marked: OutputFigures) -> bool:
-    """Say whether the outputs pass in a build with every tensor marked, as far as it shows them all."""
+    """Return whether the outputs pass in a build with every tensor marked, as far as it shows them all."""
     outputs = evidence.worst_feed.metrics
     if not set(outputs) <= set(marked.metrics):
         return False

@@ -148,7 +148,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
 
 
 def _all_equal(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> bool:
-    """Whether builds are the deployed one as far as bits of the outputs and plans tell."""
+    """Return whether builds are the deployed one as far as bits of the outputs and plans tell."""
     plan = first_build(inv, evidence).features
     return all(build.moved == 0.0 and not build.problem and build.features == plan for build in builds)
 

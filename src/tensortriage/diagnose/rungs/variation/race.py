@@ -157,5 +157,5 @@ def _shapes(feed: Feed) -> Mapping[str, tuple[int, ...]]:
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Say whether two arrays hold equal numbers, NaN for NaN."""
+    """Return whether two arrays hold equal numbers, NaN for NaN."""
     return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

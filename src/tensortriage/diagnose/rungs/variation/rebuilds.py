@@ -98,11 +98,11 @@ def result_of(inv: Investigation, evidence: Evidence, build: Build) -> FeedResul
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JudgedBuilds:
-    """What is to be said of several builds.
+    """Several builds, judged.
 
     Attributes:
-        bad: Of every build, whether it fails where others need not.
-        explanations: What some of them choose and others do not, where that makes all of them healthy.
+        bad: Whether a build fails where others need not, build by build.
+        explanations: Choices of only part of the builds, where these make all of them healthy.
     """
 
     bad: Sequence[bool]
@@ -115,7 +115,7 @@ class JudgedBuilds:
 
 
 def judged(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> JudgedBuilds:
-    """Say of every build whether it fails where others need not.
+    """Return the builds with a judgement of each: whether it fails where others need not.
 
     If all fail the noise floor, as in a narrow format they do, those are bad that fail beyond what the format predicts
     and beyond what the target's hardware may choose: one build may keep sums in fp16, another not. Where its class is

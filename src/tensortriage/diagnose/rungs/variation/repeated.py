@@ -42,7 +42,7 @@ fastest: what else the machine does must not decide which races are seen."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RepeatedRuns:
-    """What came of equal runs of one session.
+    """Results of equal runs of one session.
 
     Attributes:
         runs: How many there were.

@@ -54,7 +54,7 @@ FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
 
 
 def enough(network: Sequence[Arrays]) -> bool:
-    """Say whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
+    """Return whether outputs on some feeds are enough to hold a file against: more tell little more, and cost as much.
 
     Args:
         network: The outputs of the network on each feed, by name.
@@ -66,7 +66,7 @@ def enough(network: Sequence[Arrays]) -> bool:
 
 
 def is_rounded(file: Model) -> bool:
-    """Say whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
+    """Return whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
     return is_quantized(file.graph) or bool(narrow_nodes(file))
 
 
@@ -107,7 +107,7 @@ class Standing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class StandsFor:
+class UnroundedMatch:
     """A file beside the network that it may stand for.
 
     Attributes:
@@ -240,7 +240,7 @@ class FileStanding:
     def __init__(self, file: Model, *, lab: Lab) -> None:
         self._file, self._lab = file, lab
         self._seen: dict[str, tuple[Feed, Arrays]] = {}
-        self._known: tuple[int, StandsFor | None] = 0, None
+        self._known: tuple[int, UnroundedMatch | None] = 0, None
 
     def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
@@ -262,10 +262,10 @@ class FileStanding:
             return {}
         return {name: each.allowed for name, each in standing.outputs.items() if each.is_of_network or not could_be_own}
 
-    def _standing(self) -> StandsFor | None:
+    def _standing(self) -> UnroundedMatch | None:
         if self._known[0] != len(self._seen):
             try:
-                found = StandsFor.of(self._lab.remembering, self._file, list(self._seen.values()), {})
+                found = UnroundedMatch.of(self._lab.remembering, self._file, list(self._seen.values()), {})
             except (EngineError, UsageError, DataError):
                 found = None
             self._known = len(self._seen), found

@@ -8,7 +8,7 @@ from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.stands_for import UNROUNDED, StandsFor, enough, is_rounded
+from tensortriage.envelope.unrounded_match import UNROUNDED, UnroundedMatch, enough, is_rounded
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -44,7 +44,7 @@ def standing_of(message):
         feeds = [Feed(f"feed {number}", tensors, Origin.REAL) for number, tensors in enumerate(FEEDS)]
         whole = Model.from_ir(ir.from_proto(MODEL))
         network = [(feed, lab.outputs(EngineSpec("float64"), whole, feed)) for feed in feeds]
-        return StandsFor.of(lab.remembering, Model.from_ir(ir.from_proto(message)), network, {})
+        return UnroundedMatch.of(lab.remembering, Model.from_ir(ir.from_proto(message)), network, {})
 
 
 def weight_of(message):
@@ -101,8 +101,8 @@ def test_an_output_that_the_file_lacks_or_has_in_another_shape_is_none_of_the_ne
         file, feed = Model.from_ir(ir.from_proto(message)), Feed("feed", FEEDS[0], Origin.REAL)
         outputs = lab.outputs(EngineSpec("float64"), Model.from_ir(ir.from_proto(MODEL)), feed)
         for given in ({**outputs, "more": np.zeros(3)}, {name: array[None] for name, array in outputs.items()}):
-            assert not StandsFor.of(lab.remembering, file, [(feed, given)], {}).is_same
-        assert StandsFor.of(lab.remembering, file, [(feed, outputs)], {}).is_same
+            assert not UnroundedMatch.of(lab.remembering, file, [(feed, given)], {}).is_same
+        assert UnroundedMatch.of(lab.remembering, file, [(feed, outputs)], {}).is_same
 
 
 def test_results_of_the_file_itself_are_not_the_network_s(tmp_path):
@@ -110,5 +110,5 @@ def test_results_of_the_file_itself_are_not_the_network_s(tmp_path):
     with Lab() as lab:
         file, feed = Model.from_ir(ir.from_proto(message)), Feed("feed", FEEDS[0], Origin.REAL)
         own = lab.outputs(EngineSpec("float64"), file, feed)
-        standing = StandsFor.of(lab.remembering, file, [(feed, own)], {})
+        standing = UnroundedMatch.of(lab.remembering, file, [(feed, own)], {})
     assert not any(each.is_of_network for each in standing.outputs.values())

@@ -1,8 +1,8 @@
 """Does the target's file stand for the reference's network, quantized or narrowed?
 
-Asked of the outputs, before any node is looked for: `tensortriage.envelope.stands_for` evaluates the file as it was
-before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the same network
-however it was written, and what is left to ask is what rounding costs and whether the engine computes the file.
+Asked of the outputs, before any node is looked for: `tensortriage.envelope.unrounded_match` evaluates the file as it
+was before it was rounded. Where that is the reference's network up to the rounding of its constants, it is the same
+network however it was written; the cost of rounding, and whether the engine computes the file, are asked afterwards.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.stands_for import StandsFor, enough, is_rounded
+from tensortriage.envelope.unrounded_match import UnroundedMatch, enough, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -32,7 +32,7 @@ QUESTION = "does the target's file stand for the reference's network?"
     gives=("unrounded_match", "same_network"),
     cost="seven evaluations of the file in float64",
 )
-def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
+def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Hold a quantized or narrow file, unrounded, against the reference's network."""
     beside = evidence.model_diff
     if beside is None or not is_rounded(beside.changed) or is_rounded(inv.model):
@@ -46,9 +46,9 @@ def stands_for_network(inv: Investigation, evidence: Evidence) -> Answer | None:
             break
     floors, corrected = fp32_floors(inv.setting(inv.question.feeds[0]), own), 0
     try:
-        standing = StandsFor.of(inv.lab, beside.changed, network, floors)
+        standing = UnroundedMatch.of(inv.lab, beside.changed, network, floors)
         if not standing.is_same and (others := _other_biases(beside)):
-            restored = StandsFor.of(inv.lab, freeze(beside.changed, others), network, floors)
+            restored = UnroundedMatch.of(inv.lab, freeze(beside.changed, others), network, floors)
             if restored.is_same:
                 standing, corrected = restored, len(others)
     except (EngineError, UsageError, DataError) as error:
@@ -89,5 +89,5 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
 
 
 def _is_bias(array: np.ndarray) -> bool:
-    """Say whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
+    """Return whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
     return array.size > 1 and max(array.shape) == array.size

@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from tensortriage.envelope.side_by_side import side_by_side
+from tensortriage.envelope.prefetched import prefetched
 
 
 def test_items_come_in_order_and_all_of_them():
     for count in (0, 1, 2, 7):
-        with side_by_side([iter(range(count)), iter("abc")], size=lambda item: 1) as (numbers, letters):
+        with prefetched([iter(range(count)), iter("abc")], size=lambda item: 1) as (numbers, letters):
             assert list(numbers) == list(range(count))
             assert list(letters) == ["a", "b", "c"]
 
@@ -23,7 +23,7 @@ def test_the_next_items_are_computed_while_one_is_read():
         meeting.wait()
         yield 2
 
-    with side_by_side([evaluation(), evaluation()], size=lambda item: 1) as (one, other):
+    with prefetched([evaluation(), evaluation()], size=lambda item: 1) as (one, other):
         assert list(zip(one, other, strict=True)) == [(1, 1), (2, 2)]
 
 
@@ -40,7 +40,7 @@ def test_each_is_as_far_ahead_as_there_is_room_and_begins_in_the_thread_of_its_r
                 waits.set()
             yield number
 
-    with side_by_side([evaluation()], size=lambda item: 3, room=room) as (items,):
+    with prefetched([evaluation()], size=lambda item: 3, room=room) as (items,):
         assert made == []
         assert next(items) == 0
         assert threads[0] is threading.current_thread()
@@ -54,7 +54,7 @@ def test_what_an_evaluation_raises_is_raised_where_its_item_is_read():
         yield 1
         raise ZeroDivisionError("in the second")
 
-    with side_by_side([evaluation(), iter("abc")], size=lambda item: 1) as (one, other):
+    with prefetched([evaluation(), iter("abc")], size=lambda item: 1) as (one, other):
         assert (next(one), next(other)) == (1, "a")
         with pytest.raises(ZeroDivisionError, match="in the second"):
             next(one)

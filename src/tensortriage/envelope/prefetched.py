@@ -20,7 +20,7 @@ MOST_AHEAD = 16 << 20
 
 
 @contextlib.contextmanager
-def side_by_side(
+def prefetched(
     sources: Sequence[Iterator[Item]], *, size: Callable[[Item], int], room: int = MOST_AHEAD
 ) -> Iterator[list[Iterator[Item]]]:
     """Yield iterators over the items of others, each of which computes its next items in a thread.
@@ -89,7 +89,7 @@ class _Shelf(Generic[Item]):
             yield item
 
     def close(self) -> None:
-        """Say that nobody wants any more items."""
+        """End the reading: no more items are computed."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
