@@ -35,6 +35,7 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     says_nothing,
 )
 from tensortriage.diagnose.rungs.premises.given_file import given_file, unrounded_file
+from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_than_noise
 from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
@@ -84,6 +85,7 @@ OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,
+    says_more_than_noise,
     second_reference,
     contradictions,
     above_the_floor,
