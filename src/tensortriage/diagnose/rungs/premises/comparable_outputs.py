@@ -36,8 +36,8 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Answer | Verdict | No
 
     Data that were made up are made up anew where they do not run or say nothing.
     """
-    if (answer := made_up_anew(inv, SOUND)) is not None:
-        return answer
+    if (anew := made_up_anew(inv, SOUND)) is not None:
+        return anew
     for feed in inv.question.feeds:
         try:
             golden = inv.golden_outputs(feed)
