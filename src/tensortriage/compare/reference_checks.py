@@ -60,6 +60,11 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
     return ""
 
 
+def is_constant(array: np.ndarray) -> bool:
+    """Whether an array says nothing: no element at all, or several that are all equal."""
+    return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
+
+
 def has_nan(array: np.ndarray) -> bool:
     """Return whether a floating-point array holds a NaN.
 

@@ -36,6 +36,7 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     says_nothing,
 )
 from tensortriage.diagnose.rungs.premises.file_layout import file_layout
+from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_than_noise
 from tensortriage.diagnose.rungs.premises.prebuilt_engine import prebuilt_engine, unrounded_file
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.requested_precision import runs_as_asked
@@ -86,6 +87,7 @@ OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,
+    says_more_than_noise,
     second_reference,
     contradictions,
     above_the_floor,

@@ -134,6 +134,11 @@ def is_too_coarse(error: float) -> bool:
     return error >= TOO_COARSE
 
 
+def is_noise(floor: float) -> bool:
+    """Return whether a floor is no limit: so much of the signal, or no number, that anything would be within it."""
+    return not floor < TOO_COARSE
+
+
 def clearly_best(error: float, others: Iterable[float]) -> bool:
     """Return whether one way of reading a file is near to the truth and all others are far from it."""
     return not is_lost(error) and all(error * FAR_NEARER <= other for other in others)

@@ -163,11 +163,6 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
     return re.search(rf"(?:{behind}){re.escape(name)}(?![\w/]|\.\w)", text)
 
 
-def is_constant(array: np.ndarray) -> bool:
-    """Return whether an array says nothing: no element at all, or several that are all equal."""
-    return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
-
-
 def builds_vary(inv: Investigation) -> bool | None:
     """Return whether two builds of the target may differ; None where the engine does not tell."""
     engine = resolve(inv.question.target).engine

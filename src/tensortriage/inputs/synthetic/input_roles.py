@@ -42,12 +42,14 @@ class Role:
         low: The number itself for `Use.FILL`.
         high: Largest index for `Use.INDEX` and `Use.COUNT_UP`; infinite when not known.
         reason: Evidence for people, e.g. ``indexes 'wte.weight'``.
+        choices: The constants that a scalar is compared with, largest first; ``low`` is the first.
     """
 
     use: Use
     low: float = 0.0
     high: float = float("inf")
     reason: str = ""
+    choices: tuple[float, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
 _MASK_WORD = re.compile(r"(^|[^a-z])mask([^a-z]|$)")
 _POSITION_WORD = re.compile(r"position_?ids?$|(^|[^a-z])positions?$")
 _LENGTH_WORD = re.compile(r"(^|_)(seq)?(lens?|lengths?)($|_)")
+_RATE_WORD = re.compile(r"^sr$|sampl(e|ing)_?rate")
+_RATES = (16000.0, 8000.0, 44100.0)
 _MOST_PLACES = 400
 _BLOCKING = -1e3
 
@@ -127,9 +131,27 @@ def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
         return structural[0]
     if _MASK_WORD.search(word):
         return _named_mask(graph, spec)
+    if spec.shape in ((), (1,)) and (choices := _compared_with(graph, spec.name)):
+        return Role(Use.FILL, low=choices[0], reason="is compared with it", choices=choices)
+    if is_integer and _RATE_WORD.search(word):
+        return Role(Use.FILL, low=_RATES[0], reason="is named like a sample rate", choices=_RATES)
     if is_integer and _LENGTH_WORD.search(word):
         return Role(Use.FILL, low=1, reason="is named like a length")
     return found[0] if found else Role(Use.FREE)
+
+
+def _compared_with(graph: Graph, name: str) -> tuple[float, ...]:
+    """Return the constants that an input's number is held against by Equal, so that a branch is taken; largest first.
+
+    A comparison with 0 says no more than whether there is a number, as of masks.
+    """
+    found = set()
+    for place in _places(graph, name):
+        for node in graph.consumers(place.value):
+            if node.op_type == "Equal" and place.value in node.inputs:
+                constant = _constant(graph, node.inputs[1 - node.inputs.index(place.value)])
+                found |= set(constant.reshape(-1)[:8].tolist()) if constant is not None else set()
+    return tuple(sorted(found - {0.0}, reverse=True))
 
 
 def _named_mask(graph: Graph, spec: ValueSpec) -> Role:

@@ -7,6 +7,7 @@ for the height and width of images, 1024 for audio samples that enter a convolut
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import fits, show_shape
@@ -24,8 +25,16 @@ MAX_MADE_UP_BYTES = 2 << 30
 asks for it with --input-shapes, or has real data."""
 
 
+Dimension = str | tuple[str, int]
+"""An open dimension: its name, or the input and the axis of one without a name."""
+_NONE_CHOSEN: Mapping[Dimension, int] = MappingProxyType({})
+
+
 def concrete_shapes(
-    specs: Sequence[ValueSpec], given: Mapping[str, Shape], convolved: Collection[str] = ()
+    specs: Sequence[ValueSpec],
+    given: Mapping[str, Shape],
+    convolved: Collection[str] = (),
+    chosen: Mapping[Dimension, int] = _NONE_CHOSEN,
 ) -> dict[str, tuple[int, ...]]:
     """Return a shape of known sizes for every input.
 
@@ -33,11 +42,12 @@ def concrete_shapes(
         specs: The model's inputs.
         given: Shapes named by the user; their sizes also hold for the same dimension names of other inputs.
         convolved: Names of inputs that enter a convolution.
+        chosen: Sizes of open dimensions in the place of the usual ones.
 
     Raises:
         UsageError: When a given shape contradicts the model (slug ``shape-contradicts-model``).
     """
-    sizes: dict[str, int] = {}
+    sizes: dict[Dimension, int] = {}
     shapes: dict[str, Shape] = {}
     for spec in specs:
         shape = given.get(spec.name)
@@ -50,8 +60,36 @@ def concrete_shapes(
     for spec in sorted(specs, key=lambda spec: -len(shapes[spec.name])):  # A batch is known by the larger inputs.
         for axis, wanted in enumerate(shapes[spec.name]):
             if isinstance(wanted, str) and not _terms(wanted, symbols):
-                sizes.setdefault(wanted, _default(spec, axis, spec.name in convolved))
-    return {spec.name: _concrete(spec, shapes[spec.name], sizes, symbols, spec.name in convolved) for spec in specs}
+                sizes.setdefault(wanted, chosen.get(wanted, _default(spec, axis, spec.name in convolved)))
+    return {
+        spec.name: _concrete(spec, shapes[spec.name], {**chosen, **sizes}, symbols, spec.name in convolved)
+        for spec in specs
+    }
+
+
+def open_dimensions(specs: Sequence[ValueSpec], given: Mapping[str, Shape]) -> dict[Dimension, tuple[ValueSpec, int]]:
+    """Return every dimension whose size is free, with an input and the axis at which it stands.
+
+    Args:
+        specs: The model's inputs.
+        given: Shapes named by the user.
+    """
+    shapes = {spec.name: _merged(spec, given[spec.name]) if spec.name in given else spec.shape or () for spec in specs}
+    symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
+    fixed = {
+        wanted
+        for spec in specs
+        for wanted, size in zip(spec.shape or (), shapes[spec.name], strict=False)
+        if isinstance(wanted, str) and isinstance(size, int)
+    }
+    found: dict[Dimension, tuple[ValueSpec, int]] = {}
+    for spec in specs:
+        for axis, size in enumerate(shapes[spec.name]):
+            if size is None:
+                found[spec.name, axis] = spec, axis
+            elif isinstance(size, str) and size not in fixed and not _terms(size, symbols):
+                found.setdefault(size, (spec, axis))
+    return found
 
 
 def require_room(
@@ -104,7 +142,7 @@ def _merged(spec: ValueSpec, given: Shape) -> Shape:
 
 
 def _concrete(
-    spec: ValueSpec, shape: Shape, sizes: Mapping[str, int], symbols: Collection[str], is_convolved: bool
+    spec: ValueSpec, shape: Shape, sizes: Mapping[Dimension, int], symbols: Collection[str], is_convolved: bool
 ) -> tuple[int, ...]:
     found = []
     for axis, wanted in enumerate(shape):
@@ -115,7 +153,7 @@ def _concrete(
         elif isinstance(wanted, str) and (terms := _terms(wanted, symbols)):
             found.append(sum(_term(term, sizes) for term in terms))
         else:
-            found.append(_default(spec, axis, is_convolved))
+            found.append(sizes.get((spec.name, axis), _default(spec, axis, is_convolved)))
     return tuple(found)
 
 
@@ -128,7 +166,7 @@ def _terms(symbol: str, symbols: Collection[str]) -> list[str]:
     return []
 
 
-def _term(term: str, sizes: Mapping[str, int]) -> int:
+def _term(term: str, sizes: Mapping[Dimension, int]) -> int:
     number = whole_number(term)
     return sizes.get(term, SEQUENCE) if number is None else number
 

@@ -19,7 +19,7 @@ from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Role, Use, roles
-from tensortriage.inputs.synthetic.open_sizes import concrete_shapes, require_room
+from tensortriage.inputs.synthetic.open_sizes import Dimension, concrete_shapes, require_room
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -30,6 +30,8 @@ POLYGRAPHY_SEED = 1
 POLYGRAPHY_RANGE: Range = (0.0, 1.0)
 _NO_RANGES: Mapping[str, Range] = MappingProxyType({})
 _NO_SHAPES: Mapping[str, Shape] = MappingProxyType({})
+_NO_FILLS: Mapping[str, float] = MappingProxyType({})
+_NONE_CHOSEN: Mapping[Dimension, int] = MappingProxyType({})
 _WORDS = ("the", "model", "is", "right", "in", "one", "engine", "")
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "MaxPool", "AveragePool"})
 _MIXERS = frozenset({"MatMul", "Gemm", "Gather", "Softmax", "Attention", "LSTM", "GRU", "RNN", "GlobalAveragePool"})
@@ -64,22 +66,74 @@ def random_feeds(
     """
     check_names(value_ranges, model.inputs, "the value range")
     check_names(shapes, model.inputs, "the input shape")
-    known = functools.cache(lambda: value_specs(model))
-    found = roles(model.graph, model.inputs, lambda name: known().get(name))
-    convolved = {spec.name for spec in model.inputs if _is_convolved(model.graph, spec.name)}
-    sizes = concrete_shapes(model.inputs, shapes, convolved)
-    require_room(model.inputs, sizes, shapes)
+    maker = FeedMaker(model)
+    sizes = maker.sizes(shapes)
     for iteration in range(iterations):
+        yield maker.feed(sizes, seed=seed, iteration=iteration, value_ranges=value_ranges)
+
+
+class FeedMaker:
+    """Makes up feeds for a model, whose graph is searched once.
+
+    Args:
+        model: The model to feed.
+    """
+
+    def __init__(self, model: Model) -> None:
+        known = functools.cache(lambda: value_specs(model))
+        self.specs = tuple(model.inputs)
+        self.roles = roles(model.graph, model.inputs, lambda name: known().get(name))
+        self.convolved = frozenset(spec.name for spec in self.specs if _is_convolved(model.graph, spec.name))
+
+    def sizes(
+        self, shapes: Mapping[str, Shape], chosen: Mapping[Dimension, int] = _NONE_CHOSEN
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every input; see `.open_sizes`.
+
+        Args:
+            shapes: Shapes that the user gave.
+            chosen: Sizes of open dimensions in the place of the usual ones.
+
+        Raises:
+            UsageError: As `concrete_shapes` and `require_room` do.
+        """
+        found = concrete_shapes(self.specs, shapes, self.convolved, chosen)
+        require_room(self.specs, found, shapes)
+        return found
+
+    def feed(
+        self,
+        sizes: Mapping[str, tuple[int, ...]],
+        *,
+        seed: int = 0,
+        iteration: int = 0,
+        value_ranges: Mapping[str, Range] = _NO_RANGES,
+        fills: Mapping[str, float] = _NO_FILLS,
+    ) -> Feed:
+        """Return one feed, named by its iteration.
+
+        Args:
+            sizes: The shape of every input.
+            seed: As of `random_feeds`.
+            iteration: Number of the feed.
+            value_ranges: As of `random_feeds`.
+            fills: A number by the name of an input that holds it alone.
+
+        Raises:
+            UsageError: ``random-unsupported``, ``range-malformed``.
+        """
         tensors = {}
-        for spec in model.inputs:
-            generator = _generator(seed, iteration, spec.name)
+        for spec in self.specs:
+            generator, shape = _generator(seed, iteration, spec.name), sizes[spec.name]
             wanted = value_ranges.get(spec.name, value_ranges.get(""))
-            dtype = _element_type(spec)
+            dtype, role = _element_type(spec), self.roles[spec.name]
+            if spec.name in fills:
+                role = Role(Use.FILL, low=fills[spec.name])
             if wanted is None:
-                tensors[spec.name] = _sensible(generator, found[spec.name], dtype, sizes[spec.name])
+                tensors[spec.name] = _sensible(generator, role, dtype, shape)
             else:
-                tensors[spec.name] = _uniform(generator, spec.name, dtype, sizes[spec.name], wanted)
-        yield Feed(f"random[{iteration}]", tensors, Origin.RANDOM)
+                tensors[spec.name] = _uniform(generator, spec.name, dtype, shape, wanted)
+        return Feed(f"random[{iteration}]", tensors, Origin.RANDOM)
 
 
 def polygraphy_feeds(

@@ -72,6 +72,12 @@ class FeedRequest:
     given: Sequence["Feed"] = ()
     made_up: bool = False
 
+    @property
+    def chooses(self) -> bool:
+        """Whether sizes and numbers are ours to choose: no data are given, nor Polygraphy's numbers asked for."""
+        asked = self.given, self.paths, self.script, self.value_ranges
+        return not any(asked) and self.seed is None and self.iterations is None
+
     def __post_init__(self) -> None:
         shapes = [path for path in map(str, self.paths) if _SHAPE.match(path) or _OLD_SHAPE.match(path)]
         if shapes:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.compare.judgement.tolerance import Tolerance
@@ -40,6 +40,7 @@ class Question:
         taken: Branches that stand in the place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
+        others: Gives other made-up feeds, to be tried where the first says nothing; None where feeds are the user's.
         began: When the user's command began to work on it, by `time.perf_counter`.
     """
 
@@ -61,6 +62,7 @@ class Question:
     against: EngineSpec | None = None
     taken: tuple[str, ...] = ()
     trusts_float64: bool = True
+    others: Callable[[], Iterator[Feed]] | None = dataclasses.field(default=None, compare=False)
     began: float = dataclasses.field(default_factory=time.perf_counter, compare=False)
 
     @cached_property
@@ -91,7 +93,7 @@ class Question:
     def on_model(self, model: Model) -> "Question":
         """Return the same question about another model alone."""
         feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.feeds)
-        return dataclasses.replace(self, model=model, feeds=feeds, target_model=None)
+        return dataclasses.replace(self, model=model, feeds=feeds, target_model=None, others=None)
 
     def on_target(self, target: EngineSpec, *, kept: tuple[str, ...]) -> "Question":
         """Return the same question about another target, some nodes of which compute in fp32; not on random data."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
@@ -22,6 +23,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import oddities
+from tensortriage.inputs.synthetic.candidates import candidates
 from tensortriage.inputs.synthetic.size_sweep import swept
 from tensortriage.model.cutting.narrow_cuts import ModelBlock, weights_bytes
 from tensortriage.model.model import Model
@@ -93,6 +95,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         builds=request.builds,
         network=usable(request.network, limits=request.limits) if request.network else network_behind(reference),
         against=usable(request.against, limits=request.limits) if request.against else None,
+        others=partial(candidates, model, request.feeding.shapes) if request.feeding.chooses else None,
         began=began,
     )
     with Case(request.case, fresh=request.fresh) as case, ThreadPoolExecutor(1) as beside:
@@ -108,6 +111,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
                 end = climb(asking)
             investigation = end.investigation
             graphs = [each.graph for each in (model, changed, investigation.model) if each is not None]
+            if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
+                asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
+                case.write("case.json", asked_of)
             verdict = verdict_of(end, _found_after(request, end), graphs=graphs)
             evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
@@ -225,6 +231,11 @@ def model_facts(model: Model, path: Path) -> ModelFacts:
     return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
 
+def feed_facts(samples: Sequence[Feed]) -> tuple[FeedFacts, ...]:
+    """Return what a case says about feeds."""
+    return tuple(FeedFacts(feed.name, feed.origin.value, feed.digest) for feed in samples)
+
+
 def facts(
     request: DiagnoseRequest,
     model: Model,
@@ -240,7 +251,7 @@ def facts(
         target_model=model_facts(changed, request.target_model) if changed and request.target_model else None,
         reference=str(reference),
         target=str(target),
-        feeds=tuple(FeedFacts(feed.name, feed.origin.value, feed.digest) for feed in samples),
+        feeds=feed_facts(samples),
         versions=versions(),
         created=now(),
     )

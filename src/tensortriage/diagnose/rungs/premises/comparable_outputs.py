@@ -1,12 +1,13 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.reference_checks import has_nan
+from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.outputs import OutputFigures, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.measurements.own_nan import nan_of_reference
-from tensortriage.diagnose.measurements.soundness import WORDS, failed, is_constant
+from tensortriage.diagnose.measurements.soundness import WORDS, failed
+from tensortriage.diagnose.rungs.premises.made_up_anew import made_up_anew
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
@@ -26,9 +27,18 @@ ALLOWED = "how far off may a healthy engine be?"
 ABOVE = "does the output differ by more than fp32 engines do?"
 
 
-@rung(SOUND, cost="a run of the reference on every feed", ends=(VerdictKind.COMPARISON_UNSOUND,))
-def reference_is_sound(inv: Investigation, _: Evidence) -> Conclusion | None:
-    """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
+@rung(
+    SOUND,
+    cost="a run of the reference on every feed; on made-up data that fail, one on each that is tried",
+    ends=(VerdictKind.COMPARISON_UNSOUND, VerdictKind.INCONCLUSIVE),
+)
+def reference_is_sound(inv: Investigation, _: Evidence) -> Answer | Conclusion | None:
+    """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`.
+
+    Data that were made up are made up anew where they do not run or say nothing.
+    """
+    if (anew := made_up_anew(inv, SOUND)) is not None:
+        return anew
     for feed in inv.question.feeds:
         try:
             golden = inv.golden.outputs(feed)
@@ -79,14 +89,18 @@ def is_silent(inv: Investigation) -> bool:
     return True
 
 
-@rung("can the reference's outputs prove anything?", cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
+@rung(
+    "can the reference's outputs prove anything?",
+    cost="nothing new",
+    ends=(VerdictKind.COMPARISON_UNSOUND, VerdictKind.INCONCLUSIVE),
+)
 def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
     if not is_silent(inv):
         return None
     odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
     return Conclusion(
-        VerdictKind.COMPARISON_UNSOUND,
+        VerdictKind.COMPARISON_UNSOUND if inv.question.others is None else VerdictKind.INCONCLUSIVE,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",

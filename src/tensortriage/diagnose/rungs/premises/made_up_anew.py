@@ -1,0 +1,157 @@
+"""Data that we made up are never to blame: where they do not run, end in NaN, or say nothing, others are made up.
+
+Candidates are tried in order on the reference, each a question like any other; the diagnosis goes on with the first
+that runs and says something. Where none does, the user is asked for data.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.compare.judgement.within import is_noise
+from tensortriage.compare.reference_checks import has_nan, is_constant
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
+from tensortriage.diagnose.measurements.own_nan import nan_of_reference
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.confidence import OBSERVED
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
+from tensortriage.engines.spec import PLAIN
+from tensortriage.errors import EngineError, RunFailed
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.synthetic.candidates import are_ours, other_numbers
+from tensortriage.runs.feeds.trial import as_options, asked_for, first_that_runs, in_words
+from tensortriage.runs.questions.question import Question
+from tensortriage.runs.questions.suggested_commands import command_without_inputs
+from tensortriage.values.text import error_size
+
+NOISE = "do the made-up data say more than noise?"
+MOST_FOR_NOISE = 4
+"""Feeds tried for a smaller floor: each costs evaluations of the model."""
+REAL_DATA = "--inputs"
+
+
+def made_up_anew(inv: Investigation, question: str) -> Answer | Conclusion | None:
+    """Try other made-up data where the first fail on the reference; None where they do not, or are not to blame.
+
+    Raises:
+        DataError: When the reference runs none (``made-up-data-fail``).
+    """
+    others, feed, reference = inv.question.others, inv.question.feeds[0], inv.question.reference
+    if others is None:
+        return None
+    try:
+        golden = inv.golden.outputs(feed)
+        outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+        broken = [name for name, array in outputs.items() if has_nan(array)]
+        problem = "" if broken or not all(map(is_constant, outputs.values())) else "says nothing"
+    except RunFailed as error:
+        broken, problem = [], error.message
+        if not are_ours(inv.model, {}):
+            return None
+    except EngineError:
+        return None
+    if not broken and not problem:
+        return None
+    if reference != PLAIN and first_that_runs(PLAIN, inv.model, [feed], inv.lab).varied:
+        return None  # the data are sound
+    trial = first_that_runs(reference, inv.model, others(), inv.lab)
+    if trial.feed is not None and (trial.varied or problem != "says nothing"):
+        given = as_options(trial.feed)
+        told = f"{in_words(trial.feed)}, number {trial.tried + 1} of those tried: --input-shapes {' '.join(given)}"
+        inv.record.answered(question, f"on made-up data that it takes: {told}", tried=trial.tried, shapes=given)
+        return Answer(question=_about(inv, trial.feed))
+    if broken:
+        return _always_nan(inv, feed, broken[0], trial.tried + 1, question)
+    if problem == "says nothing":
+        return None
+    if trial.ran:
+        problem = "those that run give NaN"
+    raise asked_for(inv.model, reference, trial.tried + 1, problem)
+
+
+def _about(inv: Investigation, feed: Feed) -> Question:
+    return dataclasses.replace(inv.question, feeds=(feed,), input_paths=as_options(feed))
+
+
+def _always_nan(inv: Investigation, feed: Feed, output: str, tried: int, question: str) -> Conclusion | None:
+    """Return the verdict where the reference gives NaN on whatever is made up; None where a weight holds the NaN."""
+    culprit, born = nan_of_reference(inv, feed, output)
+    if culprit and _has_nan_weight(inv, culprit):
+        return None
+    inv.record.answered(question, f"no: output '{output}' of the reference holds NaN on {tried} made-up feeds{born}")
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE,
+        OBSERVED,
+        f"the reference gives NaN in output '{output}' on each of {tried} made-up feeds{born}; give real data",
+        next=[
+            command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target), REAL_DATA, "INPUTS")
+        ],
+    )
+
+
+def _has_nan_weight(inv: Investigation, culprit: Culprit) -> bool:
+    graph = inv.model.graph
+    names = [name for name in graph.node(culprit.node).inputs if name in graph.constants]
+    return any(has_nan(graph.weight(name)) for name in names)
+
+
+@rung(
+    NOISE,
+    reads=("results",),
+    gives=("results",),
+    cost="nothing new; where a floor is a tenth of an output, evaluations on other made-up data",
+    ends=(VerdictKind.INCONCLUSIVE,),
+)
+def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
+    """Go on with made-up data on which a healthy engine's outputs are more than noise; judge nothing by others."""
+    worst = evidence.worst_feed
+    noisy = noisy_output(inv, worst)
+    if inv.question.others is None or inv.question.tolerance is not None or noisy is None:
+        return None
+    tried = 0
+    for feed, _ in zip(other_numbers(inv.model, worst.feed), range(MOST_FOR_NOISE), strict=False):
+        tried += 1
+        asking = inv.about(dataclasses.replace(inv.question, feeds=(feed,)))
+        try:
+            golden = asking.golden.outputs(feed)
+            if any(has_nan(np.asarray(golden[name])) for name in golden.names()):
+                continue
+            floors = output_floors(asking)
+            result = judge(asking, feed, deployed(asking, feed), floors)
+        except (EngineError, Unsound):
+            continue
+        if noisy_output(asking, result) is None:
+            low, high = _span(feed)
+            told = f"no: output '{noisy}' is noise on them; yes on others, floats of {low:g} to {high:g}"
+            inv.record.answered(NOISE, told, feed=feed.name, tried=tried)
+            return Answer(findings=Findings(results=(result,)), question=asking.question)
+    floor = worst.floors.fp32[noisy]
+    inv.record.answered(
+        NOISE, f"no: healthy engines differ by {error_size(floor)} at output '{noisy}'", tried=tried + 1
+    )
+    if not worst.passes:
+        return None
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE,
+        OBSERVED,
+        f"these data make the answer noise: at output '{noisy}' healthy engines differ by {error_size(floor)} of it, "
+        f"on each of {tried + 1} made-up feeds; {inv.question.target} is within that, which says nothing; "
+        "give real data",
+        next=[
+            command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target), REAL_DATA, "INPUTS")
+        ],
+    )
+
+
+def noisy_output(inv: Investigation, result: FeedResult) -> str | None:
+    """Return an output of floats whose floor is a tenth of its signal or more, or no number; None for none."""
+    floors = result.floors.fp32
+    floats = [spec.name for spec in inv.model.outputs if spec.dtype is not None and spec.dtype.is_float]
+    return next((name for name in floats if name in floors and is_noise(floors[name])), None)
+
+
+def _span(feed: Feed) -> tuple[float, float]:
+    floats = [array for array in feed.tensors.values() if array.dtype.kind == "f" and array.size]
+    return (min(float(a.min()) for a in floats), max(float(a.max()) for a in floats)) if floats else (0.0, 0.0)

@@ -1,0 +1,140 @@
+"""Other made-up feeds, to be tried in order where the usual one does not run or says nothing.
+
+A model does not say which sizes it takes: a Pad by reflection wants more samples than it adds, a pyramid of features
+multiples of its strides, a state the size of its batch. Sizes that names suggest come first, then those that are usual;
+all open dimensions but the batch get one size together, then some of them, the others 1. With sizes that run, other
+numbers follow: other constants that a scalar is compared with, floats of other scales.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.syntax import Range, Shape
+from tensortriage.inputs.synthetic.input_roles import Use
+from tensortriage.inputs.synthetic.open_sizes import Dimension, open_dimensions
+from tensortriage.inputs.synthetic.random import FeedMaker
+from tensortriage.model.model import Model
+from tensortriage.values.spec import ValueSpec
+
+SIZES = (64, 512, 224, 16, 8, 1, 16000, 32, 128, 256, 1024, 2, 3, 4, 48, 80, 96, 320, 384, 400, 576, 640, 1536, 4096)
+"""Usual sizes: powers of two, multiples of strides up to 32, images, bands of a spectrum, a second of sound."""
+SUGGESTED: Sequence[tuple[re.Pattern[str], tuple[int, ...]]] = (
+    (re.compile(r"batch|^bs$"), (1,)),
+    (re.compile(r"height|width|image|pixel|^h$|^w$"), (64, 224, 320, 640, 256, 512)),
+    (re.compile(r"sample|audio|wav|signal|sound|speech|pcm"), (512, 1024, 16000, 576, 1536, 4096, 48000)),
+    (re.compile(r"frame|mel|spectr|feat|time"), (64, 128, 80, 96, 100, 300, 1000, 3000)),
+    (re.compile(r"seq|token|length|position"), (8, 16, 64, 128, 1)),
+)
+"""Sizes that a word in the name of a dimension, or else of its input, suggests."""
+RANGES: Sequence[Range] = ((0.0, 1.0), (-0.1, 0.1), (-10.0, 10.0), (0.5, 1.5), (0.0, 255.0), (0.0, 0.0))
+_STATE = re.compile(r"state|hidden|cell|cache|^[hc](_?[0n])?$")
+"""Inputs whose middle axis is a batch, as a recurrent layer has it."""
+MOST_ELEMENTS = 1 << 22
+"""Of a feed that is tried: more would take longer than a question to the user."""
+_FEW, _MOST_FREE = 6, 4
+"""Sizes tried of each unlikely choice of dimensions, and the most dimensions whose choices are all tried."""
+_NO_CHOICE: Mapping[Dimension, int] = MappingProxyType({})
+
+
+def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
+    """Yield made-up feeds, likely ones first, each with a name of its own; without the usual ``random[0]``.
+
+    Args:
+        model: The model to feed.
+        shapes: Shape by input name, for dimensions that the model leaves open.
+
+    Raises:
+        UsageError: As `tensortriage.inputs.synthetic.random.random_feeds` does.
+    """
+    maker, number = FeedMaker(model), itertools.count(1)
+    for chosen, ranges, fills in _choices(maker, shapes):
+        try:
+            sizes = maker.sizes(shapes, chosen)
+        except UsageError:
+            if not chosen:
+                raise
+            continue  # beyond this machine's memory
+        if not chosen or sum(map(math.prod, sizes.values())) <= MOST_ELEMENTS:
+            yield maker.feed(sizes, iteration=next(number), value_ranges=ranges, fills=fills)
+
+
+def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
+    """Yield feeds of the same shapes as a made-up one, with other numbers."""
+    maker = FeedMaker(model)
+    sizes = {name: array.shape for name, array in feed.tensors.items()}
+    held = {name: feed.tensors[name].item() for name, role in maker.roles.items() if role.choices}
+    for number, (ranges, fills) in enumerate(_numbers(maker), start=1):
+        made = maker.feed(sizes, iteration=number, value_ranges=ranges, fills={**held, **fills})
+        yield Feed(f"{feed.name[:-1]}.{number}]", made.tensors, made.origin)
+
+
+def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
+    """Whether it may be for what we make up that a model does not run: for an open size, or a number that selects.
+
+    Floats of a fixed shape are numbers that any engine computes with.
+    """
+    return bool(open_dimensions(model.inputs, shapes)) or any(
+        spec.dtype is not None and not spec.dtype.is_float for spec in model.inputs
+    )
+
+
+_Choice = tuple[Mapping[Dimension, int], Mapping[str, Range], Mapping[str, float]]
+
+
+def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[_Choice]:
+    sizes = list(_sizes(open_dimensions(maker.specs, shapes)))
+    yield from ((chosen, {}, {}) for chosen in sizes)
+    for ranges, fills in _numbers(maker):
+        yield _NO_CHOICE, ranges, fills
+        if fills:  # another branch may take other sizes
+            yield from ((chosen, ranges, fills) for chosen in sizes[: len(SIZES)])
+
+
+def _numbers(maker: FeedMaker) -> Iterator[tuple[Mapping[str, Range], Mapping[str, float]]]:
+    """Yield other numbers than the usual: ranges of the floats without a role, constants that are compared with."""
+    for name, role in maker.roles.items():
+        yield from (({}, {name: choice}) for choice in role.choices[1:])
+    fixed = (Use.FILL, Use.INDEX, Use.COUNT_UP, Use.RESHAPE)
+    floats = [
+        spec.name
+        for spec in maker.specs
+        if spec.dtype is not None and spec.dtype.is_float and maker.roles[spec.name].use not in fixed
+    ]
+    if floats:
+        yield from ((dict.fromkeys(floats, limits), {}) for limits in RANGES)
+
+
+def _sizes(dimensions: Mapping[Dimension, tuple[ValueSpec, int]]) -> Iterator[dict[Dimension, int]]:
+    """Yield sizes of all open dimensions: of those that may be large one size, of the others 1."""
+    suggested = {dimension: _suggested(dimension, *place) for dimension, place in dimensions.items()}
+    free = [dimension for dimension, sizes in suggested.items() if sizes != (1,)]
+    last = [each for each in free if dimensions[each][1] == len(dimensions[each][0].shape or ()) - 1]
+    every = [pair for size in range(len(free) - 1, 0, -1) for pair in itertools.combinations(free, size)]
+    likely = [tuple(free), tuple(last)]
+    groups = [*likely, *(every if len(free) <= _MOST_FREE else [(each,) for each in free])]
+    done = set()
+    for group in dict.fromkeys(group for group in groups if group):
+        words = dict.fromkeys(size for dimension in group for size in suggested[dimension])
+        sizes = list(dict.fromkeys((*words, *SIZES)))
+        for size in sizes if group in likely or len(group) == 1 else sizes[: len(words) + _FEW]:
+            chosen = {each: size if each in group else 1 for each in dimensions}
+            if (key := tuple(chosen.values())) not in done:
+                done.add(key)
+                yield chosen
+
+
+def _suggested(dimension: Dimension, spec: ValueSpec, axis: int) -> tuple[int, ...]:
+    """Return the sizes that names suggest; (1,) of a batch, none where nothing does."""
+    if isinstance(dimension, str):
+        for pattern, sizes in SUGGESTED:
+            if pattern.search(dimension.lower()):
+                return sizes
+    rank = len(spec.shape or ())
+    if (axis == 0 and rank > 1) or (0 < axis < rank - 1 and _STATE.search(spec.name.lower())):
+        return (1,)
+    return next((sizes for pattern, sizes in SUGGESTED[1:] if pattern.search(spec.name.lower())), ())
