@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensortriage.cli.declared import command as command
 from tensortriage.cli.dialect import Dialect as Dialect
+from tensortriage.cli.dialect import dialect as dialect
 from tensortriage.cli.dialect import speak as speak
 from tensortriage.cli.documents import answer as answer
 from tensortriage.cli.lazy import CommandGroup as CommandGroup
@@ -23,6 +24,9 @@ from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.errors import WorkerLost as WorkerLost
 from tensortriage.errors import did_you_mean as did_you_mean
+from tensortriage.runs.commands.check_options import CheckOptions as CheckOptions
+from tensortriage.runs.commands.check_options import load_replay_field as load_replay_field
+from tensortriage.runs.commands.check_options import save_replay_field as save_replay_field
 from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
@@ -35,6 +39,11 @@ from tensortriage.runs.request_fields import external_data_field as external_dat
 from tensortriage.runs.request_fields import fresh_field as fresh_field
 from tensortriage.runs.request_fields import reference_field as reference_field
 from tensortriage.runs.request_fields import target_field as target_field
+from tensortriage.search.statistics.repeats import CONFIDENCE as CONFIDENCE
+from tensortriage.search.statistics.repeats import RepeatStop as RepeatStop
+from tensortriage.search.statistics.repeats import Until as Until
+from tensortriage.search.statistics.repeats import parse_until as parse_until
+from tensortriage.search.statistics.repeats import wilson as wilson
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
 from tensortriage.values.options import argument as argument
@@ -135,12 +144,19 @@ if TYPE_CHECKING:
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
     from tensortriage.runs.check_cache import digest as digest
+    from tensortriage.runs.commands.check import Checker as Checker
+    from tensortriage.runs.commands.check import CheckSpec as CheckSpec
+    from tensortriage.runs.commands.check import verdict_word as verdict_word
     from tensortriage.runs.commands.command_fingerprint import file_digests as file_digests
+    from tensortriage.runs.commands.failure_rules import Ruling as Ruling
     from tensortriage.runs.commands.process import CommandLine as CommandLine
     from tensortriage.runs.commands.process import Finished as Finished
     from tensortriage.runs.commands.process import Processes as Processes
     from tensortriage.runs.commands.process import RunsCommands as RunsCommands
     from tensortriage.runs.commands.process import search_is_ending as search_is_ending
+    from tensortriage.runs.commands.replay import Entry as Entry
+    from tensortriage.runs.commands.replay import Replay as Replay
+    from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
     from tensortriage.runs.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.tactics import features as features
@@ -176,6 +192,8 @@ _HOMES = {
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
     "Casting": "inputs.feeds",
+    "CheckSpec": "runs.commands.check",
+    "Checker": "runs.commands.check",
     "Choice": "engines.base",
     "ClaimKind": "diagnose.consistency.relations",
     "ClaimOutcome": "diagnose.consistency.self_check",
@@ -185,6 +203,7 @@ _HOMES = {
     "DType": "values.dtype",
     "DataFile": "inputs.files.data_file",
     "DataFormat": "inputs.files.data_file",
+    "Entry": "runs.commands.replay",
     "EqualityClaim": "diagnose.consistency.relations",
     "Executor": "search.execution.executors",
     "Failure": "reduce.failure",
@@ -214,10 +233,12 @@ _HOMES = {
     "ROWS": "diagnose.consistency.relations",
     "Rejudged": "workflows.comparison.rejudge",
     "RejudgedRow": "workflows.comparison.rejudge",
+    "Replay": "runs.commands.replay",
     "Reply": "cli.prompt",
     "Repro": "reduce.repro.repro_case",
     "ReproSample": "reduce.repro.repro_case",
     "Row": "compare.comparison",
+    "Ruling": "runs.commands.failure_rules",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
     "SavedAccuracy": "workflows.comparison.saved_accuracy",
@@ -255,6 +276,7 @@ _HOMES = {
     "load": "values.serial",
     "load_feeds": "inputs.feeds",
     "load_record": "runs.tactics",
+    "load_replay": "runs.commands.replay",
     "model_to_edit": "workflows.edits.edit_pipeline",
     "more_line": "report.terminal.table_text",
     "open_data": "inputs.files.open_data",
@@ -279,6 +301,7 @@ _HOMES = {
     "try_out": "workflows.engines.trial",
     "unbounded_sizes": "model.transforms.bound_sizes",
     "value_specs": "model.shape_inference.value_specs",
+    "verdict_word": "runs.commands.check",
     "versions": "runs.case",
     "visible_gpus": "engines.process.gpus",
     "width": "report.terminal.lines",

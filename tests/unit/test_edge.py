@@ -118,6 +118,7 @@ def test_nothing_is_in_a_table_and_an_entry_point():
     tables = {
         overview.GROUP: overview.COMMANDS,
         f"{overview.GROUP}.check": groups.CHECK,
+        f"{overview.GROUP}.debug": groups.DEBUG,
         f"{overview.GROUP}.inspect": groups.INSPECT,
         f"{overview.GROUP}.engines": engines.COMMANDS,
     }

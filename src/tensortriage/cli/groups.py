@@ -47,6 +47,6 @@ def check() -> None:
     """Check a model for known problems, an engine against itself, or saved results against other limits."""
 
 
-@click.group(cls=LazyGroup, commands_table=DEBUG)
+@click.group(cls=LazyGroup, commands_table=DEBUG, entry_points="tensortriage.commands.debug")
 def debug() -> None:
     """Find the cause of a failure by many builds, runs or checks."""
