@@ -15,6 +15,7 @@ from tensortriage.cli.lazy import CommandGroup as CommandGroup
 from tensortriage.cli.lazy import LazyGroup as LazyGroup
 from tensortriage.cli.logs import FINISHED as FINISHED
 from tensortriage.cli.logs import given_to as given_to
+from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions as OnnxRuntimeOptions
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import DataError as DataError
 from tensortriage.errors import EngineMissing as EngineMissing
@@ -31,6 +32,7 @@ from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
 from tensortriage.runs.environment_folder import environments_folder as environments_folder
+from tensortriage.runs.feeds.feed_request import FeedRequest as FeedRequest
 from tensortriage.runs.request_fields import LimitOptions as LimitOptions
 from tensortriage.runs.request_fields import MetricOptions as MetricOptions
 from tensortriage.runs.request_fields import case_field as case_field
@@ -168,6 +170,7 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.values.dtype import DType as DType
+    from tensortriage.values.dtype import Precision as Precision
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
@@ -182,7 +185,6 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
     from tensortriage.workflows.engines.trial import try_out as try_out
-    from tensortriage.workflows.lint import LintReport as LintReport
 
 _HOMES = {
     "AccuracyResult": "inputs.files.accuracy_results",
@@ -217,7 +219,6 @@ _HOMES = {
     "LazyTensors": "inputs.files.stored_arrays",
     "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
-    "LintReport": "workflows.lint",
     "Listener": "diagnose.state.record",
     "Looks": "report.tables",
     "MODULE_FILES": "reduce.repro.module_beside",
@@ -229,6 +230,7 @@ _HOMES = {
     "Origin": "inputs.feed",
     "OutputChoice": "workflows.common.output_selection",
     "PolygraphyTolerance": "compare.judgement.tolerance",
+    "Precision": "values.dtype",
     "Processes": "runs.commands.process",
     "ROWS": "diagnose.consistency.relations",
     "Rejudged": "workflows.comparison.rejudge",

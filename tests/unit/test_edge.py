@@ -26,7 +26,9 @@ PUBLIC = {
     },
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
-    "tensortriage_polygraphy": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_polygraphy": {
+        "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },

@@ -13,7 +13,6 @@ INSPECT = {
     ),
 }
 CHECK = {
-    "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
