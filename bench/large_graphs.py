@@ -124,12 +124,12 @@ def steps(path: Path) -> Iterator[tuple[str, Callable[[], float | None]]]:
     from tensortriage.model.inspect.summary import summary_of
     from tensortriage.model.io.parse import read_message
     from tensortriage.model.lint.finding import Aims
-    from tensortriage.model.lint.rules import lint
     from tensortriage.model.model import Model
     from tensortriage.model.shape_inference.value_specs import value_specs
     from tensortriage.model.similarity.diff import diff
     from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
     from tensortriage.reduce.pieces.pieces import Pieces
+    from tensortriage_polygraphy.lint.rules import lint
 
     yield "`inspect model`", functools.partial(inspect, path)
     yield "`debug reduce`, 3 checks", functools.partial(three_checks, path)

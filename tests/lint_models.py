@@ -3,9 +3,9 @@
 import models
 from tensortriage.model.io.parse import Message
 from tensortriage.model.lint.finding import Aims
-from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
+from tensortriage_polygraphy.lint.rules import lint
 
 FP16, BF16 = Aims(frozenset({Precision.FP16})), Aims(frozenset({Precision.BF16}))
 

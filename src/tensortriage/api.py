@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.requests import ConvertRequest, ExtractRequest, SanitizeRequest, Source, Target
     from tensortriage.workflows.edits.sanitize import sanitize
     from tensortriage.workflows.find_precision import find_precision
-    from tensortriage.workflows.lint import lint_model
     from tensortriage.workflows.reduce import reduce
-    from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest, LintRequest
+    from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest
     from tensortriage.workflows.study_builds import study_builds
 
 _HOMES = {
@@ -50,7 +49,6 @@ _HOMES = {
     "Feed": "inputs.feed",
     "FeedRequest": "runs.feeds.feed_request",
     "Limits": "engines.base",
-    "LintRequest": "workflows.requests",
     "Model": "model.model",
     "Plan": "engines.base",
     "PrecisionRequest": "precision.search.request",
@@ -70,7 +68,6 @@ _HOMES = {
     "diagnose": "workflows.diagnosis.diagnose",
     "extract": "workflows.edits.extract",
     "find_precision": "workflows.find_precision",
-    "lint_model": "workflows.lint",
     "measure": "compare.metrics.tensor_metrics",
     "reduce": "workflows.reduce",
     "sanitize": "workflows.edits.sanitize",
@@ -92,7 +89,6 @@ __all__ = [
     "Feed",
     "FeedRequest",
     "Limits",
-    "LintRequest",
     "Model",
     "Plan",
     "PrecisionRequest",
@@ -112,7 +108,6 @@ __all__ = [
     "diagnose",
     "extract",
     "find_precision",
-    "lint_model",
     "measure",
     "reduce",
     "sanitize",

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensortriage.cli.declared import command as command
 from tensortriage.cli.dialect import Dialect as Dialect
+from tensortriage.cli.dialect import dialect as dialect
 from tensortriage.cli.dialect import speak as speak
 from tensortriage.cli.documents import answer as answer
 from tensortriage.cli.lazy import CommandGroup as CommandGroup
 from tensortriage.cli.lazy import LazyGroup as LazyGroup
 from tensortriage.cli.logs import FINISHED as FINISHED
 from tensortriage.cli.logs import given_to as given_to
+from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions as OnnxRuntimeOptions
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import DataError as DataError
 from tensortriage.errors import EngineMissing as EngineMissing
@@ -23,10 +25,14 @@ from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.errors import WorkerLost as WorkerLost
 from tensortriage.errors import did_you_mean as did_you_mean
+from tensortriage.runs.commands.check_options import CheckOptions as CheckOptions
+from tensortriage.runs.commands.check_options import load_replay_field as load_replay_field
+from tensortriage.runs.commands.check_options import save_replay_field as save_replay_field
 from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
 from tensortriage.runs.environment_folder import environments_folder as environments_folder
+from tensortriage.runs.feeds.feed_request import FeedRequest as FeedRequest
 from tensortriage.runs.request_fields import LimitOptions as LimitOptions
 from tensortriage.runs.request_fields import MetricOptions as MetricOptions
 from tensortriage.runs.request_fields import case_field as case_field
@@ -35,6 +41,11 @@ from tensortriage.runs.request_fields import external_data_field as external_dat
 from tensortriage.runs.request_fields import fresh_field as fresh_field
 from tensortriage.runs.request_fields import reference_field as reference_field
 from tensortriage.runs.request_fields import target_field as target_field
+from tensortriage.search.statistics.repeats import CONFIDENCE as CONFIDENCE
+from tensortriage.search.statistics.repeats import RepeatStop as RepeatStop
+from tensortriage.search.statistics.repeats import Until as Until
+from tensortriage.search.statistics.repeats import parse_until as parse_until
+from tensortriage.search.statistics.repeats import wilson as wilson
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
 from tensortriage.values.options import argument as argument
@@ -135,12 +146,19 @@ if TYPE_CHECKING:
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
     from tensortriage.runs.check_cache import digest as digest
+    from tensortriage.runs.commands.check import Checker as Checker
+    from tensortriage.runs.commands.check import CheckSpec as CheckSpec
+    from tensortriage.runs.commands.check import verdict_word as verdict_word
     from tensortriage.runs.commands.command_fingerprint import file_digests as file_digests
+    from tensortriage.runs.commands.failure_rules import Ruling as Ruling
     from tensortriage.runs.commands.process import CommandLine as CommandLine
     from tensortriage.runs.commands.process import Finished as Finished
     from tensortriage.runs.commands.process import Processes as Processes
     from tensortriage.runs.commands.process import RunsCommands as RunsCommands
     from tensortriage.runs.commands.process import search_is_ending as search_is_ending
+    from tensortriage.runs.commands.replay import Entry as Entry
+    from tensortriage.runs.commands.replay import Replay as Replay
+    from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
     from tensortriage.runs.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.tactics import features as features
@@ -152,6 +170,7 @@ if TYPE_CHECKING:
     from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.values.dtype import DType as DType
+    from tensortriage.values.dtype import Precision as Precision
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
@@ -166,7 +185,6 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
     from tensortriage.workflows.engines.trial import try_out as try_out
-    from tensortriage.workflows.lint import LintReport as LintReport
 
 _HOMES = {
     "AccuracyResult": "inputs.files.accuracy_results",
@@ -176,6 +194,8 @@ _HOMES = {
     "CandidateOutcome": "search.problem",
     "Case": "runs.case",
     "Casting": "inputs.feeds",
+    "CheckSpec": "runs.commands.check",
+    "Checker": "runs.commands.check",
     "Choice": "engines.base",
     "ClaimKind": "diagnose.consistency.relations",
     "ClaimOutcome": "diagnose.consistency.self_check",
@@ -185,6 +205,7 @@ _HOMES = {
     "DType": "values.dtype",
     "DataFile": "inputs.files.data_file",
     "DataFormat": "inputs.files.data_file",
+    "Entry": "runs.commands.replay",
     "EqualityClaim": "diagnose.consistency.relations",
     "Executor": "search.execution.executors",
     "Failure": "reduce.failure",
@@ -198,7 +219,6 @@ _HOMES = {
     "LazyTensors": "inputs.files.stored_arrays",
     "Line": "report.terminal.lines",
     "LintFinding": "model.lint.finding",
-    "LintReport": "workflows.lint",
     "Listener": "diagnose.state.record",
     "Looks": "report.tables",
     "MODULE_FILES": "reduce.repro.module_beside",
@@ -210,14 +230,17 @@ _HOMES = {
     "Origin": "inputs.feed",
     "OutputChoice": "workflows.common.output_selection",
     "PolygraphyTolerance": "compare.judgement.tolerance",
+    "Precision": "values.dtype",
     "Processes": "runs.commands.process",
     "ROWS": "diagnose.consistency.relations",
     "Rejudged": "workflows.comparison.rejudge",
     "RejudgedRow": "workflows.comparison.rejudge",
+    "Replay": "runs.commands.replay",
     "Reply": "cli.prompt",
     "Repro": "reduce.repro.repro_case",
     "ReproSample": "reduce.repro.repro_case",
     "Row": "compare.comparison",
+    "Ruling": "runs.commands.failure_rules",
     "RunsCommands": "runs.commands.process",
     "Saved": "workflows.comparison.participants",
     "SavedAccuracy": "workflows.comparison.saved_accuracy",
@@ -255,6 +278,7 @@ _HOMES = {
     "load": "values.serial",
     "load_feeds": "inputs.feeds",
     "load_record": "runs.tactics",
+    "load_replay": "runs.commands.replay",
     "model_to_edit": "workflows.edits.edit_pipeline",
     "more_line": "report.terminal.table_text",
     "open_data": "inputs.files.open_data",
@@ -279,6 +303,7 @@ _HOMES = {
     "try_out": "workflows.engines.trial",
     "unbounded_sizes": "model.transforms.bound_sizes",
     "value_specs": "model.shape_inference.value_specs",
+    "verdict_word": "runs.commands.check",
     "versions": "runs.case",
     "visible_gpus": "engines.process.gpus",
     "width": "report.terminal.lines",

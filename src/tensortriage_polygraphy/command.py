@@ -19,7 +19,7 @@ COMMANDS = {
     "inspect": "Look into models, tactics and data.",
     "check": "Lint; saved results by other limits.",
     "surgeon": "Edit models.",
-    "debug": "Reduce, study builds and precision.",
+    "debug": "Reduce, study builds and precision, repeat a check.",
     "data": "Merge and concatenate saved data.",
 }
 
@@ -54,6 +54,7 @@ _DEFAULTS: dict[str, Any] = {
     "debug": {
         "reduce": {"case": _passing_case, "save_debug_replay": _REPLAY, "mode": "bisect"},
         "precision": {"case": _passing_case, "save_debug_replay": _REPLAY},
+        "repeat": {"save_debug_replay": _REPLAY},
         "build": {"case": _passing_case, "no_pin": True},
     },
 }

@@ -14,7 +14,7 @@ import click
 from tensortriage.sdk import FINISHED, Dialect, TriageError, UsageError, printable
 
 if TYPE_CHECKING:
-    from tensortriage.api import CompareResult, EngineSpec, LintRequest, Tolerance
+    from tensortriage.api import CompareResult, EngineSpec, Tolerance
     from tensortriage.sdk import Rejudged, Reply, Saved
 
 _logger = logging.getLogger("tensortriage.polygraphy")
@@ -167,9 +167,3 @@ class PolygraphyDialect(Dialect):
 
         print_listing(path, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen)
         return True
-
-    def lint(self, request: "LintRequest", output: Path | None) -> bool:
-        """Lint and report."""
-        from tensortriage_polygraphy.lint_report import lint
-
-        return lint(request, output)

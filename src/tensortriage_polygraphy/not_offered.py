@@ -123,10 +123,6 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
         "models are not divided among engines here",
         "triage check lint MODEL --target SPEC names the nodes that an engine refuses; for pieces use Polygraphy",
     ),
-    "repeat": (
-        "a check is repeated where its answer is asked for",
-        "triage debug build counts the builds that are bad, triage diagnose repeats runs; else use Polygraphy",
-    ),
     "prune": _SPEED,
     "sparsity": _SPEED,
     "weight-strip": ("weights stay where they are", "use Polygraphy for it; triage needs the numbers to judge a model"),

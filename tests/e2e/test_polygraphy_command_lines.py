@@ -114,6 +114,13 @@ check lint m.onnx -o lint.json -v --providers cpu
 check lint m.onnx --input-shapes image:[1,1,8,8] --seed 1 --val-range [0,1]
 run m.onnx --onnxrt --save-inputs i.json --save-outputs o.json ;; data merge i.json o.json -o all.json ;; inspect data all.json
 run m.onnx --onnxrt --save-inputs i.json ;; data concat i.json i.json -o two.json ;; run m.onnx --onnxrt --load-inputs two.json
+debug repeat --until 3 --check true
+debug repeat --until good --check true -q
+debug repeat --until 2 --fail-code 7 --check false
+debug repeat --until 2 --ignore-fail-code 1 --check false
+debug repeat --until 2 --fail-regex REALLY --check echo fine
+debug repeat --until 2 --iter-info iter.json --check test -f iter.json
+debug repeat --until 1 --artifacts double.json --art-dir arts --show-output --check echo x
 debug reduce m.onnx -o red.onnx --mode bisect --check PYTHON check.py
 debug reduce m.onnx -o red.onnx --mode linear --min-good good.onnx --no-reduce-inputs --check PYTHON check.py
 debug reduce m.onnx -o red.onnx --model-input-shapes image:[1,1,8,8] --artifacts polygraphy_debug.onnx --check PYTHON check.py
@@ -170,7 +177,9 @@ def ended(line):
 @pytest.mark.parametrize("row", ROWS)
 def test_a_command_line_runs(row, place, capsys):
     for line in row.split(" ;; "):
-        assert ended(line) == 0, capsys.readouterr().err
+        # debug repeat says with its exit code whether a run failed; there, the code says that the tool ran.
+        prefix = "polygraphy " if line.startswith("debug repeat") else ""
+        assert ended(prefix + line) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

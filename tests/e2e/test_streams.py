@@ -28,7 +28,7 @@ def shell(line: str, cwd, **environment: str) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [TABLE, f"{RUN} --json", DATA, "run --help"])
+@pytest.mark.parametrize("words", [TABLE, f"{RUN} --json", DATA, "debug repeat --until 3 --check true", "run --help"])
 def test_a_reader_that_leaves_interrupts(tmp_path, words):
     done = shell(f"T {words} | true", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr, "error[" in done.stderr) == (130, False, False), done.stderr
@@ -63,6 +63,8 @@ def test_a_locale_without_letters(tmp_path):
     assert json.loads(done.stdout)["format"] == "tensortriage.data/1"
 
 
-def test_no_home_does_not_matter_to_what_writes_nothing(tmp_path):
-    done = shell(f"unset HOME; T {RUN}", tmp_path)
+def test_no_home_and_a_folder_that_is_read_only_do_not_matter_to_what_writes_nothing(tmp_path):
+    """The places of artifacts are looked at when there are artifacts."""
+    (tmp_path / "polygraphy_artifacts").write_text("in the way")
+    done = shell(f"unset HOME; T debug repeat --until 1 --check true; {PREFIX} {RUN}", tmp_path)
     assert done.returncode == 0, done.stderr

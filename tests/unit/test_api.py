@@ -78,7 +78,6 @@ CALLS = {
     "sanitize": lambda model, folder: api.SanitizeRequest(source=api.Source(model), target=written(folder)),
     "extract": lambda model, folder: api.ExtractRequest(source=api.Source(model), target=written(folder)),
     "convert": lambda model, folder: api.ConvertRequest(source=api.Source(model), target=written(folder)),
-    "lint_model": lambda model, folder: api.LintRequest(model=model),
 }  # fmt: skip
 """The other calls that the documentation lists, with the least that each needs."""
 

@@ -26,7 +26,9 @@ PUBLIC = {
     },
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
-    "tensortriage_polygraphy": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_polygraphy": {
+        "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
@@ -118,6 +120,7 @@ def test_nothing_is_in_a_table_and_an_entry_point():
     tables = {
         overview.GROUP: overview.COMMANDS,
         f"{overview.GROUP}.check": groups.CHECK,
+        f"{overview.GROUP}.debug": groups.DEBUG,
         f"{overview.GROUP}.inspect": groups.INSPECT,
         f"{overview.GROUP}.engines": engines.COMMANDS,
     }

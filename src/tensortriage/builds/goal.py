@@ -1,5 +1,7 @@
 """When enough is known of the builds of a model."""
 
+import functools
+
 from tensortriage.search.statistics.repeats import Until, parse_until
 from tensortriage.values.options import flag, option, request
 
@@ -17,7 +19,7 @@ class BuildGoal:
     until: Until | int = option(
         "--until", "WHEN", "When to stop. good or bad: at the first such build; N: after N builds; sure: when enough "
         "is known.", default=Until.SURE, group="Stopping",
-        read=parse_until)
+        read=functools.partial(parse_until, noun="builds", slug="build-until-unknown"))
     rate: float = option(
         "--rate", "SHARE", "For --until sure, when all builds are alike: stop once a share of other builds of this "
         "size is excluded with 95 % confidence.", default=0.2, above=0, below=1)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensortriage.report.run_result import CompareResult
     from tensortriage.workflows.comparison.participants import Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged
-    from tensortriage.workflows.requests import LintRequest
 
 _KEY = "tensortriage.dialect"
 
@@ -123,10 +122,6 @@ class Dialect:
     ) -> bool:
         """Show the contents of a model; the arguments are the options of ``inspect model``."""
         return False
-
-    def lint(self, request: "LintRequest", output: Path | None) -> bool | None:
-        """Lint a model, show and write the findings, and return whether it passes; None to use our own wording."""
-        return None
 
 
 OURS = Dialect()

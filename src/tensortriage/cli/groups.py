@@ -13,7 +13,6 @@ INSPECT = {
     ),
 }
 CHECK = {
-    "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
@@ -47,6 +46,6 @@ def check() -> None:
     """Check a model for known problems, an engine against itself, or saved results against other limits."""
 
 
-@click.group(cls=LazyGroup, commands_table=DEBUG)
+@click.group(cls=LazyGroup, commands_table=DEBUG, entry_points="tensortriage.commands.debug")
 def debug() -> None:
     """Find the cause of a failure by many builds, runs or checks."""

@@ -47,6 +47,9 @@ from tensortriage.model.transforms.fed_tables import tables as tables
 from tensortriage.runs.engine_specs import usable as usable
 from tensortriage.runs.feeds.feed_request import feeds as feeds
 from tensortriage.runs.lab import Lab as Lab
+from tensortriage.runs.outcome import OK as OK
+from tensortriage.runs.outcome import Outcome as Outcome
+from tensortriage.runs.outcome import OutcomeKind as OutcomeKind
 from tensortriage.runs.scripts import ScriptFunction as ScriptFunction
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tensortriage.engines.base import Limits
     from tensortriage.runs.commands.check import CheckSpec
     from tensortriage.runs.scripts import Metric
-    from tensortriage.values.dtype import Precision
 
 ENGINE, ENGINES, INPUTS = "Engine", "Engines", "Inputs"
 
@@ -89,28 +88,6 @@ class DiagnoseRequest:
         "--low-memory", "Capture tensors in small batches.", default=BATCH_BYTES, value=LOW_MEMORY_BATCH_BYTES)
     # fmt: on
     in_blocks: bool = True
-
-
-@request
-class LintRequest:
-    """A request to lint.
-
-    Attributes:
-        model: ONNX file.
-    """
-
-    # fmt: off
-    model: Path = argument("MODEL")
-    target: str | None = option(
-        "--target -t", "ENGINE", "Engine on which every node is tried alone.",
-        default="onnxruntime", group=ENGINE)
-    formats: "tuple[Precision, ...]" = option(
-        "--precision", "WORD...", "Formats that the model is meant for (fp16, bf16, ...); their traps are problems, "
-        "not hints.", default=(), each="tensortriage.values.dtype:Precision.parse", group="Aims")
-    external_data_dir: Path | None = external_data_field(group="Files")
-    feeding: FeedRequest = part(factory=FeedRequest, most=1)
-    limits: "Limits" = part(factory=LimitOptions)
-    # fmt: on
 
 
 @request

@@ -81,8 +81,8 @@ def test_a_signal_is_an_interruption_whatever_a_library_makes_of_it(monkeypatch,
 @pytest.mark.parametrize(
     ("words", "ours"),
     [
-        ("debug reduce m.onnx --json --check x --debug", "debug reduce m.onnx --json"),
-        ("debug reduce m.onnx --check x -- --json", "debug reduce m.onnx --json"),
+        ("debug repeat --json --check x --debug", "debug repeat --json"),
+        ("debug repeat --check x -- --json", "debug repeat --json"),
         ("run m.onnx -- --json", "run m.onnx"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from tensortriage.engines.openvino import _without_numbers
-from tensortriage_polygraphy.lint_report import _core
+from tensortriage_polygraphy.lint.lint_report import _core
 from tensortriage_worker.onnxruntime.values import reason
 
 LENGTH = 200_000

@@ -23,6 +23,7 @@ MODEL = str(ROOT / "examples/digits_cnn.onnx")
 REQUIRED = {
     "surgeon insert": ["--op", "Relu", "--inputs", "x", "--outputs", "y"],
     "debug build": ["--until", "1"],
+    "debug repeat": ["--until", "1"],
 }
 VALUES = {
     "--until": ["2"],
@@ -73,7 +74,7 @@ def lines(name, nargs, kind, choices):
 @pytest.mark.parametrize("command", [name for name in OPTIONS if find(name) is not None])
 def test_every_option_parses_or_is_refused_with_a_cure(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    front = [] if command == "inspect diff-tactics" else [MODEL]
+    front = [] if command in ("debug repeat", "inspect diff-tactics") else [MODEL]
     required = [*REQUIRED.get(command, ())]
     if any(names[-1] == "--output" and needed for names, *_, needed in OPTIONS[command]):
         required += ["-o", "out.onnx"]

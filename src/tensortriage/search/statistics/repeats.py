@@ -45,18 +45,18 @@ class Until(enum.Enum):
     """One has failed."""
 
 
-def parse_until(text: str) -> Until | int:
-    """Return when to stop building: one of its words, or after a number of builds.
+def parse_until(text: str, *, noun: str, slug: str) -> Until | int:
+    """Return when to stop: one of its words, or after a number of what the noun says.
 
     Raises:
-        UsageError: For any other text (``build-until-unknown``).
+        UsageError: For any other text, with the slug.
     """
     if text.lower() in [one.value for one in Until]:
         return Until(text.lower())
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
-    cure = "give good, bad, sure, or a number of builds of at least 1"
-    raise UsageError(f"--until {text} is not understood", slug="build-until-unknown", cure=cure)
+    cure = f"give good, bad, sure, or a number of {noun} of at least 1"
+    raise UsageError(f"--until {text} is not understood", slug=slug, cure=cure)
 
 
 class RepeatStop(enum.Enum):

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from tensortriage.model.inspect.outline import op_label
-from tensortriage.model.ir.messages import all_nodes, bodies
-from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.sdk import all_nodes, bodies, op_label
+from tensortriage.sdk import LintFinding, Severity
 
 SLUGS: Mapping[str, str] = {
     "node-name-twice": "Two nodes with one name: precision settings and reports by name mean either",

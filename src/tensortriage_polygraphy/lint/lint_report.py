@@ -12,8 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tensortriage.api import LintRequest, Model, lint_model
-from tensortriage.sdk import LintFinding, LintReport, ModelError, Severity, read_message, write_text
+from tensortriage.api import Model
+from tensortriage.sdk import LintFinding, ModelError, Severity, read_message, write_text
+from tensortriage_polygraphy.lint.linter import LintReport, lint_model
+from tensortriage_polygraphy.lint.request import LintRequest
 
 _logger = logging.getLogger("tensortriage.polygraphy")
 _KIND = re.compile(r"\) \[\w+\]")

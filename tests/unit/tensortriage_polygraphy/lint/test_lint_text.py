@@ -4,7 +4,7 @@ import json
 
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.report.terminal.lines import plain
-from tensortriage.report.terminal.lint_text import closing_line, finding_lines, polygraphy_report
+from tensortriage_polygraphy.lint.lint_text import closing_line, finding_lines, polygraphy_report
 
 
 def hint(number, why="it may overflow", **given):

@@ -3,20 +3,13 @@
 import dataclasses
 import itertools
 
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import ModelError, UsageError
-from tensortriage.model.io.parse import read_message
-from tensortriage.model.lint.finding import NARROW, Aims, LintFinding, Severity
-from tensortriage.model.lint.rules import lint
-from tensortriage.model.model import Model
-from tensortriage.runs.capabilities.node_build_check import NodeCheck, Say, check_nodes
-from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
-from tensortriage.runs.lab import Lab
-from tensortriage.values.dtype import Precision
-from tensortriage.workflows.engines.engine_inspection import load
-from tensortriage.workflows.requests import LintRequest
+from tensortriage.api import EngineSpec, Model
+from tensortriage.envelope.sdk import Lab, feeds, resolve, usable
+from tensortriage.model.sdk import NARROW, Aims
+from tensortriage.sdk import LintFinding, ModelError, Precision, Severity, UsageError, read_message
+from tensortriage_polygraphy.lint.node_build_check import NodeCheck, Say, check_nodes
+from tensortriage_polygraphy.lint.request import LintRequest
+from tensortriage_polygraphy.lint.rules import lint
 
 _NARROWS = {"openvino": (True, True), "tensorrt": (False, True)}
 """Engines that compute in int32 where the model says int64, in float32 where it says float64."""
@@ -63,7 +56,9 @@ def lint_model(request: LintRequest, *, say: Say = lambda text: None) -> LintRep
     nodes = NodeCheck((), (), (), ())
     try:
         message = read_message(request.model)
-        model = load(request.model, request.external_data_dir)
+        model = Model.load(request.model, external_data_dir=request.external_data_dir)
+        if request.external_data_dir is not None:  # such that engines find the weights
+            model = Model.from_ir(model.ir)
     except ModelError as error:
         if error.slug in _NO_MODEL:
             raise

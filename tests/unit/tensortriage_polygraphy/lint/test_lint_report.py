@@ -7,8 +7,8 @@ import pytest
 from models import of_message, proto, write
 from tensortriage.errors import ModelError
 from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.workflows.lint import LintReport
-from tensortriage_polygraphy.lint_report import LintEntry, report, report_unreadable
+from tensortriage_polygraphy.lint.lint_report import LintEntry, report, report_unreadable
+from tensortriage_polygraphy.lint.linter import LintReport
 
 CHAIN = "g (float[2] x) => (float[2] y) { [one] a = Abs(x) [two] b = Neg(a) [three] y = Exp(b) }"
 

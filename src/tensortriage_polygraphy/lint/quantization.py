@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
-from tensortriage.values.dtype import DType
-from tensortriage.values.text import magnitude, percent
+from tensortriage.model.sdk import LintSubject, Node
+from tensortriage.sdk import DType, LintFinding, Severity, magnitude, percent
 
 SLUGS: Mapping[str, str] = {
     "scale-not-positive": "A quantization scale that is zero, negative, infinite or NaN",

@@ -8,9 +8,8 @@ Sources: TensorRT issues 2781, 3692, 4061 and the fallback of ONNX Runtime's Ten
 import math
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding
-from tensortriage.model.lint.subject import LintSubject
+from tensortriage.model.sdk import LintSubject, Node
+from tensortriage.sdk import LintFinding
 
 SLUGS: Mapping[str, str] = {
     "layernorm-decomposed": "A layer, instance or group normalization written out: its square overflows in fp16",

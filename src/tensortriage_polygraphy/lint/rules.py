@@ -3,22 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from tensortriage.errors import ModelError
-from tensortriage.model.io.parse import Message
-from tensortriage.model.lint import (
+from tensortriage.api import Model
+from tensortriage.model.sdk import Aims, LintSubject, Message, subjects, training
+from tensortriage.sdk import LintFinding, ModelError, Severity
+from tensortriage_polygraphy.lint import (
     constants,
     decomposed,
     names,
     narrowing,
     quantization,
     shapes,
-    training,
     versions,
     weights,
 )
-from tensortriage.model.lint.finding import Aims, LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject, subjects
-from tensortriage.model.model import Model
 
 FAMILIES: tuple[Callable[[LintSubject], Iterator[LintFinding]], ...] = (
     training.check,

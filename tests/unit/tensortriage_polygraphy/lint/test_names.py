@@ -1,7 +1,7 @@
 """What the file says of names and uses, before loading repairs it."""
 
 import models
-from tensortriage.model.lint.names import check_file
+from tensortriage_polygraphy.lint.names import check_file
 
 
 def rows(text, edit=lambda message: None):

@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.dialect import dialect
-from tensortriage.cli.documents import answer
-from tensortriage.cli.onnxruntime_options import OnnxRuntimeOptions
-from tensortriage.values.files import write_text
-from tensortriage.values.options import flag, option, part
-from tensortriage.values.output_files import Place
-from tensortriage.workflows.requests import ENGINE, LintRequest
+from tensortriage.sdk import OnnxRuntimeOptions, Place, answer, command, dialect, flag, option, part, write_text
+from tensortriage_polygraphy.dialect import PolygraphyDialect
+from tensortriage_polygraphy.lint.request import ENGINE, LintRequest
 
 if TYPE_CHECKING:
-    from tensortriage.report.terminal.lines import Line
-    from tensortriage.workflows.lint import LintReport
+    from tensortriage.sdk import Line
+    from tensortriage_polygraphy.lint.linter import LintReport
 
 EPILOG = """\b
 Examples:
@@ -38,29 +33,36 @@ def check_lint(
     no_engine: bool = flag("--no-engine", "Run no engine: only the rules and onnx.checker.", group=ENGINE),
     onnxruntime: OnnxRuntimeOptions = part(factory=OnnxRuntimeOptions),
     output: Path | None = option(
-        "--output -o", "FILE", "File for the report, in Polygraphy's JSON.", default=None, writes=Place.FILE,
-        group="Files"),
+        "--output -o",
+        "FILE",
+        "File for the report, in Polygraphy's JSON.",
+        default=None,
+        writes=Place.FILE,
+        group="Files",
+    ),
     *,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Find known problems of MODEL: by onnx.checker, by every node alone on an engine, and by rules for common traps.
 
     Traps of a number format are hints, or problems if the model is meant for that format (--precision, or the
     target's).
     """
-    from tensortriage.cli.progress import Teller
-    from tensortriage.workflows.lint import lint_model
+    from tensortriage.sdk import Teller
+    from tensortriage_polygraphy.lint.linter import lint_model
 
     if no_engine:
         request = dataclasses.replace(request, target=None)
     elif onnxruntime != OnnxRuntimeOptions() and request.target == LintRequest(model=request.model).target:
         request = dataclasses.replace(request, target=str(onnxruntime.engine()))
-    if not as_json and (passes := dialect().lint(request, output)) is not None:
-        sys.exit(0 if passes else 1)
+    if not as_json and isinstance(dialect(), PolygraphyDialect):
+        from tensortriage_polygraphy.lint.lint_report import lint
+
+        sys.exit(0 if lint(request, output) else 1)
     with contextlib.closing(Teller(err=as_json)) as teller:
         report = lint_model(request, say=teller.progress)
     if output is not None:
-        from tensortriage.report.terminal.lint_text import polygraphy_report
+        from tensortriage_polygraphy.lint.lint_text import polygraphy_report
 
         text = polygraphy_report(report.findings, passing=report.passing, failing=report.failing)
         write_text(output, text + "\n")
@@ -70,7 +72,7 @@ def check_lint(
 
 def lines(report: "LintReport") -> Iterator["Line"]:
     """Yield the findings, the worst first, and the counts last."""
-    from tensortriage.report.terminal.lint_text import closing_line, finding_lines
+    from tensortriage_polygraphy.lint.lint_text import closing_line, finding_lines
 
     yield from finding_lines(report.findings)
     yield closing_line(

@@ -11,9 +11,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.model import Model
-from tensortriage.runs.capabilities.node_build_check import _SLUG_OF, SLUGS, check_nodes
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.outcome import OutcomeKind
+from tensortriage_polygraphy.lint.node_build_check import _SLUG_OF, SLUGS, check_nodes
 
 TWO_BRANCHES = """
 <ir_version: 10, opset_import: ["": 18, "custom": 1]>

@@ -7,10 +7,8 @@ become 0), Model-Optimizer pull request 1628 (Resize scales must stay float32).
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
-from tensortriage.values.dtype import DType
+from tensortriage.model.sdk import LintSubject, Node
+from tensortriage.sdk import DType, LintFinding, Severity
 
 SLUGS: Mapping[str, str] = {
     "shape-in-float": "A shape computed in floating point: rounded in fp16 beyond 2048, in bf16 beyond 256",

@@ -6,8 +6,8 @@ from lint_models import FP16, found
 from running_cli import EXAMPLES
 from tensortriage.model.io.parse import read_message
 from tensortriage.model.lint.finding import Aims
-from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
+from tensortriage_polygraphy.lint.rules import lint
 
 CONSTANTS = """
     <int64[1] last = {-1}, float two = {2}, float eps = {0.00001}, float three = {3}, float c = {0.044715},

@@ -9,12 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.model.inspect.weight_summary import blocks
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
-from tensortriage.values.dtype import Precision
-from tensortriage.values.text import magnitude
+from tensortriage.model.sdk import LintSubject, Node, blocks
+from tensortriage.sdk import LintFinding, Precision, Severity, magnitude
 
 SLUGS: Mapping[str, str] = {
     "epsilon-vanishes": "An epsilon that a format rounds to zero: the guarded division is by zero",
@@ -23,7 +19,7 @@ SLUGS: Mapping[str, str] = {
     "constant-is-nan": "A constant that holds NaN",
 }
 
-_HAVE_SCALES = ("QuantizeLinear", "DequantizeLinear")  # tensortriage.model.lint.quantization looks at these
+_HAVE_SCALES = ("QuantizeLinear", "DequantizeLinear")  # the module quantization looks at these
 _MOST_NUMBERS = 3
 _SAMPLE = 4096
 _GUARDED = frozenset({"Sqrt", "Div", "Log", "Reciprocal", "Pow"})

@@ -3,9 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.report.terminal.lines import Line
-from tensortriage.values.text import count
+from tensortriage.sdk import Line, LintFinding, Severity, count
 
 MOST_PLACES = 3
 """Places shown per rule; --json has them all."""

@@ -7,8 +7,8 @@ from running_cli import EXAMPLES
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.lint import lint_model
-from tensortriage.workflows.requests import LintRequest
+from tensortriage_polygraphy.lint.linter import lint_model
+from tensortriage_polygraphy.lint.request import LintRequest
 
 MASK = EXAMPLES / "digits_vit_mask.onnx"
 

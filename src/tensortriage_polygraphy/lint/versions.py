@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
+from tensortriage.model.sdk import LintSubject, Node
+from tensortriage.sdk import LintFinding, Severity
 
 SLUGS: Mapping[str, str] = {
     "layernorm-before-opset-17": "LayerNormalization at an opset that does not have it: only ONNX Runtime accepts that",

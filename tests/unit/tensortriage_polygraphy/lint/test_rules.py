@@ -11,10 +11,10 @@ from lint_models import FP16, findings, found
 from running_cli import EXAMPLES, REPOSITORY
 from tensortriage.model.io.parse import Message, read_message
 from tensortriage.model.lint.finding import Aims
-from tensortriage.model.lint.rules import SLUGS, lint
 from tensortriage.model.model import Model
-from tensortriage.runs.capabilities.node_build_check import SLUGS as ENGINE_SLUGS
 from tensortriage.values.dtype import Precision
+from tensortriage_polygraphy.lint.node_build_check import SLUGS as ENGINE_SLUGS
+from tensortriage_polygraphy.lint.rules import SLUGS, lint
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 HEALTHY = [*LIGHT, *(EXAMPLES / f"{name}.onnx" for name in ("digits_vit", "digits_cnn", "openvino_crash"))]
@@ -33,9 +33,8 @@ def test_every_rule_is_documented_and_nothing_else():
 
 def test_every_rule_is_tested():
     folder = Path(__file__).parent
-    text = "".join(
-        path.read_text() for path in (*folder.glob("test_*.py"), *folder.parents[1].glob("runs/capabilities/test_*.py"))
-    )
+    training = folder.parents[1] / "model/lint/test_training.py"
+    text = "".join(path.read_text() for path in (*folder.glob("test_*.py"), training))
     assert [slug for slug in {**SLUGS, **ENGINE_SLUGS} if f'"{slug}"' not in text] == []
 
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
-from tensortriage.values.dtype import DType
-from tensortriage.values.text import magnitude
+from tensortriage.model.sdk import LintSubject
+from tensortriage.sdk import DType, LintFinding, Severity, magnitude
 
 SLUGS: Mapping[str, str] = {
     "int64-beyond-int32": "An int64 constant beyond int32, the type that many engines compute in",

@@ -11,18 +11,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError, ModelError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.cut_units import inseparable_units
-from tensortriage.model.cutting.extract import extract
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.runs.lab import Lab
-from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
-from tensortriage.values.spec import ValueSpec
+from tensortriage.api import EngineError, EngineSpec, Feed, Model
+from tensortriage.envelope.sdk import OK, Lab, Outcome, OutcomeKind, ValueSpec
+from tensortriage.model.sdk import Node, extract, inseparable_units
+from tensortriage.sdk import LintFinding, ModelError, Severity, value_specs
 
 Say = Callable[[str], None]
 

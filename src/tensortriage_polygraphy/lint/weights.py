@@ -11,12 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.model.inspect.weight_summary import blocks
-from tensortriage.model.lint.constants import is_mask
-from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.model.lint.subject import LintSubject
-from tensortriage.values.dtype import DType, Precision
-from tensortriage.values.text import magnitude, percent
+from tensortriage.model.sdk import LintSubject, blocks
+from tensortriage.sdk import DType, LintFinding, Precision, Severity, magnitude, percent
+from tensortriage_polygraphy.lint.constants import is_mask
 
 SLUGS: Mapping[str, str] = {
     "weight-beyond-range": "Weights beyond the range of a format: they become infinite",
@@ -27,7 +24,7 @@ SERIOUS_LOSS = 0.01
 """Relative RMS error of a tensor from rounding its small numbers that is a problem, not a hint."""
 
 _WIDE = (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
-_FEW = 16  # smaller constants are scalars and masks: tensortriage.model.lint.constants looks at these
+_FEW = 16  # smaller constants are scalars and masks: the module constants looks at these
 _TIMES_NORMAL = 4.0
 
 

@@ -1,0 +1,19 @@
+"""What looks into models is written with, beside `tensortriage.sdk` and `tensortriage.api`: names that stay.
+
+Nodes and values as rules see them, cutting, and findings. All of it is loaded at once; import it where a command works,
+not where it is declared.
+"""
+
+from tensortriage.model.cutting.cut_units import inseparable_units as inseparable_units
+from tensortriage.model.cutting.extract import extract as extract
+from tensortriage.model.inspect.outline import op_label as op_label
+from tensortriage.model.inspect.weight_summary import blocks as blocks
+from tensortriage.model.io.parse import Message as Message
+from tensortriage.model.ir.graph import Node as Node
+from tensortriage.model.ir.messages import all_nodes as all_nodes
+from tensortriage.model.ir.messages import bodies as bodies
+from tensortriage.model.lint import training as training
+from tensortriage.model.lint.finding import NARROW as NARROW
+from tensortriage.model.lint.finding import Aims as Aims
+from tensortriage.model.lint.subject import LintSubject as LintSubject
+from tensortriage.model.lint.subject import subjects as subjects

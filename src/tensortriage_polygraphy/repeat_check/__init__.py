@@ -1,0 +1,1 @@
+"""``triage debug repeat``: how often a check fails."""
