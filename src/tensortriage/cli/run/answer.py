@@ -28,8 +28,9 @@ from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
 from tensortriage.workflows.common.output_selection import joined
-from tensortriage.workflows.comparison.compare import build_engines, compare
+from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.compared_engines import build_engines
 from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_every
 from tensortriage.workflows.comparison.worst_feeds import save_worst

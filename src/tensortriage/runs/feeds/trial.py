@@ -30,7 +30,7 @@ SMALL = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Trial:
+class FeedTrial:
     """What trying made-up feeds came to.
 
     Attributes:
@@ -47,7 +47,7 @@ class Trial:
     varied: bool = False
 
 
-def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed], lab: Lab) -> Trial:
+def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed], lab: Lab) -> FeedTrial:
     """Run candidates in order until one gives outputs that are free of NaN and vary.
 
     Raises:
@@ -64,11 +64,11 @@ def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed]
             ran = True
             if not any(map(has_nan, outputs.values())):
                 if any(not is_constant(array) for array in outputs.values()):
-                    return Trial(feed, tried, ran, varied=True)
+                    return FeedTrial(feed, tried, ran, varied=True)
                 fallback = fallback or feed
         if time.perf_counter() > ends:
             break
-    return Trial(fallback, tried, ran)
+    return FeedTrial(fallback, tried, ran)
 
 
 def as_options(feed: Feed) -> tuple[str, ...]:

@@ -28,20 +28,19 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import feeds
-from tensortriage.runs.given_layouts import as_its_file_lies
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
-from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.compared_engines import engines_of
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
-from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder, numbered
+from tensortriage.workflows.comparison.participants import Arrays, Participant, Recorder
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
@@ -88,42 +87,6 @@ def compare(
         )
 
 
-def build_engines(request: CompareRequest) -> Tally:
-    """Compile the model for every engine of a comparison, with the outputs that it compares, and run none.
-
-    Raises:
-        UsageError: When no engine is named.
-        EngineError: When a build fails.
-    """
-    assert request.model is not None, "without a model there is nothing to build"
-    model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    values = chosen_values(model, request.outputs)
-    with Lab(limits=request.limits) as lab:
-        engines = _engines(request, model, lab)
-        if not engines:
-            raise UsageError("no engine to build", slug="engine-none", cure="give --target ENGINE")
-        for engine in engines:
-            engine.prepare(values)
-            engine.release()
-        return lab.tally
-
-
-def _engines(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
-    """Return the engines of a comparison, first the reference, if it is one."""
-    changed = model
-    if request.target_model is not None:
-        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
-    own = [request.reference] if request.reference else []
-    feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
-    targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
-    known_only = request.outputs.is_everything
-    return [
-        Live(name, spec, each, lab, warm_up=request.warm_up, known_outputs_only=known_only)
-        for number, (name, spec) in enumerate(numbered([*own, *targets]))
-        for each in [changed if number >= len(own) else model]
-    ]
-
-
 class _Comparing:
     """One comparison in progress."""
 
@@ -140,7 +103,7 @@ class _Comparing:
         self.on_feed = on_feed
         assert request.model is not None, "else saved results are compared"
         self.model = Model.load(request.model, external_data_dir=request.external_data_dir)
-        live, saved = _engines(request, self.model, lab), request.saved
+        live, saved = engines_of(request, self.model, lab), request.saved
         self.everyone: list[Participant] = [*live, *saved] if request.reference else [*saved[:1], *live, *saved[1:]]
         if not self.everyone:
             raise UsageError(

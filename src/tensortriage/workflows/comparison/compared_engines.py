@@ -1,0 +1,48 @@
+"""The engines of a comparison: the reference's and the targets', each with the model that it runs."""
+
+from tensortriage.engines.spec import PLAIN
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.given_layouts import as_its_file_lies
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.tally import Tally
+from tensortriage.workflows.common.output_selection import chosen_values
+from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.participants import Live, numbered
+
+
+def build_engines(request: CompareRequest) -> Tally:
+    """Compile the model for every engine of a comparison, with the outputs that it compares, and run none.
+
+    Raises:
+        UsageError: When no engine is named.
+        EngineError: When a build fails.
+    """
+    assert request.model is not None, "without a model there is nothing to build"
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    values = chosen_values(model, request.outputs)
+    with Lab(limits=request.limits) as lab:
+        engines = engines_of(request, model, lab)
+        if not engines:
+            raise UsageError("no engine to build", slug="engine-none", cure="give --target ENGINE")
+        for engine in engines:
+            engine.prepare(values)
+            engine.release()
+        return lab.tally
+
+
+def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
+    """Return the engines of a comparison, first the reference, if it is one."""
+    changed = model
+    if request.target_model is not None:
+        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+    own = [request.reference] if request.reference else []
+    feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
+    targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
+    known_only = request.outputs.is_everything
+    return [
+        Live(name, spec, each, lab, warm_up=request.warm_up, known_outputs_only=known_only)
+        for number, (name, spec) in enumerate(numbered([*own, *targets]))
+        for each in [changed if number >= len(own) else model]
+    ]
