@@ -25,22 +25,22 @@ from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.errors import WorkerLost as WorkerLost
 from tensortriage.errors import did_you_mean as did_you_mean
-from tensortriage.runs.commands.check_options import CheckOptions as CheckOptions
-from tensortriage.runs.commands.check_options import load_replay_field as load_replay_field
-from tensortriage.runs.commands.check_options import save_replay_field as save_replay_field
 from tensortriage.runs.elsewhere import NamedCluster as NamedCluster
 from tensortriage.runs.elsewhere import OpenedCluster as OpenedCluster
 from tensortriage.runs.environment_folder import ENVIRONMENT_NOTE as ENVIRONMENT_NOTE
 from tensortriage.runs.environment_folder import environments_folder as environments_folder
 from tensortriage.runs.feeds.feed_request import FeedRequest as FeedRequest
-from tensortriage.runs.request_fields import LimitOptions as LimitOptions
-from tensortriage.runs.request_fields import MetricOptions as MetricOptions
-from tensortriage.runs.request_fields import case_field as case_field
-from tensortriage.runs.request_fields import cluster_field as cluster_field
-from tensortriage.runs.request_fields import external_data_field as external_data_field
-from tensortriage.runs.request_fields import fresh_field as fresh_field
-from tensortriage.runs.request_fields import reference_field as reference_field
-from tensortriage.runs.request_fields import target_field as target_field
+from tensortriage.runs.options.check_options import CheckOptions as CheckOptions
+from tensortriage.runs.options.check_options import load_replay_field as load_replay_field
+from tensortriage.runs.options.check_options import save_replay_field as save_replay_field
+from tensortriage.runs.options.request_fields import LimitOptions as LimitOptions
+from tensortriage.runs.options.request_fields import MetricOptions as MetricOptions
+from tensortriage.runs.options.request_fields import case_field as case_field
+from tensortriage.runs.options.request_fields import cluster_field as cluster_field
+from tensortriage.runs.options.request_fields import external_data_field as external_data_field
+from tensortriage.runs.options.request_fields import fresh_field as fresh_field
+from tensortriage.runs.options.request_fields import reference_field as reference_field
+from tensortriage.runs.options.request_fields import target_field as target_field
 from tensortriage.search.statistics.repeats import CONFIDENCE as CONFIDENCE
 from tensortriage.search.statistics.repeats import RepeatStop as RepeatStop
 from tensortriage.search.statistics.repeats import Until as Until
@@ -143,6 +143,9 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import width as width
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
+    from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
+    from tensortriage.runs.analyses.tactics import features as features
+    from tensortriage.runs.analyses.tactics import load_record as load_record
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
     from tensortriage.runs.check_cache import digest as digest
@@ -160,9 +163,6 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.replay import Replay as Replay
     from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
-    from tensortriage.runs.tactics import TacticRecord as TacticRecord
-    from tensortriage.runs.tactics import features as features
-    from tensortriage.runs.tactics import load_record as load_record
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
@@ -252,7 +252,7 @@ _HOMES = {
     "SuspectChoice": "builds.study_result",
     "Table": "report.tables",
     "TableCell": "report.tables",
-    "TacticRecord": "runs.tactics",
+    "TacticRecord": "runs.analyses.tactics",
     "Teller": "cli.progress",
     "Tone": "report.tables",
     "ValueFacts": "model.inspect.outline",
@@ -269,7 +269,7 @@ _HOMES = {
     "document_class": "inputs.files.polygraphy",
     "dump": "values.serial",
     "failure_of": "reduce.repro.repro_case",
-    "features": "runs.tactics",
+    "features": "runs.analyses.tactics",
     "file_digests": "runs.commands.command_fingerprint",
     "format_for": "inputs.files.save_data",
     "is_json": "inputs.files.open_data",
@@ -277,7 +277,7 @@ _HOMES = {
     "limit_of": "reduce.repro.repro_pack",
     "load": "values.serial",
     "load_feeds": "inputs.feeds",
-    "load_record": "runs.tactics",
+    "load_record": "runs.analyses.tactics",
     "load_replay": "runs.commands.replay",
     "model_to_edit": "workflows.edits.edit_pipeline",
     "more_line": "report.terminal.table_text",

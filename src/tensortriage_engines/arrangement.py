@@ -3,7 +3,8 @@
 Files that other tools converted keep names, order and layout only as their converter chose. Tensors are told by name,
 then by type and shape, then by place; axes by the habits of converters, and by every order where none of these fits.
 Nothing is reshaped but by axes of one entry. Where more than one way is left, whoever has results of the model to hold
-them against tries them (`tensortriage.runs.given_layouts`), or the user says which: ``layout=`` and ``names=``.
+them against tries them (`tensortriage.runs.analyses.given_layouts`), or the user says which: ``layout=`` and
+``names=``.
 """
 
 import dataclasses

@@ -11,8 +11,8 @@ from hostile.command_lines import COMPATIBLE, any_command
 from hostile.originals import data_files, model_files
 from hostile.tally import SEEDS, fuzzed
 from tensortriage.errors import TriageError
+from tensortriage.runs.analyses.tactics import features, load_record
 from tensortriage.runs.commands.replay import load_replay
-from tensortriage.runs.tactics import features, load_record
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_polygraphy.tactic_diff import diff_tactics

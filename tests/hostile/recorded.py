@@ -16,8 +16,8 @@ from hostile.mutation import mutated_bytes, mutated_tree
 from tensortriage.engines.base import Choice
 from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.save_data import save
+from tensortriage.runs.analyses.tactics import TacticRecord, save_record
 from tensortriage.runs.commands.replay import BINDING, FORMAT
-from tensortriage.runs.tactics import TacticRecord, save_record
 
 ALGORITHM = {
     "implementation": 2147483657, "tactic": -3855385237722507464, "polygraphy_class": "Algorithm",

@@ -23,6 +23,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed, feed_digest
+from tensortriage.runs.analyses.tactics import TacticRecord, features, save_record
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
@@ -30,7 +31,6 @@ from tensortriage.runs.observation.derived import Derived
 from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.questions.golden_values import GoldenValues
-from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.values.text import error_size
 

@@ -16,7 +16,7 @@ from tensortriage.builds.goal import BuildGoal
 from tensortriage.builds.guilty_choice import blame, closest
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
-from tensortriage.runs.tactics import feature_digest
+from tensortriage.runs.analyses.tactics import feature_digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.search.statistics.association import Trial, rank

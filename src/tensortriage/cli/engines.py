@@ -8,7 +8,7 @@ import click
 from tensortriage.cli.declared import command
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.lazy import LazyGroup
-from tensortriage.runs.request_fields import LimitOptions
+from tensortriage.runs.options.request_fields import LimitOptions
 from tensortriage.values.options import argument, part
 
 if TYPE_CHECKING:

@@ -8,6 +8,11 @@ docs/diagnose.md is made of this one by docs/make_ladder.py.
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tensortriage.diagnose.rungs.deployment.file_layout import file_layout
+from tensortriage.diagnose.rungs.deployment.prebuilt_engine import prebuilt_engine, unrounded_file
+from tensortriage.diagnose.rungs.deployment.requested_precision import runs_as_asked
+from tensortriage.diagnose.rungs.deployment.taken_branches import taken_branches
+from tensortriage.diagnose.rungs.deployment.training_mode import left_in_training
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
@@ -35,16 +40,11 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     reference_is_sound,
     says_nothing,
 )
-from tensortriage.diagnose.rungs.premises.file_layout import file_layout
 from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_than_noise
-from tensortriage.diagnose.rungs.premises.prebuilt_engine import prebuilt_engine, unrounded_file
 from tensortriage.diagnose.rungs.premises.random_data import random_data
-from tensortriage.diagnose.rungs.premises.requested_precision import runs_as_asked
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
-from tensortriage.diagnose.rungs.premises.taken_branches import taken_branches
-from tensortriage.diagnose.rungs.premises.training_mode import left_in_training
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost

@@ -7,7 +7,7 @@ from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Culprit, ShapeRow
 from tensortriage.report.document import Report
 from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
-from tensortriage.runs.ranges import FormatMisfit, RangeRow
+from tensortriage.runs.analyses.ranges import FormatMisfit, RangeRow
 from tensortriage.values.text import decibel, magnitude, percent, shape, times
 
 MOST_ROWS = 12

@@ -15,8 +15,8 @@ from tensortriage.diagnose.state.layer_rows import PLAINLY, LayerRow, Layers, Ou
 from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.errors import StoreError
 from tensortriage.report.verdict_words import KIND_WORDS, KindWords, headline
+from tensortriage.runs.analyses.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.runs.case import CaseFacts
-from tensortriage.runs.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.values import serial
 from tensortriage.values.text import count, duration, magnitude
 

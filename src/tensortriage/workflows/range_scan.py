@@ -6,10 +6,10 @@ from pathlib import Path
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.runs.analyses.ranges import FORMATS, RangeRow, RangeScan
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
-from tensortriage.runs.ranges import FORMATS, RangeRow, RangeScan
 from tensortriage.values.dtype import Precision
 
 
@@ -29,7 +29,7 @@ def range_scan(
         formats: Formats of interest.
 
     Returns:
-        One row per tensor and constant, in topological order; see `tensortriage.runs.ranges`.
+        One row per tensor and constant, in topological order; see `tensortriage.runs.analyses.ranges`.
 
     Raises:
         TriageError: For bad input, or a reference that fails.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensortriage.builds.goal import BuildGoal
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions
-from tensortriage.runs.commands.check_options import CheckOptions, artifact_field, keep_artifact_field
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.request_fields import (
+from tensortriage.runs.options.check_options import CheckOptions, artifact_field, keep_artifact_field
+from tensortriage.runs.options.request_fields import (
     BATCH_BYTES,
     LIMITS,
     LOW_MEMORY_BATCH_BYTES,

@@ -24,6 +24,7 @@ from tensortriage.engines.base import Choice
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
+from tensortriage.runs.analyses.tactics import TacticRecord, load_record, save_record
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker
@@ -31,7 +32,6 @@ from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.questions.question import Question
-from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.judged import output_judge

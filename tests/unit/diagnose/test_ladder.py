@@ -4,7 +4,7 @@ import pytest
 
 from tensortriage.diagnose import ladder
 from tensortriage.diagnose.climb import climb
-from tensortriage.diagnose.rungs.premises.training_mode import QUESTION as FIRST
+from tensortriage.diagnose.rungs.deployment.training_mode import QUESTION as FIRST
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.errors import EngineMissing
 

@@ -16,7 +16,7 @@ from tensortriage.report.document import Report
 from tensortriage.report.formats import console, markdown
 from tensortriage.report.formats.html import render as render_page
 from tensortriage.report.tables import Looks, Table
-from tensortriage.runs.ranges import FormatMisfit, RangeRow, Ranges
+from tensortriage.runs.analyses.ranges import FormatMisfit, RangeRow, Ranges
 from unit.report.samples import healthy_match, local_fault
 
 SHAPES = (

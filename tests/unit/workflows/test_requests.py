@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tensortriage.cli.declared import parameters, taken
-from tensortriage.runs.request_fields import BATCH_BYTES, LOW_MEMORY_BATCH_BYTES
+from tensortriage.runs.options.request_fields import BATCH_BYTES, LOW_MEMORY_BATCH_BYTES
 from tensortriage.values.options import DECLARED, OptionPart
 from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest
 from tensortriage_polygraphy.lint.request import LintRequest

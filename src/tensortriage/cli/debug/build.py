@@ -3,9 +3,9 @@
 from tensortriage.cli.declared import command
 from tensortriage.cli.options import GroupedOption, Written, inference_accepted, model_type_option
 from tensortriage.cli.tensorrt_options import TensorrtOptions
-from tensortriage.runs.commands.check_options import ARTIFACTS
 from tensortriage.runs.elsewhere import NamedCluster
-from tensortriage.runs.request_fields import WHOLE, cluster_field
+from tensortriage.runs.options.check_options import ARTIFACTS
+from tensortriage.runs.options.request_fields import WHOLE, cluster_field
 from tensortriage.workflows.requests import ENGINES, BuildRequest
 
 EPILOG = """\b

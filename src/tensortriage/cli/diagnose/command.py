@@ -9,7 +9,7 @@ import click
 
 from tensortriage.cli.declared import command
 from tensortriage.runs.elsewhere import NamedCluster
-from tensortriage.runs.request_fields import LIMITS, WHOLE, cluster_field
+from tensortriage.runs.options.request_fields import LIMITS, WHOLE, cluster_field
 from tensortriage.values.options import argument, flag, option, part
 from tensortriage.workflows.requests import ENGINES, DiagnoseRequest
 

@@ -6,7 +6,7 @@ import click
 
 from tensortriage.cli.declared import command
 from tensortriage.cli.diagnose.command import import_diagnosis
-from tensortriage.runs.request_fields import case_field
+from tensortriage.runs.options.request_fields import case_field
 
 
 @command(before=import_diagnosis)

@@ -8,7 +8,7 @@ from tensortriage.cli.declared import command
 from tensortriage.cli.dialect import dialect
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import model_type_option, own_inference
-from tensortriage.runs.request_fields import external_data_field
+from tensortriage.runs.options.request_fields import external_data_field
 from tensortriage.values.options import argument, flag, option, request
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensortriage.cli.declared import command
 from tensortriage.cli.documents import answer
-from tensortriage.runs.request_fields import LimitOptions, external_data_field, target_field
+from tensortriage.runs.options.request_fields import LimitOptions, external_data_field, target_field
 from tensortriage.values.options import argument, flag, part
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tensortriage.cli.declared import command
 from tensortriage.cli.documents import answer
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.request_fields import external_data_field, samples_field
+from tensortriage.runs.options.request_fields import external_data_field, samples_field
 from tensortriage.values.options import argument, option, part
 from tensortriage.values.text import error_size, magnitude, percent
 

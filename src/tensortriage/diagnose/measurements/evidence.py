@@ -14,7 +14,7 @@ from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.injection import Influence
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
-from tensortriage.diagnose.measurements.nonfinite import Excess
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
@@ -27,7 +27,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.runs.ranges import Ranges
+from tensortriage.runs.analyses.ranges import Ranges
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

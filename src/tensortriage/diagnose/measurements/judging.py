@@ -8,8 +8,8 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.in_context.marked_values import marked_figures
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
-from tensortriage.diagnose.measurements.marked_values import marked_figures
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Together, Usual

@@ -14,7 +14,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
-from tensortriage.diagnose.measurements.nonfinite import watched
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import watched
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import BY_FLOOR, BY_TOLERANCE, OutputRow
 from tensortriage.diagnose.state.verdict import Verdict

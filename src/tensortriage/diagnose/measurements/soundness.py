@@ -18,7 +18,7 @@ from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.runs.capabilities.refused_node import Refused
+from tensortriage.runs.analyses.refused_node import Refused
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import larger_limit

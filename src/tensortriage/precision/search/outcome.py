@@ -10,7 +10,7 @@ from tensortriage.precision.search.request import PrecisionMode, PrecisionReques
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
 from tensortriage.precision.selection.node_choice import NodeSearch, bisected, linear
 from tensortriage.precision.selection.switchable_model import Choosable
-from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
+from tensortriage.runs.analyses.plan_audit import PlanAudit, PrecisionMatch
 from tensortriage.runs.case import command_line
 from tensortriage.values.dtype import Precision
 

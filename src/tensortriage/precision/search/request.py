@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Protocol
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.runs.commands.check_options import (
+from tensortriage.runs.elsewhere import NamedCluster
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.options.check_options import (
     CheckOptions,
     artifact_field,
     keep_artifact_field,
     load_replay_field,
     save_replay_field,
 )
-from tensortriage.runs.elsewhere import NamedCluster
-from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.request_fields import (
+from tensortriage.runs.options.request_fields import (
     BATCH_BYTES,
     LimitOptions,
     MetricOptions,

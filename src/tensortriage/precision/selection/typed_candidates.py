@@ -21,7 +21,7 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import Arrays, GoalReading, GoalSample, PrecisionGoal, failed, identity_of
 from tensortriage.precision.selection.node_groups import fused_nodes
 from tensortriage.precision.selection.switchable_model import Choosable, SwitchableModel
-from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
+from tensortriage.runs.analyses.plan_audit import PlanAudit, audit
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.derived import Derived
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
 from tensortriage.report.terminal.lines import Line
 from tensortriage.report.terminal.table_text import table_lines
-from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
+from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 from tensortriage.values.text import count, shorten, some
 
 MARK = "!"

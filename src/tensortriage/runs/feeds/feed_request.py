@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tensortriage.errors import DataError
-from tensortriage.runs.request_fields import LimitOptions
+from tensortriage.runs.options.request_fields import LimitOptions
 from tensortriage.values.options import option, part, request
 from tensortriage.values.registered import EntryPoint, registered
 

@@ -96,7 +96,7 @@ def _on_the_file(
         for every other target.
     """
     from tensortriage.diagnose.rungs.quantization.stored_weights import file_weights
-    from tensortriage.runs.given_layouts import without_format
+    from tensortriage.runs.analyses.given_layouts import without_format
 
     found = file_weights(inv)
     if found is None or (found.verdict is None and found.question is None):

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.request_fields import LOW_MEMORY_BATCH_BYTES, LimitOptions, MetricOptions, external_data_field
+from tensortriage.runs.options.request_fields import (
+    LOW_MEMORY_BATCH_BYTES,
+    LimitOptions,
+    MetricOptions,
+    external_data_field,
+)
 from tensortriage.values.options import argument, flag, option, part, request
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Dissection, Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.deployment.training_mode import training_words
 from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
-from tensortriage.diagnose.rungs.premises.training_mode import training_words
 from tensortriage.diagnose.state.verdict import Culprit, Remedy, ReproFacts, Verdict
 from tensortriage.model.ir.graph import Graph
 from tensortriage.report.verdict_words import headline

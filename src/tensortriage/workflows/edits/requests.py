@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.runs.feeds.feed_request import FEED_FORMATS, FeedRequest, shapes_field
-from tensortriage.runs.request_fields import external_data_field
+from tensortriage.runs.options.request_fields import external_data_field
 from tensortriage.values.options import argument, flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.values.text import parse_bytes

@@ -7,7 +7,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
+from tensortriage.runs.analyses.plan_audit import PlanAudit, audit
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.lab import Lab
 

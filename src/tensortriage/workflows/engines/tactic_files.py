@@ -19,7 +19,7 @@ def with_tactics(spec: EngineSpec, folder: Path) -> EngineSpec:
     """
     if spec.name != "tensorrt" or OPTION not in spec.options:
         return spec
-    from tensortriage.runs.tactics import load_record, save_record  # with the readers of other tools' files
+    from tensortriage.runs.analyses.tactics import load_record, save_record  # with the readers of other tools' files
 
     path = folder / "tactics.json"
     save_record(load_record(Path(spec.options[OPTION])), path)

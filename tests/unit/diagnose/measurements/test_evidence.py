@@ -9,7 +9,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, finite
 from tensortriage.diagnose.measurements.local_errors.injection import Influence
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
-from tensortriage.diagnose.measurements.nonfinite import Excess
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed, Origin

@@ -9,7 +9,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.tensorrt import engine as tensorrt
 from tensortriage.engines.tensorrt.engine import TensorRtEngine
 from tensortriage.errors import DataError
-from tensortriage.runs.tactics import TacticRecord, load_record, save_record
+from tensortriage.runs.analyses.tactics import TacticRecord, load_record, save_record
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
 CHOICE = Choice("conv", "0x7", "0x80000001", ("float:4x1",), ("half:4x1",), (), 0.25, "")

@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.compare.nonfinite.arithmetic_rules import Rule, rule_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
-from tensortriage.diagnose.measurements.nonfinite import Excess, largest_number
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import Excess, largest_number
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec

@@ -6,11 +6,11 @@ The answer is no verdict: a value that does not fit need not matter. It names th
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.nonfinite import Excess, scanned
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import Excess, scanned
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import ROUNDED
-from tensortriage.runs.ranges import RangeRow, Ranges
+from tensortriage.runs.analyses.ranges import RangeRow, Ranges
 from tensortriage.values.dtype import Precision
 
 

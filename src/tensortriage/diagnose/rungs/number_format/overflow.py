@@ -7,8 +7,14 @@ from tensortriage.compare.judgement.thresholds import CURED
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.layers import layers
-from tensortriage.diagnose.measurements.nonfinite import Excess, born, floors_in_range, scanned, wide_nodes
+from tensortriage.diagnose.measurements.in_context.layers import layers
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import (
+    Excess,
+    born,
+    floors_in_range,
+    scanned,
+    wide_nodes,
+)
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
 from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.rung import Answer, rung

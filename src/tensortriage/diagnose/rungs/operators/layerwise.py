@@ -5,7 +5,7 @@ other builds are no worse: they are the same, or were compared.
 """
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.layers import QUESTION, layers
+from tensortriage.diagnose.measurements.in_context.layers import QUESTION, layers
 from tensortriage.diagnose.measurements.outputs import noise_of
 from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outputs

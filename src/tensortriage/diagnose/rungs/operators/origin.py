@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
-from tensortriage.diagnose.measurements.nonfinite import born, nonfinite_alone, sources
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import born, nonfinite_alone, sources
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled

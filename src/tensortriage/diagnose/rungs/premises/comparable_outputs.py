@@ -4,8 +4,8 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
+from tensortriage.diagnose.measurements.nonfinite_values.own_nan import nan_of_reference
 from tensortriage.diagnose.measurements.outputs import OutputFigures, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.own_nan import nan_of_reference
 from tensortriage.diagnose.measurements.soundness import WORDS, failed
 from tensortriage.diagnose.rungs.premises.made_up_anew import made_up_anew
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -99,8 +99,11 @@ def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
     if not is_silent(inv):
         return None
     odd = [found.sentence for found in oddities(inv.question.feeds, inv.model.inputs)]
+    empty = any(
+        not array.size for feed in inv.question.feeds for array in feed.tensors.values()
+    )  # as the user wants it
     return Conclusion(
-        VerdictKind.COMPARISON_UNSOUND if inv.question.others is None else VerdictKind.INCONCLUSIVE,
+        VerdictKind.COMPARISON_UNSOUND if inv.question.others is None or empty else VerdictKind.INCONCLUSIVE,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",

@@ -11,8 +11,8 @@ import numpy as np
 from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.nonfinite_values.own_nan import nan_of_reference
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.own_nan import nan_of_reference
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation

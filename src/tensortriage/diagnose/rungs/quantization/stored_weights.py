@@ -34,7 +34,7 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.folded_norms import has_foldable_norms, with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.runs.given_layouts import without_format
+from tensortriage.runs.analyses.given_layouts import without_format
 from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude, percent

@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Callable
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.in_context.marked_values import marked_figures
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors, suspicious
-from tensortriage.diagnose.measurements.marked_values import marked_figures
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.rung import Answer, rung

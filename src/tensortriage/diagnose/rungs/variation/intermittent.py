@@ -30,8 +30,8 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
+from tensortriage.runs.analyses.tactics import feature_digest
 from tensortriage.runs.questions.suggested_commands import triage_command
-from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import MISSED, runs_needed
 from tensortriage.values.text import error_size
 

@@ -27,8 +27,8 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.explanations import Explanation, Usual
 from tensortriage.errors import EngineError
+from tensortriage.runs.analyses.tactics import features
 from tensortriage.runs.observation.experiment import Experiment
-from tensortriage.runs.tactics import features
 from tensortriage.values.store import MemoryStore
 
 CHEAP_SECONDS = 5.0

@@ -8,8 +8,8 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
-from tensortriage.diagnose.measurements import marked_values
-from tensortriage.diagnose.measurements.marked_values import hidden_values
+from tensortriage.diagnose.measurements.in_context import marked_values
+from tensortriage.diagnose.measurements.in_context.marked_values import hidden_values
 from tensortriage.engines.base import Plan, Region
 from tensortriage.model.model import Model
 

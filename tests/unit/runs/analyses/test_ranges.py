@@ -5,7 +5,7 @@ import pytest
 
 from models import parse
 from running import record
-from tensortriage.runs.ranges import FORMATS, Ranges, range_scan
+from tensortriage.runs.analyses.ranges import FORMATS, Ranges, range_scan
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore
 

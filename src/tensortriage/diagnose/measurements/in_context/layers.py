@@ -7,7 +7,7 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.diagnose.measurements.evidence import Findings
-from tensortriage.diagnose.measurements.marked_values import asked_values, marked_figures
+from tensortriage.diagnose.measurements.in_context.marked_values import asked_values, marked_figures
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation

@@ -7,7 +7,7 @@ import models
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.capabilities.plan_audit import PrecisionMatch, audit, requested_precision
+from tensortriage.runs.analyses.plan_audit import PrecisionMatch, audit, requested_precision
 from tensortriage.values.dtype import Precision
 
 MODEL = """

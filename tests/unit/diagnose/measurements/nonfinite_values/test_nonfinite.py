@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.diagnose.measurements.nonfinite import largest_number
+from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import largest_number
 from tensortriage.values.dtype import Precision
 
 FP32 = (2.0 - 2.0**-23) * 2.0**127

@@ -6,7 +6,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.given_layouts import Arranged, arranged
+from tensortriage.runs.analyses.given_layouts import Arranged, arranged
 from tensortriage.values.text import error_size
 
 QUESTION = "how does the given file take its data?"

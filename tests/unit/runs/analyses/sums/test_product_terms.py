@@ -5,7 +5,7 @@ import pytest
 from onnx import helper
 
 from models import of_nodes
-from tensortriage.runs.sums.product_terms import applied, mean_of_squares, simple_bound
+from tensortriage.runs.analyses.sums.product_terms import applied, mean_of_squares, simple_bound
 
 CASES = {
     "rows and columns": ("MatMul", {}, [(5, 7), (7, 3)]),

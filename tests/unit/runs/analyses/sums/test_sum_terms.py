@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from models import of_nodes
-from tensortriage.runs.sums.sum_terms import terms_of
+from tensortriage.runs.analyses.sums.sum_terms import terms_of
 
 
 def terms(op_type, operands, result, *, version=17, **attributes):

@@ -13,7 +13,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.capabilities import TellsPlan
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
-from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
+from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
 from tensortriage.values.text import count
 
 QUESTION = "does the target run what was asked for?"

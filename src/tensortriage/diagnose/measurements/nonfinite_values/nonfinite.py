@@ -21,8 +21,8 @@ from tensortriage.envelope.floors import emulate, in_format
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.analyses.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
 from tensortriage.runs.observation.derived import Derived
-from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
 from tensortriage.values.dtype import DType, Precision
 
 

@@ -2,8 +2,8 @@
 
 Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
-it may leave the format on the way to a harmless result (`tensortriage.runs.sums`): its terms may add up beyond the
-largest number, or cancel so far that their rounding is as large as what is left.
+it may leave the format on the way to a harmless result (`tensortriage.runs.analyses.sums`): its terms may add up beyond
+the largest number, or cancel so far that their rounding is as large as what is left.
 
 Diagnosis, precision search and conversion ask the same thing, so this is below all of them. What is said is of two
 kinds: what a format *cannot* do (the number is not there), and what *may* go wrong, which depends on how an engine
@@ -20,7 +20,7 @@ import numpy as np
 from tensortriage.compare.metrics.blocks import BLOCK, inner_products
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.runs.sums.sum_terms import Terms, adds_up, terms_of
+from tensortriage.runs.analyses.sums.sum_terms import Terms, adds_up, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude, percent, times

@@ -10,7 +10,7 @@ import pytest
 
 from tensortriage.engines.base import Choice, Plan, Region
 from tensortriage.errors import DataError
-from tensortriage.runs.tactics import TacticRecord, features, load_record, save_record
+from tensortriage.runs.analyses.tactics import TacticRecord, features, load_record, save_record
 
 REPLAY = {
     "replay": {

@@ -17,7 +17,7 @@ import numpy as np
 
 from tensortriage.engines.float64.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
-from tensortriage.runs.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
+from tensortriage.runs.analyses.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
 
 _POOLS = ("GlobalAveragePool", "AveragePool")
 

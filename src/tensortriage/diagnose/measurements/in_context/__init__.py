@@ -1,0 +1,1 @@
+"""Values inside the target's own run: marked, and compared layer by layer."""

@@ -1,1 +1,0 @@
-"""Which nodes an engine refuses, and the types it reports to compute in."""

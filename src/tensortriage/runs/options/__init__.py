@@ -1,0 +1,1 @@
+"""Options that several commands share, declared once as parts of their requests."""
