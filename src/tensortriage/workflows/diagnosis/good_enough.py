@@ -13,11 +13,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.next_token import TOP, compare_next
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import emulate
-from tensortriage.errors import EngineError, TriageError
+from tensortriage.errors import DataError, EngineError, TriageError
+from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.scripts import Metric
@@ -60,7 +63,7 @@ def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -
         told += _mixed(inv, evidence)
     except BudgetSpent:
         inv.record.unasked(QUESTION)
-    except EngineError as problem:
+    except (EngineError, DataError) as problem:
         inv.record.answered(QUESTION, f"unknown: {problem.message}")
     if told:
         inv.record.answered(QUESTION, "; ".join(told))
@@ -87,14 +90,14 @@ def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | No
     scores: list[tuple[float, float]] = []
     cosines: dict[str, float] = {}
     for result in evidence.results:
-        for name, figure in result.metrics.items():
+        golden, figures = _right(inv, evidence, result)
+        for name, figure in figures.items():
             if not figure.exact and math.isfinite(figure.cosine_similarity):
                 cosines[name] = min(cosines.get(name, 1.0), figure.cosine_similarity)
-        golden = inv.golden.outputs(result.feed)
         target = inv.deployed(result.feed)
         if sum(np.asarray(array).nbytes for array in target.values()) > MOST_BYTES:
             continue
-        arrays = {name: np.asarray(golden[name]) for name in golden.names() if name in target}
+        arrays = {name: array for name, array in golden.items() if name in target}
         for name, array in arrays.items():
             if array.dtype.kind in "fV" and looks_like_classes(inv.model.graph, name, array.shape):
                 ranked.setdefault(name, []).append(_ranked(array, np.asarray(target[name])))
@@ -113,6 +116,24 @@ def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | No
     if scores:
         ours, theirs = (sum(pair[side] for pair in scores) / len(scores) for side in (0, 1))
         yield f"metric {magnitude(theirs, 4)}, of the reference {magnitude(ours, 4)}"
+
+
+def _right(
+    inv: Investigation, evidence: Evidence, result: FeedResult
+) -> tuple[Mapping[str, np.ndarray], Mapping[str, Metrics]]:
+    """Return the right outputs, and the figures of the target's against them.
+
+    A file that stands for another model is compared with that model: with itself it agrees, however useless it is.
+    """
+    if evidence.model_diff is None:
+        golden = inv.golden.outputs(result.feed)
+        return {name: np.asarray(golden[name]) for name in golden.names()}, result.metrics
+    original = evidence.model_diff.original
+    feed = check_feed(result.feed, original.inputs, casting=Casting.ROUND)
+    right = inv.lab.outputs(inv.question.reference, original, feed)
+    found = {name: np.asarray(array) for name, array in inv.deployed(result.feed).items()}
+    alike = [name for name, array in right.items() if name in found and found[name].shape == array.shape]
+    return {name: right[name] for name in alike}, {name: measure(right[name], found[name]) for name in alike}
 
 
 def _ranked(reference: np.ndarray, target: np.ndarray) -> tuple[int, int, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
+from tensortriage.diagnose.rungs.quantization.lost_part import LostPart, culprit_of, lost_part, without_its_scale
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -60,6 +61,10 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     error = errors[output]
     if not np.isfinite(error) or standing is None or output not in standing.outputs:
         return None  # what is not finite is a matter of the format's range, asked next
+    if is_quantized(file.graph) and inv.question.inputs_word == "real" and not is_lost(error):
+        part = lost_part(inv, file, fed)
+        if part is not None:
+            return _part_lost(inv, evidence, file, fed, part)
     if within_fp32(error, fp32_floors(inv.setting(feed), [output]).get(output, 0.0)):
         return None
     figure = standing.outputs[output]
@@ -102,6 +107,25 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         next=[cure],
     )
     return Answer(verdict, Findings(quantization=sound, calibrated=left_out))
+
+
+def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, part: LostPart) -> Answer:
+    """Return the verdict that a part of an output is lost, though the whole is not."""
+    shared, mixed = without_its_scale(inv, file, fed, part)
+    culprit = culprit_of(part)
+    tried = f"; without the quantizers there it falls to {error_size(mixed.after)}" if mixed is not None else ""
+    lost = f"{part.words} is lost: Concat '{culprit.node}' {culprit.reason}{shared}{tried}"
+    inv.record.answered(QUESTION, lost, error=part.error, part=part.part.value)
+    return Answer(
+        Conclusion(
+            VerdictKind.QUANTIZATION,
+            DESTROYED,
+            f"this quantization destroys a part of the answer: {lost}; leave '{culprit.node}' in float, or make its "
+            "operands outputs of their own",
+            culprits=[culprit],
+        ),
+        Findings(quantization=_found(evidence, part.output, part.error, lost, (culprit,)), calibrated=mixed),
+    )
 
 
 def agreement(inv: Investigation, file: Model, feed: Feed, golden: np.ndarray, output: str) -> str:

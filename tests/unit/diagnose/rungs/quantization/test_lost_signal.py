@@ -97,3 +97,49 @@ def test_a_small_cost_is_told_without_ops(tmp_path):
     assert verdict.verdict == "rounding"
     assert not verdict.culprits
     assert "alone" not in step(verdict, QUESTION).evidence
+
+
+def detector(scale):
+    """Return the message of a model whose output joins values of this magnitude with probabilities, and its feed.
+
+    The probabilities are of a Sigmoid of -3 and less: at most 0.05.
+    """
+    numbers = np.random.default_rng(5)
+    weight = numpy_helper.from_array((numbers.standard_normal((16, 8)) * 0.25).astype(np.float32), "w")
+    constants = [numpy_helper.from_array(np.float32(value), name) for name, value in (("s", scale), ("b", -4.0))]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], "head"),
+        helper.make_node("Sigmoid", ["h"], ["place"], "place"),
+        helper.make_node("Mul", ["place", "s"], ["boxes"], "scale"),
+        helper.make_node("Add", ["h", "b"], ["shifted"], "shift"),
+        helper.make_node("Sigmoid", ["shifted"], ["scores"], "score"),
+        helper.make_node("Concat", ["boxes", "scores"], ["y"], "join", axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "detector",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [32, 16])],
+        [weight, *constants],
+    )
+    feed = {"x": numbers.standard_normal((32, 16)).astype(np.float32)}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), feed
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(300.0, "quantization"), (0.1, "rounding")])
+def test_a_part_that_is_lost_is_a_verdict_though_the_whole_is_right(tmp_path, scale, verdict):
+    """ONNX Runtime gives the operands of a Concat one scale: a step of 300 / 255 leaves nothing of 0.05."""
+    model, feed = detector(scale)
+    path, other = tmp_path / "float.onnx", tmp_path / "other.onnx"
+    onnx.save(model, path)
+    quantize_static(path, other, Samples(feed))
+    found, _ = ask(tmp_path, path, feed, "onnxruntime:optimization=none", target_model=other)
+    assert found.verdict == verdict, found.summary
+    if verdict == "quantization":
+        assert [culprit.node for culprit in found.culprits] == ["join"]
+        assert "all of the signal of 'scores', a part of output 'y', is lost" in found.summary
+        assert found.remedy is not None
+        assert found.remedy.kind == "exclude"
+    else:  # compared with the original: the file agrees with itself to the last bit
+        assert found.sufficiency
+        assert not any("cosine 1.0000" in each for each in found.sufficiency)
