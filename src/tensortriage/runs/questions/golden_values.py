@@ -59,6 +59,10 @@ class GoldenValues:
             self.known[source] = self._recorded(feed, [spec.name for spec in self.question.model.outputs])
         return self.known[source]
 
+    def are_outputs_alone(self, feed: Feed) -> bool:
+        """Return whether the reference shows its outputs only, so that nobody has seen the operands of its ops."""
+        return isinstance(self.of(feed), Layered)
+
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed, as recorded in the golden run."""
         return self._typed_by(self.of(feed), feed)

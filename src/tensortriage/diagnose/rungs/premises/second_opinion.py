@@ -61,8 +61,9 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
             outputs=list(outside)[:12],
         )
         return None
+    unseen = inv.golden.are_outputs_alone(evidence.feed)
     try:
-        views = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
+        views = [] if unseen else opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
         inv.record.answered(QUESTION, f"unknown: {problem.message}")
         return None
@@ -84,7 +85,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclus
     place = (
         f"; they diverge at '{disputed[0].value}', and no other engine can tell which of them is right"
         if disputed
-        else ""
+        else "; it shows its outputs alone, so that no op can be named: the file is not what it computes" * unseen
     )
     words = (
         f"output '{first}' of the reference differs by {error_size(outside[first].error)} from what the model "

@@ -57,6 +57,31 @@ def test_a_wrong_reference_is_found_although_its_floor_hides_it(asked):
     assert "float64" in verdict.summary
 
 
+OUTPUTS_ALONE = """
+from pathlib import Path
+import onnxruntime
+
+class Session:
+    def __init__(self, path):
+        self.session = onnxruntime.InferenceSession(str(path))
+    def run(self, feed):
+        outputs = [each.name for each in self.session.get_outputs()]
+        return {name: array * 1.5 for name, array in zip(outputs, self.session.run(None, feed))}
+
+class Engine:
+    def compile(self, path, options):
+        return Session(Path(__file__).with_name("mlp.onnx"))  # a program of its own, whatever model it is given
+"""
+
+
+def test_a_reference_that_shows_outputs_alone_is_wrong_at_no_op(asked, tmp_path):
+    """Nobody saw the operands of its ops: the file is not what it computes, and that is all that is known."""
+    (tmp_path / "own.py").write_text(OUTPUTS_ALONE)
+    verdict = asked(f"script:{tmp_path / 'own.py'}:Engine", PLAIN)
+    assert (verdict.verdict, verdict.culprits) == ("comparison-unsound", ())
+    assert "it shows its outputs alone, so that no op can be named" in verdict.summary
+
+
 @pytest.mark.lengthy
 def test_a_reference_in_a_narrow_format_is_said_to_be_one(asked):
     verdict = asked("emulate:precision=bf16", PLAIN)
