@@ -46,6 +46,7 @@ from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
+from tensortriage.diagnose.rungs.premises.within_noise import within_noise
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
 from tensortriage.diagnose.rungs.quantization.quantized_model import (
@@ -96,7 +97,7 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
 )
 """What is asked of outputs that are there."""
 
-ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, unexplained_format)
+ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, within_noise, unexplained_format)
 """What may be said of a target that does not fail."""
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (

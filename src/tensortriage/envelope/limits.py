@@ -22,7 +22,7 @@ from tensortriage.compare.judgement.thresholds import (
     PREDICTION_GAP_DB,
     SUSPECT_RATIO,
 )
-from tensortriage.compare.judgement.within import gap_allowance_db
+from tensortriage.compare.judgement.within import gap_allowance_db, is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude, percent
@@ -125,8 +125,7 @@ def healthy(
 ) -> Limit:
     """Return the error that a healthy engine may have at a value without a user's tolerance.
 
-    It is half of the signal at most, also where a format overflows. A floor that is infinite stays so: then healthy
-    fp32 engines disagree about Inf, and no finite error is a fault.
+    It is half of the signal at most, also where a format overflows, or healthy fp32 engines disagree about Inf.
 
     Args:
         count: Elements of the value.
@@ -137,7 +136,7 @@ def healthy(
         freedoms: Names of these.
     """
     chosen = chosen if chosen is not None and math.isfinite(chosen) else None
-    limit = Limit(of_floor(fp32_floor), Basis.FLOOR, (ORDERS,))
+    limit = Limit(of_floor(fp32_floor), Basis.NOISE if is_noise(fp32_floor) else Basis.FLOOR, (ORDERS,))
     for prediction, basis, by in ((predicted, Basis.FORMAT, (FORMAT,)), (chosen, Basis.HARDWARE, freedoms)):
         if prediction is not None and (allowed := of_rounding(prediction, count)) > limit.error:
             limit = Limit(allowed, basis, by)
@@ -145,10 +144,10 @@ def healthy(
 
 
 def half_at_most(limit: Limit) -> Limit:
-    """Return a limit that lets no more than half of the signal go; a floor that is infinite stays so."""
-    if limit.error > LOST and (limit.basis is not Basis.FLOOR or math.isfinite(limit.error)):
-        return Limit(LOST, Basis.LOST, limit.by)
-    return limit
+    """Return a limit that lets no more than half of the signal go."""
+    if not limit.error > LOST:  # a NaN, which allows nothing, stays so
+        return limit
+    return Limit(LOST, limit.basis if limit.basis is Basis.NOISE else Basis.LOST, limit.by)
 
 
 def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgement:
@@ -171,13 +170,15 @@ def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgem
         words = f"at most {percent(limit.error)} unequal"
         return Judgement(within, words, error / limit.error, limit.basis, by if within else "")
     signal = figure.reference_rms if figure.compared else 0.0
-    words = f"rms <= 1 x floor {magnitude(limit.error * signal if math.isfinite(limit.error) else math.inf)}"
+    words = f"rms <= 1 x floor {magnitude(limit.error * signal)}"
     if limit.basis is Basis.LOST:
         words = f"rms <= {percent(LOST)} of the signal, though rounding to {format_name} may cost more"
+    if limit.basis is Basis.NOISE:
+        words = f"rms <= {percent(LOST)} of the signal, of which healthy engines differ by a tenth or more"
     if figure.has_nan or figure.nonfinite_mismatch:
         return Judgement(False, words, math.inf, limit.basis)
     error = error_of(figure)
-    ratio = 0.0 if math.isinf(limit.error) else ratio_of(error, limit.error) or 0.0
+    ratio = ratio_of(error, limit.error) or 0.0
     within = error <= limit.error
     return Judgement(within, words, ratio, limit.basis, by if within else "")
 

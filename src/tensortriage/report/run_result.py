@@ -76,8 +76,8 @@ class CompareResult:
         commands: Command lines of the vendors' own tools that repeat the builds (trtexec).
         disagreements: Values of the reference that differ from the model's exact results, in topological order by feed.
         unjudged: Why the reference could not be judged by the model; empty when it was, or did not have to be.
-        unevaluated: Why the model cannot be evaluated, where tensors are within limits that for want of an evaluation
-            acquit nobody; empty when all limits do.
+        unevaluated: Why no limit can be set, where tensors are within limits that acquit nobody: the model cannot be
+            evaluated, or healthy engines differ too much; empty when all limits do.
         cuts: How the model was cut into blocks, because it did not fit into memory; None when it was run as a whole.
     """
 

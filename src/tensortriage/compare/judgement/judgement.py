@@ -23,6 +23,10 @@ class Basis(enum.Enum):
     """How far outputs move with inputs: all that is known of a model that cannot be evaluated. It convicts, and does
     not acquit: what is within it cannot be judged."""
 
+    NOISE = "noise"
+    """Healthy engines differ by a tenth of the value or more, or about NaN and Inf. It convicts, and does not acquit,
+    likewise."""
+
     LOST = "signal lost"
     """The format would allow more than half of the signal, which is as much as any limit allows."""
 

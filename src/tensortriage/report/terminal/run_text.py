@@ -77,7 +77,7 @@ def _reference(result: CompareResult) -> Iterator[Line]:
     if result.unjudged:
         yield f"{result.reference} could not be judged by the model: {result.unjudged}"
     if result.unevaluated:
-        yield [(f"no limit can be set, because the model cannot be evaluated: {result.unevaluated}", "red")]
+        yield [(f"no limit can be set: {result.unevaluated}", "red")]
     if not result.disagreements:
         return
     first = result.disagreements[0]

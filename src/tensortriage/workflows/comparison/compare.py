@@ -348,15 +348,19 @@ class _Comparing:
         )
 
     def _unevaluated(self) -> str:
-        """Return why the model cannot be evaluated, where a tensor passes for want of a limit; or nothing."""
-        rows = (row for item in self.gathered.comparisons("") for row in item.comparison.rows)
+        """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
+        rows = [row for item in self.gathered.comparisons("") for row in item.comparison.rows]
+        for row in rows:
+            if row.judgement.within and row.judgement.basis is Basis.NOISE:
+                what = f"these data make '{row.value}' noise: healthy engines differ by a tenth of it or more"
+                return f"{what}; give other data, or a tolerance"
         if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in rows):
             return ""
         try:
             self.lab.plan(FLOAT64, self.model)
         except (EngineError, UsageError) as problem:
-            return problem.message
-        return "its evaluation in float64 fails"
+            return f"the model cannot be evaluated: {problem.message}"
+        return "the model cannot be evaluated: its evaluation in float64 fails"
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:

@@ -36,7 +36,9 @@ def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_
     assert limits.healthy(many, 1e-3, 1e-3) == Limit(pytest.approx(1e-2), Basis.FLOOR, (limits.ORDERS,))
     assert limits.healthy(many, 1e-6, 0.4) == Limit(0.5, Basis.LOST, (limits.FORMAT,))
     assert limits.healthy(many, 1e-6, math.inf) == Limit(0.5, Basis.LOST, (limits.FORMAT,))  # the format overflows
-    assert limits.healthy(many, math.inf, None).error == math.inf  # no finite error is a fault there
+    for floor in (0.1, math.inf):  # healthy engines disagree: that acquits nobody
+        assert limits.healthy(many, floor, None) == Limit(0.5, Basis.NOISE, (limits.ORDERS,))
+    assert not limits.healthy(many, math.nan, None).allows(0.0)
     assert limits.healthy(many, 1e-6, 1e-4, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.HARDWARE)
     assert limits.healthy(many, 1e-6, 1e-3, 1e-4).basis is Basis.FORMAT
     assert limits.healthy(many, 1e-6, None, math.inf) == limits.healthy(many, 1e-6, None)

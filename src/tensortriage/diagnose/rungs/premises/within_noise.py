@@ -1,0 +1,110 @@
+"""A floor of a tenth of the signal, NaN or Inf acquits nobody: what amplifies rounding so, and is any op wrong alone?
+
+Made-up data are then made up anew (`made_up_anew`). The user's own are what they are: the op is named behind which
+healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
+"""
+
+import math
+
+from tensortriage.compare.judgement.within import is_lost, is_noise, within_limit
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.judging import Seen
+from tensortriage.diagnose.measurements.outputs import FeedResult
+from tensortriage.diagnose.measurements.suggested_commands import layers_command
+from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
+from tensortriage.envelope.floors import fp32_floors
+from tensortriage.envelope.judge import beyond
+from tensortriage.envelope.limits import ORDERS, ROUNDED_ONCE
+from tensortriage.values.text import error_size, percent
+
+QUESTION = "do healthy engines agree on the outputs?"
+
+
+@rung(
+    QUESTION,
+    reads=("results",),
+    cost="nothing new; where a floor is a tenth of an output, floors of every tensor, a build and a run of all ops",
+    ends=(VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
+)
+def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
+    """Say what amplifies rounding where the target is only within a floor that is no limit."""
+    if inv.question.tolerance is not None or not evidence.results:
+        return None
+    result = evidence.worst_feed
+    noisy = [name for name in result.errors if _acquitted_by_noise(result, name)]
+    if not noisy:
+        return None
+    output = max(noisy, key=lambda name: result.errors[name])
+    culprit, where = amplifier(inv, result, output)
+    seen = Seen(inv, result.feed)
+    alone = seen.alone()
+    guilty = beyond(alone, 1.0) if alone is not None else []
+    error, floor = result.errors[output], result.floors.fp32[output]
+    differ = f"healthy engines differ by {error_size(floor)} at output '{output}'"
+    inv.record.answered(
+        QUESTION,
+        f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong by itself" if guilty else ""),
+        output=output,
+        relative_error=error,
+        floor=floor,
+        wrong_alone=guilty,
+    )
+    lost = is_lost(error) and not guilty
+    told = f"{inv.question.target} {result.in_words(output)}"
+    healthy = "every op alone is as close as a healthy engine's is" if alone is not None else (
+        f"the ops could not be run alone: {seen.refused}"
+    )  # fmt: skip
+    if guilty:
+        producer = inv.model.graph.producer(guilty[0])
+        culprit = Culprit(producer.name, producer.op_type, guilty[0]) if producer is not None else culprit
+        healthy = f"but '{guilty[0]}' is wrong by itself"
+    return Conclusion(
+        VerdictKind.ROUNDING if lost else VerdictKind.INCONCLUSIVE,
+        AMPLIFIED if alone is not None and not guilty else AMPLIFIED_UNPROVEN,
+        f"these data make the answer noise: {differ}{where}; {told}; {healthy}",
+        culprits=[culprit] if culprit is not None else [],
+        next=[layers_command(inv.question)],
+        allowed_by=() if guilty else (ORDERS,),
+        lost=lost,
+    )
+
+
+def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
+    """Return whether an output passes though its floor is no limit, or though half of its signal is gone."""
+    error, floor = result.errors[name], result.floors.fp32.get(name, 0.0)
+    passes = result.within[name] and not within_limit(error, ROUNDED_ONCE)
+    return passes and (is_noise(floor) or is_lost(error))
+
+
+def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culprit | None, str]:
+    """Return the op behind which healthy engines part, on the way to an output, and the end of a sentence about it.
+
+    It is the first op whose floor is no limit though those of its operands are.
+    """
+    graph = inv.model.graph
+    before = [value for node in graph.ancestors([output]) for value in node.outputs if value in inv.question.values]
+    floors = fp32_floors(inv.setting(result.feed), [value for value in inv.question.values if value in set(before)])
+    for value in before:
+        node = graph.producer(value)
+        if node is None or value not in floors or not is_noise(floors[value]):
+            continue
+        operands = max((floors.get(name, 0.0) for name in node.inputs), default=0.0)
+        if is_noise(operands):
+            continue
+        if not math.isfinite(floors[value]):
+            how = f"'{value}' is NaN or Inf for some of them"
+        elif _is_decision(inv, result, value):
+            how = f"rounding decides {percent(min(floors[value], 1.0))} of its elements"
+        else:
+            how = f"they differ by {error_size(operands)} before it and by {error_size(floors[value])} behind it"
+        reason = f"amplifies rounding: {how}"
+        return Culprit(node.name, node.op_type, value, reason=reason), f", since {node.op_type} '{node.name}' {reason}"
+    return None, ""
+
+
+def _is_decision(inv: Investigation, result: FeedResult, value: str) -> bool:
+    spec = inv.golden.specs(result.feed).get(value)
+    return spec is not None and spec.dtype is not None and not spec.dtype.is_float
