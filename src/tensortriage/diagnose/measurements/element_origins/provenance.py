@@ -193,6 +193,12 @@ def explain(
     value = next((name for name in node.outputs if name in golden), node.outputs[0])
     mine = [item for item in excess if item.node == node.name]
     word = inv.precision.value
+    if mine and all(item.vanishes for item in mine):
+        item = next((item for item in mine if item.constant), mine[0])
+        what = f"constant '{item.value}'" if item.constant else "its result"
+        reason = f"{what}, of {magnitude(item.magnitude)} at most, {item.vanishes} in {word}"
+        return Culprit(node.name, node.op_type, value, reason=reason)
+    mine = [item for item in mine if not item.vanishes]
     if any(item.constant for item in mine):
         item = next(item for item in mine if item.constant)
         reason = (

@@ -36,6 +36,7 @@ class Excess:
         op_type: Its operator.
         magnitude: Largest absolute value in the reference.
         constant: Whether it is a constant of the model.
+        vanishes: What becomes of it where it is too small, not too large, as the end of a sentence.
     """
 
     value: str
@@ -43,6 +44,7 @@ class Excess:
     op_type: str
     magnitude: float
     constant: bool
+    vanishes: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

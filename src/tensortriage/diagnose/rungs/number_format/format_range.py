@@ -46,6 +46,17 @@ def described(row: RangeRow) -> str:
     return f"constant '{row.value}' of {row.op_type} '{row.node}'" if row.constant else f"{row.op_type} '{row.node}'"
 
 
+def vanishing(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, ...]:
+    """Return the values and constants that a format turns into 0 or subnormals, those that are gone first."""
+    found = [
+        (misfit, Excess(row.value, row.node, row.op_type, row.max_abs, constant=row.constant, vanishes=misfit.words))
+        for row in rows
+        for misfit in row.misfits_in(precision)
+        if misfit.slug.endswith("subnormal")
+    ]
+    return tuple(item for _, item in sorted(found, key=lambda each: not each[0].cannot))
+
+
 def excesses(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, ...]:
     """Return the values and constants beyond the largest number of a format."""
     return tuple(

@@ -1,10 +1,11 @@
 """Can the target's number format hold the model's values? Where it cannot, and it matters, nothing else needs blame."""
 
+import dataclasses
 import math
 from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.thresholds import CURED
-from tensortriage.compare.judgement.within import is_too_coarse
+from tensortriage.compare.judgement.within import is_lost, is_too_coarse
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.in_context.layers import layers
@@ -16,7 +17,7 @@ from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import (
     wide_nodes,
 )
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
-from tensortriage.diagnose.rungs.number_format.format_range import excesses
+from tensortriage.diagnose.rungs.number_format.format_range import excesses, vanishing
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
@@ -46,19 +47,16 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     feed = evidence.feed
     golden, specs = inv.golden.outputs(feed), inv.golden.foreseen_specs(feed)
-    excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
     floors = floors_of(inv.setting(feed), inv.question.values, golden=golden, specs=specs, what="every layer")
-    findings = Findings(floors=floors, excess=excess)
-    question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:
-        return Answer(findings=findings)
-    origins = born(inv.model.graph, floors.emulated, excess) or silencing(inv.model.graph, evidence, excess)
+        return Answer(findings=Findings(floors=floors, excess=()))
+    question = f"does {inv.precision.value} hold every value?"
+    found = beyond_the_format(inv, evidence, floors)
+    excess, origins, kept, in_range = found.excess, found.origins, found.kept, found.floors
     if not origins:
         inv.record.answered(question, "yes: rounding every result to it leaves all of them finite")
-        return Answer(findings=findings)
-    outputs = [name for name in evidence.worst_feed.metrics if name in floors.target]
-    kept, in_range = enough_kept(inv, floors, feed, origins, wide_nodes(inv.model.graph, excess), outputs)
-    before, after = (max(each.target[name] for name in outputs) for each in (floors, in_range))
+        return Answer(findings=Findings(floors=floors, excess=excess))
+    before, after = found.worst(floors), found.worst(in_range)
     measured = max(evidence.worst_feed.errors.values())
     curable = before > CURED * after and measured > CURED * after
     matters = curable or (math.isinf(before) and math.isinf(measured))
@@ -98,6 +96,53 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         ],
     )
     return Answer(verdict, {**in_context, "floors": in_range, "excess": excess, "kept": tuple(sorted(kept))})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beyond:
+    """What a format cannot hold, and what is left once it is kept in fp32.
+
+    Attributes:
+        outputs: The outputs that have floors.
+        excess: Values and constants that the format cannot hold.
+        origins: Nodes that are to blame.
+        kept: Nodes that are kept in fp32.
+        floors: The floors that are then left.
+    """
+
+    outputs: tuple[str, ...]
+    excess: tuple[Excess, ...]
+    origins: tuple[Node, ...]
+    kept: frozenset[str]
+    floors: Floors
+
+    def worst(self, floors: Floors) -> float:
+        """Return the largest floor of an output."""
+        return max(floors.target[name] for name in self.outputs)
+
+    def with_more(self, inv: Investigation, floors: Floors, feed: Feed, excess: tuple[Excess, ...]) -> "Beyond":
+        """Return it with further values that the format cannot hold; itself where these help nothing."""
+        graph, all_of_it = inv.model.graph, (*self.excess, *excess)
+        origins = tuple(dict.fromkeys((*self.origins, *(graph.node(item.node) for item in excess))))
+        kept, left = enough_kept(inv, floors, feed, origins, wide_nodes(graph, all_of_it), self.outputs)
+        more = Beyond(self.outputs, all_of_it, origins, frozenset(kept), left)
+        return more if CURED * more.worst(left) < self.worst(self.floors) else self
+
+
+def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) -> Beyond:
+    """Return what the target's format turns into Inf, and, where the answer is lost, into 0 or subnormals."""
+    graph, feed, rows = inv.model.graph, evidence.feed, scanned(inv, evidence.feed)
+    excess = excesses(rows, inv.precision)
+    outputs = tuple(name for name in evidence.worst_feed.metrics if name in floors.target)
+    origins = tuple(born(graph, floors.emulated, excess) or silencing(graph, evidence, excess))
+    found = Beyond(outputs, excess, origins, frozenset(), floors)
+    if origins:
+        kept, left = enough_kept(inv, floors, feed, origins, wide_nodes(graph, excess), outputs)
+        found = dataclasses.replace(found, kept=frozenset(kept), floors=left)
+    small = vanishing(rows, inv.precision)
+    if not small or not any(map(is_lost, evidence.worst_feed.errors.values())):
+        return found
+    return found.with_more(inv, floors, feed, small) if is_lost(found.worst(found.floors)) else found
 
 
 def silencing(graph: Graph, evidence: Evidence, excess: Sequence[Excess]) -> list[Node]:

@@ -82,17 +82,22 @@ def _acquitted_by_noise(result: FeedResult, name: str) -> bool:
 def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culprit | None, str]:
     """Return the op behind which healthy engines part, on the way to an output, and the end of a sentence about it.
 
-    It is the first op whose floor is no limit though those of its operands are.
+    It is the first op whose floor is half of the output's, or no number as that is, while its operands' are not.
     """
+    worst = result.floors.fp32[output]
+
+    def parts(floor: float) -> bool:
+        return not floor < worst / 2.0 if math.isfinite(worst) else not math.isfinite(floor)
+
     graph = inv.model.graph
     before = [value for node in graph.ancestors([output]) for value in node.outputs if value in inv.question.values]
     floors = fp32_floors(inv.setting(result.feed), [value for value in inv.question.values if value in set(before)])
     for value in before:
         node = graph.producer(value)
-        if node is None or value not in floors or not is_noise(floors[value]):
+        if node is None or value not in floors or not parts(floors[value]):
             continue
         operands = max((floors.get(name, 0.0) for name in node.inputs), default=0.0)
-        if is_noise(operands):
+        if parts(operands):
             continue
         if not math.isfinite(floors[value]):
             how = f"'{value}' is NaN or Inf for some of them"

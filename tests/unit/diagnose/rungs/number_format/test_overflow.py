@@ -32,6 +32,35 @@ def test_a_constant_beyond_the_format_that_silences_what_it_divides(tmp_path):
     assert verdict.remedy.nodes == ("silenced",)
 
 
+@pytest.mark.parametrize(
+    ("text", "first", "reason"),
+    [
+        ("[tiny] a = Mul(x, small)\n [back] y = Mul(a, large)", "tiny", "constant 'small', of 1e-08 at most, becomes"),
+        ("[half] h = Mul(x, less)\n [tiny] a = Mul(h, less)\n [back] b = Mul(a, large)\n [again] y = Mul(b, large)",
+         "tiny", "its result, of "),
+        ("[tiny] a = Mul(x, small)\n [back] b = Mul(a, huge)\n y = Tanh(b)", "back", "constant 'huge' has magnitude"),
+    ],
+)  # fmt: skip
+def test_what_becomes_zero_and_carries_the_loss_is_named(tmp_path, text, first, reason):
+    """x * 1e-8 * 5e4, x * 3e-5 * 3e-5 * 5e4 * 5e4, x * 1e-8 * 1e8: 1e-8 is 0 in fp16, and what it multiplies."""
+    constants = "float small = {1e-8}, float less = {3e-5}, float large = {5e4}, float huge = {1e8}"
+    verdict, _ = ask(
+        tmp_path, f"g (float[4, 16] x) => (float[4, 16] y) <{constants}> {{ {text} }}", {"x": X / 2}, TARGET
+    )
+    assert (verdict.verdict, verdict.exit_code) == ("range-overflow", 1), verdict.summary
+    assert verdict.culprits[0].node == first
+    assert reason in verdict.culprits[0].reason
+    assert verdict.remedy is not None
+    assert verdict.remedy.error_after < 0.01
+
+
+def test_a_constant_that_becomes_zero_without_harm_is_no_verdict(tmp_path):
+    """What is added to numbers of size 1 may be 0 as well."""
+    text = "g (float[4, 16] x) => (float[4, 16] y) <float small = {1e-9}> { [some] a = Add(x, small)\n y = Relu(a) }"
+    verdict, _ = ask(tmp_path, text, {"x": X}, TARGET)
+    assert verdict.verdict == "rounding", verdict.summary
+
+
 def test_a_mask_beyond_the_format_does_no_harm(tmp_path):
     """-1e9 is -Inf in fp16, and a Softmax of it 0 all the same: the answer is what rounding costs."""
     mask = "g (float[4, 16] x) => (float[4, 16] y) <float[16] mask = {" + ", ".join(["0"] * 12 + ["-1e9"] * 4) + "}>"
