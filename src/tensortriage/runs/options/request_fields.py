@@ -19,7 +19,7 @@ BATCH_BYTES = 1 << 30
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
 LIMITS, RESULT = "Limits", "Result"
-MODEL_FILE = "tensortriage.model.io.in_memory:model_file"
+MODEL_FILE = "tensortriage.model.in_memory:model_file"
 """What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
 WHOLE = "Run this command, which asks one thing after the other, on a node of it: "
 

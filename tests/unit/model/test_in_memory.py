@@ -7,7 +7,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from tensortriage.model.io.in_memory import model_file
+from tensortriage.model.in_memory import model_file
 from tensortriage.model.model import Model
 
 TEXT = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
