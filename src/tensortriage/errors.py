@@ -37,6 +37,9 @@ class TriageError(Exception):
         self.slug = slug
         self.cure = cure
 
+    def __str__(self) -> str:
+        return f"{self.message}; {self.cure}" if self.cure else self.message
+
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the keyword-only arguments through pickling (process pools)."""
         return (_rebuild, (type(self), self.message, self.slug, self.cure))

@@ -39,6 +39,7 @@ from tensortriage.runs.options.request_fields import case_field as case_field
 from tensortriage.runs.options.request_fields import cluster_field as cluster_field
 from tensortriage.runs.options.request_fields import external_data_field as external_data_field
 from tensortriage.runs.options.request_fields import fresh_field as fresh_field
+from tensortriage.runs.options.request_fields import model_field as model_field
 from tensortriage.runs.options.request_fields import reference_field as reference_field
 from tensortriage.runs.options.request_fields import target_field as target_field
 from tensortriage.search.statistics.repeats import CONFIDENCE as CONFIDENCE

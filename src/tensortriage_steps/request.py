@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from tensortriage.api import FeedRequest
 from tensortriage.sdk import (
     LimitOptions,
-    argument,
     case_field,
     external_data_field,
     flag,
     fresh_field,
+    model_field,
     option,
     part,
     reference_field,
@@ -32,7 +32,7 @@ class StepsRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str = target_field(group="Engines")
     reference: str = reference_field()
     external_data_dir: Path | None = external_data_field()

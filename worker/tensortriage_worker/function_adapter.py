@@ -120,18 +120,9 @@ class FunctionSession:
         sample = _call(self._script, lambda: next(self._samples, _END))
         if sample is _END:
             return {"names": None}, []
-        return _named(self._by_name(sample), self._script, lambda kind: "it yielded a {}".format(kind), _not_feed)
-
-    def _by_name(self, sample: Any) -> Any:
-        """Return a sample of a PyTorch DataLoader as a dict: a tensor, or a tuple in the order of the inputs.
-
-        What a tuple holds beyond the inputs (labels, as a rule) is left out.
-        """
-        if isinstance(sample, np.ndarray) or hasattr(sample, "detach"):
-            sample = (sample,)
-        if isinstance(sample, (tuple, list)) and len(sample) >= len(self._inputs) > 0:
-            return dict(zip(self._inputs, sample))  # noqa: B905 - Python 3.8
-        return sample
+        return _named(
+            by_name(sample, self._inputs), self._script, lambda kind: "it yielded a {}".format(kind), _not_feed
+        )
 
     def _answered(
         self, arguments: Mapping[str, Any], feed: Mapping[str, Item]
@@ -198,6 +189,23 @@ class _Tee(io.TextIOBase):
 _END = object()
 
 
+def by_name(sample: Any, inputs: List[str]) -> Any:
+    """Return a sample of a PyTorch DataLoader as a dict: a tensor, or a tuple in the order of the inputs.
+
+    What a tuple holds beyond the inputs (labels, as a rule) is left out.
+    """
+    if isinstance(sample, np.ndarray) or hasattr(sample, "detach"):
+        sample = (sample,)
+    if isinstance(sample, (tuple, list)) and len(sample) >= len(inputs) > 0:
+        return dict(zip(inputs, sample))  # noqa: B905 - Python 3.8
+    return sample
+
+
+def as_array(value: Any) -> np.ndarray:
+    """Return an array of what numpy converts, or of a tensor of PyTorch, which may require gradients or be on a GPU."""
+    return np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+
+
 def _gone(*_: Any) -> Any:
     raise RuntimeError("the script is closed")
 
@@ -223,9 +231,7 @@ def _named(
 
 
 def _array(value: Any, name: str, script: Script, wrong: Callable[[Script, str], AdapterError]) -> np.ndarray:
-    if hasattr(value, "detach"):  # A torch tensor: numpy cannot convert one that requires gradients or is on a GPU.
-        value = _call(script, lambda: value.detach().cpu().numpy())
-    array = _call(script, lambda: np.array(value))  # type: np.ndarray
+    array = _call(script, lambda: as_array(value))  # type: np.ndarray
     if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.reshape(-1)):
         raise wrong(script, "'{}' is a {}, no array".format(name, type(value).__name__))
     return array

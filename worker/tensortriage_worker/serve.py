@@ -206,6 +206,7 @@ def describe(error: BaseException, *, during: str, adapter: str = "script") -> D
     kind = "memory" if memory else str(getattr(getattr(error, "kind", None), "value", "")) or type(error).__name__
     slug = getattr(error, "slug", "")
     if slug and not memory:
+        text = getattr(error, "message", text)  # its text may go on with the cure
         return {"kind": kind, "message": text, "slug": slug, "cure": str(getattr(error, "cure", ""))}
     if not memory and not _runs_users_code(adapter) and own_fault(error):
         file, line = traceback.extract_tb(error.__traceback__)[-1][:2]

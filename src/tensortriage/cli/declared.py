@@ -15,7 +15,8 @@ import click
 from tensortriage.cli import guard
 from tensortriage.cli.options import COMMON, READ, READ_WORD, GroupedOption, GuideCommand, Written, accepted_option
 from tensortriage.errors import UsageError
-from tensortriage.values.options import DECLARED, Option, OptionPart, default_of, resolved
+from tensortriage.values.given import resolved
+from tensortriage.values.options import DECLARED, Option, OptionPart, default_of
 
 READY = {
     "onnxruntime": "onnxruntime",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensortriage.errors import UsageError
 
@@ -93,6 +93,18 @@ class EngineSpec:
             )
         return cls(name, options, hardware)
 
+    @classmethod
+    def of(cls, given: "EngineSpec | str") -> "EngineSpec":
+        """Return a spec, which may be given as text.
+
+        Raises:
+            TypeError: For anything else.
+            UsageError: As `parse`.
+        """
+        if isinstance(given, (str, cls)):
+            return cls.parse(given) if isinstance(given, str) else given
+        raise TypeError("name an engine, e.g. 'onnxruntime' or 'openvino:precision=fp16'")
+
     def with_options(self, options: Mapping[str, str]) -> "EngineSpec":
         """Return the engine on the same hardware with these options and no others."""
         return dataclasses.replace(self, options=dict(options))
@@ -110,6 +122,16 @@ class EngineSpec:
 
 PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 """ONNX Runtime with every op as written and none fused: the reference unless another is named."""
+
+
+def spec_text(given: EngineSpec | str) -> str:
+    """Return the text of a spec; see `EngineSpec.of`. Text may be empty, for none."""
+    return given if isinstance(given, str) else str(EngineSpec.of(given))
+
+
+def spec_list(given: "Sequence[EngineSpec | str] | EngineSpec | str") -> tuple[EngineSpec, ...]:
+    """Return several specs, of which one may be given alone; see `EngineSpec.of`."""
+    return tuple(map(EngineSpec.of, given if isinstance(given, (list, tuple)) else [given]))
 
 
 def _malformed(text: str) -> UsageError:

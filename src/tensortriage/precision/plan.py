@@ -1,9 +1,12 @@
 """The result of a precision search; the content of ``precision.json``."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
+from tensortriage.values.result import Result, record
+from tensortriage.values.text import count
 
 PRECISION_FORMAT = "tensortriage.precision/1"
 
@@ -119,8 +122,8 @@ class PrecisionAlternative:
     file: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionPlan:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PrecisionPlan(Result):
     """A finished search.
 
     Attributes:
@@ -192,3 +195,14 @@ class PrecisionPlan:
     inputs: str = ""
     command: str = ""
     format: str = PRECISION_FORMAT
+
+    @property
+    def in_short(self) -> str:
+        """How many nodes are kept, and in what."""
+        kept = count(len(self.kept), "node")
+        return f"{kept} in {self.higher}, the rest in {self.precision}: {count(self.builds, 'build')}"
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """A row for each kept node that rounds."""
+        return [record(node) for node in self.nodes]

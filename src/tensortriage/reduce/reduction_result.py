@@ -2,11 +2,14 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.reduce.failure import Failure
+from tensortriage.values.result import Result, record
+from tensortriage.values.text import count
 
 REDUCTION_FORMAT = "tensortriage.reduction/1"
 
@@ -79,8 +82,8 @@ class Opened:
     detail: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reduction:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reduction(Result):
     """A finished reduction.
 
     Attributes:
@@ -139,6 +142,17 @@ class Reduction:
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     repeats: int = 0
     format: str = REDUCTION_FORMAT
+
+    @property
+    def in_short(self) -> str:
+        """How small the piece is."""
+        names = ", ".join(node.name for node in self.kept[:8])
+        return f"{count(self.nodes_before, 'node')} -> {len(self.kept)}: {names}"
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """A row for each node that is left."""
+        return [record(node) for node in self.kept]
 
 
 class Effort(enum.Enum):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
+from tensortriage.engines.spec import spec_text
 from tensortriage.errors import UsageError
 from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -23,11 +24,12 @@ from tensortriage.runs.options.request_fields import (
     cluster_field,
     external_data_field,
     fresh_field,
+    model_field,
     reference_field,
     samples_field,
 )
 from tensortriage.search.search_result import SearchBudget
-from tensortriage.values.options import argument, flags, option, part, request
+from tensortriage.values.options import flags, option, part, request
 from tensortriage.values.output_files import Place
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class ReduceRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     output: Path | None = option(
         "--output -o", "FILE", "ONNX file for the smallest piece that fails.",
         default=None, writes=Place.FILE, group="Result")
@@ -116,7 +118,7 @@ class ReduceRequest:
     fresh: bool = fresh_field()
     target: str = option(
         "--target -t", "ENGINE", "Engine that fails, NAME[:key=value,...]; pieces are fed with golden values.",
-        default="", group=ENGINES)
+        default="", accepts=spec_text, group=ENGINES)
     reference: str = reference_field()
     tolerance: "Tolerance | None" = part(factory=ToleranceOptions, atol=atol_field(
         "Absolute tolerance of the model's outputs instead of the noise floor."))

@@ -2,13 +2,16 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensortriage.compare.comparison import Comparison
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.task_metric import TaskComparison
 from tensortriage.errors import DataError
 from tensortriage.runs.outcome import Outcome
+from tensortriage.values.result import Result, record
+from tensortriage.values.text import count
 
 RUN_FORMAT = "tensortriage.run/1"
 
@@ -53,8 +56,8 @@ class Disagreement:
     limit: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CompareResult:
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class CompareResult(Result):
     """Result of a comparison.
 
     Attributes:
@@ -111,6 +114,33 @@ class CompareResult:
                 slug="nothing-compared",
                 cure="give inputs for which the model computes something",
             )
+
+    @property
+    def word(self) -> str:
+        """Whether it passed."""
+        return {0: "passed", 1: "failed", 4: "cannot be judged"}[self.exit_code]
+
+    @property
+    def in_short(self) -> str:
+        """Whether it passed, and how many tensors are beyond their limits."""
+        rows = [row for item in self.comparisons for row in item.comparison.rows]
+        beyond = sum(not row.judgement.within for row in rows)
+        compared = f"{beyond} of {count(len(rows), 'tensor')} beyond the limit"
+        return f"{self.word}: {compared}, on {', '.join(self.targets) or '-'}"
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """A row for each compared tensor of each feed and target, with its metrics."""
+        return [
+            {
+                "target": item.comparison.target, "feed": item.feed, "value": row.value, "node": row.node,
+                "op_type": row.op_type, "within": row.judgement.within, "ratio": row.judgement.ratio,
+                "limit": row.judgement.limit,
+                **{name: value for name, value in record(row.metrics).items() if not isinstance(value, (list, dict))},
+            }
+            for item in self.comparisons
+            for row in item.comparison.rows
+        ]  # fmt: skip
 
     @property
     def passed(self) -> bool:

@@ -5,11 +5,11 @@ to make a request in Python. A field that is itself a request, or that several o
 """
 
 import dataclasses
-import importlib
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, dataclass_transform, overload
 
+from tensortriage.values import given
+from tensortriage.values.given import ACCEPTS, resolved, take
 from tensortriage.values.output_files import Place
 
 T = TypeVar("T")
@@ -118,15 +118,6 @@ class OptionPart:
         return self.make({name: value for name, value in given.items() if value is not dataclasses.MISSING})
 
 
-def resolved(named: Callable[..., Any] | str) -> Callable[..., Any]:
-    """Return the object that ``module:name`` names; anything else is returned unchanged."""
-    if not isinstance(named, str):
-        return named
-    module, _, path = named.partition(":")
-    found: Callable[..., Any] = operator.attrgetter(path)(importlib.import_module(module))
-    return found
-
-
 def default_of(field: Any) -> Any:
     """Return the default of a field; a plain value is its own default."""
     if not isinstance(field, dataclasses.Field):
@@ -134,8 +125,10 @@ def default_of(field: Any) -> Any:
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def _field(declared: object, default: Any, default_factory: Any) -> Any:
-    metadata = {DECLARED: declared}
+def _field(
+    declared: object, default: Any, default_factory: Any, accepts: Callable[..., Any] | str | None = None
+) -> Any:
+    metadata: dict[str, object] = {DECLARED: declared} | ({ACCEPTS: accepts} if accepts is not None else {})
     if default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -154,6 +147,7 @@ def option(
     *,
     default: Any = dataclasses.MISSING,
     default_factory: Any = dataclasses.MISSING,
+    accepts: Callable[..., Any] | str | None = None,
     **more: Any,
 ) -> Any:
     """Declare an option that takes a value.
@@ -164,10 +158,11 @@ def option(
         help: What it does.
         default: The field's value without it; without a default the option is needed.
         default_factory: Makes the default anew.
+        accepts: What makes the value of what is given in Python; see `tensortriage.values.given`.
         **more: See `Option`.
     """
     more.setdefault("needed", default is dataclasses.MISSING and default_factory is dataclasses.MISSING)
-    return _field((Option(tuple(names.split()), metavar, help, **more),), default, default_factory)
+    return _field((Option(tuple(names.split()), metavar, help, **more),), default, default_factory, accepts)
 
 
 @overload
@@ -188,12 +183,12 @@ def flags(*each: tuple[str, Any, str], default: T, **more: Any) -> T:
 
 
 @overload
-def argument(metavar: str, *, default: T) -> T: ...
+def argument(metavar: str, *, default: T, accepts: str | None = None) -> T: ...
 @overload
-def argument(metavar: str) -> Any: ...
-def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a positional argument; with ``...`` it takes all words there."""
-    return _field((Option((), metavar, needed=default is dataclasses.MISSING),), default, dataclasses.MISSING)
+def argument(metavar: str, *, accepts: str | None = None) -> Any: ...
+def argument(metavar: str, *, default: Any = dataclasses.MISSING, accepts: str | None = None) -> Any:
+    """Declare a positional argument; with ``...`` it takes all words there. See `option` for the rest."""
+    return _field((Option((), metavar, needed=default is dataclasses.MISSING),), default, dataclasses.MISSING, accepts)
 
 
 @overload
@@ -211,12 +206,37 @@ def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -
         **fields: Fields that are declared otherwise here; None, or any other value, for one without an option.
     """
     declared = OptionPart(factory, group, fields)
-    return _field(declared, dataclasses.MISSING, declared.default)
+    return _field(declared, dataclasses.MISSING, declared.default, getattr(factory, "of", None))
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, part, dataclasses.field)
+    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, part, given.field, dataclasses.field)
 )
 def request(made: type[T]) -> type[T]:
-    """Make a frozen dataclass of a class whose fields may be options."""
-    return dataclasses.dataclass(frozen=True, kw_only=True, slots=True)(made)
+    """Make a frozen dataclass of a class whose fields may be options, and whose values may be given in other types.
+
+    Its docstring goes on with the help of the options, so that it explains every field.
+    """
+    checked = getattr(made, "__post_init__", None)
+
+    def filled(self: Any) -> None:
+        take(self)
+        if checked is not None:
+            checked(self)
+
+    made.__post_init__ = filled  # type: ignore[attr-defined] # called by dataclasses
+    found = dataclasses.dataclass(frozen=True, kw_only=True, slots=True)(made)
+    found.__doc__ = _documented(found)
+    return found
+
+
+def _documented(made: Any) -> str:
+    """Return the docstring of a request, with a line for each option that it does not explain."""
+    text = (made.__doc__ or "").rstrip()
+    lines = [] if "Attributes:" in text else ["", "    Attributes:"]
+    for field in dataclasses.fields(made):
+        declared = field.metadata.get(DECLARED)
+        if isinstance(declared, tuple) and declared[0].help and f" {field.name}:" not in text:
+            told = [each.help if each.metavar else f"{each.value}: {each.help}" for each in declared]
+            lines.append(f"        {field.name}: {' '.join(told)}")
+    return "\n".join([text, *lines, "    "])

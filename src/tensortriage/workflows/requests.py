@@ -6,23 +6,26 @@ from typing import TYPE_CHECKING
 
 from tensortriage.builds.goal import BuildGoal
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions
+from tensortriage.engines.spec import spec_text
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.options.check_options import CheckOptions, artifact_field, keep_artifact_field
 from tensortriage.runs.options.request_fields import (
     BATCH_BYTES,
     LIMITS,
     LOW_MEMORY_BATCH_BYTES,
+    MODEL_FILE,
     RESULT,
     LimitOptions,
     MetricOptions,
     case_field,
     external_data_field,
     fresh_field,
+    model_field,
     reference_field,
     samples_field,
     target_field,
 )
-from tensortriage.values.options import argument, flag, option, part, request
+from tensortriage.values.options import flag, option, part, request
 from tensortriage.values.output_files import Place
 
 if TYPE_CHECKING:
@@ -45,14 +48,15 @@ class DiagnoseRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str = target_field(group=ENGINES)
     against: str = option(
         "--against", "ENGINE", "A second version, precision or engine: where do the two diverge first, and which of "
-        "them is wrong?", default="")
+        "them is wrong?", default="", accepts=spec_text)
     reference: str = reference_field()
     target_model: Path | None = option(
-        "--target-model", "FILE", "ONNX file that the target runs, if it is not MODEL.", default=None)
+        "--target-model", "FILE", "ONNX file that the target runs, if it is not MODEL.", default=None,
+        accepts=MODEL_FILE)
     network: str = option(
         "--torch", "FILE.py:FUNCTION", "PyTorch network that MODEL was exported from, to tell a fault of the export "
         "from one of the engine. Without MODEL, the network is exported first.", default="",
@@ -104,7 +108,7 @@ class BuildRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str = target_field("Engine to build, NAME[:key=value,...].", default="", group=ENGINES)
     reference: str = reference_field("Engine taken as right (without --check).")
     tolerance: "Tolerance | None" = part(factory=ToleranceOptions)

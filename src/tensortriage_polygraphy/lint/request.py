@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.sdk import FeedRequest, LimitOptions, argument, external_data_field, option, part, request
+from tensortriage.sdk import FeedRequest, LimitOptions, external_data_field, model_field, option, part, request
 
 if TYPE_CHECKING:
     from tensortriage.api import Limits
@@ -21,7 +21,7 @@ class LintRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str | None = option(
         "--target -t", "ENGINE", "Engine on which every node is tried alone.",
         default="onnxruntime", group=ENGINE)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from tensortriage.api import FeedRequest
 from tensortriage.sdk import (
     LimitOptions,
-    argument,
     external_data_field,
     flag,
+    model_field,
     option,
     part,
     request,
@@ -28,7 +28,7 @@ class ConsistencyRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str = target_field(group="Engine")
     streams: bool = flag(
         "--no-streams", "Do not run two sessions at the same time.", default=True, rare=True)

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from tensortriage.cli import cli
 from tensortriage.cli.declared import command, taken
-from tensortriage.values.options import DECLARED, OptionPart, argument, flag, flags, option, part, request, resolved
+from tensortriage.values.given import resolved
+from tensortriage.values.options import DECLARED, OptionPart, argument, flag, flags, option, part, request
 
 LINES = [
     [],

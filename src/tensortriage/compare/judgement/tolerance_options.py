@@ -1,12 +1,12 @@
 """The options by which a user says how far outputs may be off."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from tensortriage.values.options import option, request
 
 if TYPE_CHECKING:
-    from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
+    from tensortriage.compare.judgement.tolerance import PolygraphyTolerance, Tolerance
 
 NUMBERS = "[OUT:]NUMBER..."
 READ_NUMBERS = "tensortriage.inputs.syntax:parse_numbers"
@@ -30,8 +30,28 @@ class ToleranceOptions:
     atol: Mapping[str, float] = atol_field("Absolute tolerance instead of the noise floor.")
     rtol: Mapping[str, float] = rtol_field()
 
+    @classmethod
+    def of(cls, given: object) -> "Tolerance":
+        """Return a tolerance, which may be given as a number, or one for each output by name: absolute ones.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
+
+        if hasattr(given, "judge"):
+            return cast("Tolerance", given)
+        if isinstance(given, bool) or not isinstance(given, (int, float, Mapping)):
+            raise TypeError("give a number, a dict from output to number, or an object with a method judge")
+        return PolygraphyTolerance(atol=given if isinstance(given, Mapping) else float(given), rtol=0.0)
+
     def value(self) -> "PolygraphyTolerance | None":
         """Return the tolerance; None without any, so that the noise floor judges."""
         from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 
         return PolygraphyTolerance(atol=self.atol, rtol=self.rtol) if self.atol or self.rtol else None
+
+
+def tolerance_list(given: object) -> "Sequence[Tolerance]":
+    """Return several tolerances, of which one may be given alone; see `ToleranceOptions.of`."""
+    return [ToleranceOptions.of(each) for each in (given if isinstance(given, (list, tuple)) else [given])]

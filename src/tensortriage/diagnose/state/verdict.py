@@ -10,6 +10,8 @@ from typing import Any
 
 from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
+from tensortriage.values.result import Result, record
+from tensortriage.values.text import percent
 
 VERDICT_FORMAT = "tensortriage.verdict/1"
 
@@ -223,8 +225,8 @@ class Conclusion:
         return round(min(max(sure, 0.0), 1.0), 3)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Result):
     """The result of ``triage diagnose``; the content of ``verdict.json``.
 
     Attributes:
@@ -268,6 +270,16 @@ class Verdict:
     allowed_by: tuple[str, ...] = ()
     lost: bool = False
     format: str = VERDICT_FORMAT
+
+    @property
+    def in_short(self) -> str:
+        """Verdict, confidence and summary."""
+        return f"{self.verdict}, {percent(self.confidence)}: {self.summary}"
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """A row for each culprit."""
+        return [record(culprit) for culprit in self.culprits]
 
     @property
     def kind(self) -> VerdictKind:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import EngineSpec, spec_text
 from tensortriage.errors import UsageError
 from tensortriage.runs.elsewhere import NamedCluster
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -24,10 +24,11 @@ from tensortriage.runs.options.request_fields import (
     cluster_field,
     external_data_field,
     fresh_field,
+    model_field,
     reference_field,
     samples_field,
 )
-from tensortriage.values.options import argument, flag, flags, option, part, request
+from tensortriage.values.options import flag, flags, option, part, request
 from tensortriage.values.output_files import Place, check_output
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class PrecisionRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     output: Path | None = option(
         "--output -o", "FILE", "File for the mixed-precision model; precision.json is written next to it.",
         default=None, writes=Place.FILE, group="Result")
@@ -124,7 +125,7 @@ class PrecisionRequest:
         "--remedies", "Also try fixes other than fp32, such as equivalent rewrites and other formats.")
     target: str = option(
         "--target -t", "ENGINE", "Engine that computes in the lower format, NAME:precision=FORMAT[,key=value...].",
-        default="", group=ENGINES)
+        default="", accepts=spec_text, group=ENGINES)
     reference: str = reference_field()
     goal: GoalRequest = part(factory=GoalRequest)
     low: "Precision | None" = flags(

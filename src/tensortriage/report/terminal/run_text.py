@@ -258,8 +258,7 @@ def closing(result: CompareResult) -> str:
     if not result.comparisons:
         verdict = "nothing was compared" if result.passed else "failed"
         return f"{verdict} ({cost}{data})"
-    word = {0: "passed", 1: "failed", 4: "cannot be judged"}[result.exit_code]
-    return f"{word} ({cost}{data})"
+    return f"{result.word} ({cost}{data})"
 
 
 def to_document(result: CompareResult) -> str:

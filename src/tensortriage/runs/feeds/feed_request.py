@@ -15,6 +15,7 @@ from tensortriage.values.registered import EntryPoint, registered
 if TYPE_CHECKING:
     from tensortriage.engines.base import Limits
     from tensortriage.inputs.feed import Feed
+    from tensortriage.inputs.samples import Samples
     from tensortriage.model.model import Model
 
 READERS = "tensortriage.feeds"
@@ -46,6 +47,7 @@ class FeedRequest:
         without: Inputs that the files and scripts need not hold, and that are left out.
         most: Largest number of feeds taken; None for all.
         given: Feeds that are there already; then nothing else is looked at.
+        samples: What Python code gave for the inputs; likewise.
         made_up: Whether what the files hold was made up, as the example inputs of an export mostly are.
     """
 
@@ -70,12 +72,31 @@ class FeedRequest:
     without: frozenset[str] = frozenset()
     most: int | None = None
     given: Sequence["Feed"] = ()
+    samples: "Samples | None" = None
     made_up: bool = False
+
+    @classmethod
+    def of(cls, given: object) -> "FeedRequest":
+        """Return a request for inputs that are given in Python.
+
+        Args:
+            given: A path or several, arrays by the names of the inputs or a list of such dicts, or a data loader; None
+                for data that are made up.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        from tensortriage.inputs.samples import Samples, samples_of
+
+        if given is None or isinstance(given, cls):
+            return cls() if given is None else given
+        found = samples_of(given)
+        return cls(samples=found) if isinstance(found, Samples) else cls(paths=found)
 
     @property
     def chooses(self) -> bool:
         """Whether sizes and numbers are ours to choose: no data are given, nor Polygraphy's numbers asked for."""
-        asked = self.given, self.paths, self.script, self.value_ranges
+        asked = self.given, self.samples, self.paths, self.script, self.value_ranges
         return not any(asked) and self.seed is None and self.iterations is None
 
     def __post_init__(self) -> None:
@@ -134,11 +155,14 @@ def _ending(path: str) -> str:
 
 
 def _source(request: FeedRequest, model: "Model") -> "Iterator[Feed]":
+    from tensortriage.inputs.samples import sample_feeds
     from tensortriage.inputs.synthetic.random import polygraphy_feeds, random_feeds
     from tensortriage.runs.scripts import script_feeds
 
     if request.given:
         return iter(request.given)
+    if request.samples is not None:
+        return sample_feeds(request.samples, model.inputs)
     if request.paths:
         readers = registered(READERS)
         grouped = _grouped(request.paths, readers)

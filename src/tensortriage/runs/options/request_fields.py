@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensortriage.engines.spec import PLAIN
+from tensortriage.engines.spec import PLAIN, spec_text
 from tensortriage.runs.elsewhere import named_cluster
-from tensortriage.values.options import flag, option, part, request
+from tensortriage.values.options import argument, flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.values.text import parse_bytes
 
@@ -19,6 +19,8 @@ BATCH_BYTES = 1 << 30
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
 LIMITS, RESULT = "Limits", "Result"
+MODEL_FILE = "tensortriage.model.in_memory:model_file"
+"""What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
 WHOLE = "Run this command, which asks one thing after the other, on a node of it: "
 
 
@@ -45,6 +47,20 @@ class MetricOptions:
     script: str = option("--metric-script", "FILE.py[:FUNCTION]", "Task metric of outputs and feed.", default="")
     limits: "Limits" = part(factory=LimitOptions)
 
+    @classmethod
+    def of(cls, given: "str | Metric") -> "Metric":
+        """Return a metric, which may be given as a function of outputs and feed, or as ``FILE.py[:FUNCTION]``.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        if callable(given):
+            return given
+        found = cls(script=given).value() if isinstance(given, str) else None
+        if found is None:
+            raise TypeError("give a function of outputs and feed, or FILE.py:FUNCTION")
+        return found
+
     def value(self) -> "Metric | None":
         """Return the metric, which is held to the limits; None without a script."""
         from tensortriage.runs.scripts import METRIC, ScriptFunction
@@ -52,14 +68,19 @@ class MetricOptions:
         return ScriptFunction(self.script, METRIC, self.limits).number if self.script else None
 
 
+def model_field(**more: Any) -> Any:
+    """Declare the model that a command is about; in Python it may be one in memory."""
+    return argument("MODEL", accepts=MODEL_FILE, **more)
+
+
 def reference_field(text: str = "Engine taken as right.") -> str:
     """Declare the engine that is taken as right."""
-    return option("--reference -r", "ENGINE", text, default=str(PLAIN))
+    return option("--reference -r", "ENGINE", text, default=str(PLAIN), accepts=spec_text)
 
 
 def target_field(text: str = "Engine under suspicion, NAME[:key=value,...].", **more: Any) -> Any:
     """Declare the engine that is asked about; without it the command says which there are."""
-    return option("--target -t", "ENGINE", text, needed=False, **more)
+    return option("--target -t", "ENGINE", text, needed=False, accepts=spec_text, **more)
 
 
 def samples_field(default: int, text: str = "Largest number of feeds to run.", **more: Any) -> Any:

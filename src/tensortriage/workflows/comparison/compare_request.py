@@ -4,15 +4,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.compare.judgement.tolerance_options import tolerance_list
+from tensortriage.engines.spec import EngineSpec, spec_list
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.options.request_fields import (
     LOW_MEMORY_BATCH_BYTES,
+    MODEL_FILE,
     LimitOptions,
     MetricOptions,
     external_data_field,
+    model_field,
 )
-from tensortriage.values.options import argument, flag, option, part, request
+from tensortriage.values.given import field
+from tensortriage.values.options import flag, option, part, request
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,9 +73,10 @@ class CompareRequest:
     """
 
     # fmt: off
-    model: Path | None = argument("MODEL", default=None)
+    model: Path | None = model_field(default=None)
     target_model: Path | None = option(
-        "--target-model", "FILE", "ONNX file that the targets run, if it is not MODEL.", default=None, group=ENGINES)
+        "--target-model", "FILE", "ONNX file that the targets run, if it is not MODEL.", default=None,
+        accepts=MODEL_FILE, group=ENGINES)
     external_data_dir: Path | None = external_data_field()
     outputs: "OutputChoice" = part(
         factory="tensortriage.workflows.common.output_selection:OutputChoice", group=OUTPUTS,
@@ -94,9 +99,9 @@ class CompareRequest:
     feeding: FeedRequest = part(factory=FeedRequest)
     limits: "Limits" = part(factory=LimitOptions)
     # fmt: on
-    reference: EngineSpec | None = None
-    targets: Sequence[EngineSpec] = ()
+    reference: EngineSpec | None = field(EngineSpec.of, default=None)
+    targets: Sequence[EngineSpec] = field(spec_list, default=())
     saved: "Sequence[Saved]" = ()
-    tolerances: "Sequence[Tolerance]" = ()
+    tolerances: "Sequence[Tolerance]" = field(tolerance_list, default=())
     strict: bool = True
     in_blocks: bool = True

@@ -4,6 +4,7 @@ Outputs wait in a temporary tensor store, so that no more than one feed's are in
 in the format that their name asks for.
 """
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.files.save_data import save
 from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.workflows.comparison.participants import Saved
+from tensortriage_worker.function_adapter import as_array
 
 
 class Recorder:
@@ -97,6 +99,29 @@ def load_every(paths: Sequence[Path]) -> list[Saved]:
         if seen[saved.name] > 1:
             saved.name += f" #{seen[saved.name]}"
     return found
+
+
+def given_results(name: str, given: object) -> Saved:
+    """Return outputs that were given in Python as a participant.
+
+    Args:
+        name: Its name.
+        given: A dict from name to array, a list of such dicts, one for each feed, or a file of one participant.
+
+    Raises:
+        TypeError: For anything else.
+        DataError: As `load_saved`.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        saved = next(load_saved(Path(given)))
+        saved.name = name
+        return saved
+    results = given if isinstance(given, (list, tuple)) else [given]
+    found = [each for each in results if isinstance(each, Mapping)]
+    if not results or len(found) < len(results):
+        what = f"{name} outputs cannot be a {type(given).__name__}"
+        raise TypeError(f"{what}: give a dict from name to array, a list of such dicts, or a file")
+    return Saved(name, [{key: as_array(value) for key, value in each.items()} for each in found])
 
 
 def load_saved(path: Path) -> Iterator[Saved]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.runs.feeds.feed_request import FEED_FORMATS, FeedRequest, shapes_field
-from tensortriage.runs.options.request_fields import external_data_field
+from tensortriage.runs.options.request_fields import MODEL_FILE, external_data_field
+from tensortriage.values.given import resolved
 from tensortriage.values.options import argument, flag, option, part, request
 from tensortriage.values.output_files import Place
 from tensortriage.values.text import parse_bytes
@@ -65,6 +66,15 @@ class Source:
         "unknown, and nothing is verified.", rare=True)
     # fmt: on
     mend_names: bool = False
+
+    @classmethod
+    def of(cls, given: object) -> "Source":
+        """Return a source, which may be given as a file or as a model in memory.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        return given if isinstance(given, cls) else cls(resolved(MODEL_FILE)(given))
 
     def load(self) -> "Model":
         """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""

@@ -1,0 +1,81 @@
+"""Feeds that are given in Python."""
+
+import numpy as np
+import pytest
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.samples import Samples, sample_feeds, samples_of
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+SPECS = [ValueSpec("x", DType.FLOAT, ("n", 2)), ValueSpec("y", DType.INT64, (1,))]
+X, Y = np.ones((3, 2), np.float32), np.array([4])
+
+
+class Tensor:
+    """What PyTorch's tensors have of a tensor's methods."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return self._array
+
+
+def fed(given):
+    return [feed.tensors for feed in sample_feeds(samples_of(given), SPECS)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": X, "y": Y},
+        [{"x": X.tolist(), "y": [4]}],
+        [(X, Y, "label")],
+        iter([{"y": Tensor(Y), "x": Tensor(X)}]),
+        Feed("mine", {"x": X, "y": Y}, Origin.REAL),
+    ],
+)
+def test_a_sample_is_a_feed(given):
+    (found,) = fed(given)
+    assert list(found) == ["x", "y"]
+    np.testing.assert_array_equal(found["x"], X)
+    assert found["y"].dtype == np.int64
+
+
+def test_a_loader_that_shuffles_gives_the_same_samples_again():
+    rng = np.random.default_rng()
+    samples = Samples({"x": rng.random((1, 2), np.float32), "y": Y} for _ in range(3))
+    first, again = list(sample_feeds(samples, SPECS)), list(sample_feeds(samples, SPECS))
+    assert [feed.digest for feed in first] == [feed.digest for feed in again]
+    assert len({feed.digest for feed in first}) == 3
+
+
+def test_no_more_is_read_than_is_used():
+    read = []
+    samples = Samples(read.append(number) or {"x": X, "y": Y} for number in range(9))
+    next(sample_feeds(samples, SPECS))
+    assert len(read) == 1
+
+
+def test_paths_are_paths(tmp_path):
+    assert samples_of("a.npz") == ("a.npz",)
+    assert samples_of([tmp_path / "a.npz", "b.npz"]) == (str(tmp_path / "a.npz"), "b.npz")
+
+
+@pytest.mark.parametrize("given", [3, b"a.npz", None, 1.5])
+def test_what_is_no_feed_is_a_type_error_with_a_cure(given):
+    with pytest.raises(TypeError, match="give inputs as a dict from input name to array"):
+        samples_of(given)
+
+
+@pytest.mark.parametrize("given", [[3], ["a.npz", X], [{"x": object(), "y": Y}], [(X,)]])
+def test_a_sample_that_is_no_feed_is_told_by_its_number(given):
+    with pytest.raises(DataError, match="sample"):
+        fed(given)
