@@ -80,6 +80,7 @@ class FeedMaker:
     """
 
     def __init__(self, model: Model) -> None:
+        self.model = model
         known = functools.cache(lambda: value_specs(model))
         self.specs = tuple(model.inputs)
         self.roles = roles(model.graph, model.inputs, lambda name: known().get(name))
@@ -127,13 +128,27 @@ class FeedMaker:
             generator, shape = _generator(seed, iteration, spec.name), sizes[spec.name]
             wanted = value_ranges.get(spec.name, value_ranges.get(""))
             dtype, role = _element_type(spec), self.roles[spec.name]
-            if spec.name in fills:
+            if math.isfinite(fills.get(spec.name, math.inf)):
                 role = Role(Use.FILL, low=fills[spec.name])
+            elif role.use is Use.LENGTH:
+                role = Role(Use.FILL, low=self._length(spec.name, sizes))
             if wanted is None:
                 tensors[spec.name] = _sensible(generator, role, dtype, shape)
             else:
                 tensors[spec.name] = _uniform(generator, spec.name, dtype, shape, wanted)
         return Feed(f"random[{iteration}]", tensors, Origin.RANDOM)
+
+    def _length(self, name: str, sizes: Mapping[str, tuple[int, ...]]) -> int:
+        """Return how long the others are: along their open axes but the first, or of fixed ones the shortest."""
+        others = [spec for spec in self.specs if spec.name != name and len(sizes[spec.name]) > 1]
+        stem = name.lower().partition("len")[0].strip("_")  # feats_len is the length of feats
+        named = [spec for spec in others if stem and stem in spec.name.lower()]
+        lengths = [
+            max([size for size, declared in axes if not isinstance(declared, int)] or [min(axes)[0]])
+            for spec in named or others
+            for axes in [list(zip(sizes[spec.name], spec.shape or sizes[spec.name], strict=True))[1:]]
+        ]
+        return min(lengths, default=1)
 
 
 def polygraphy_feeds(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tensortriage.compare.reference_checks import has_nan, is_constant
+from tensortriage.compare.reference_checks import any_finite, has_nan, is_constant
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError, EngineMissing, RunFailed
 from tensortriage.inputs.conform import show_shape
@@ -72,7 +72,7 @@ def feeds_that_run(
         option: The option of the command that takes shapes.
 
     Raises:
-        DataError: Where no data that we made up run (``made-up-data-fail``); as `feeds`.
+        DataError: Where no data that we made up run, or all give NaN (``made-up-data-fail``); as `feeds`.
     """
     samples = tuple(feeds(request, model))
     if not request.chooses:
@@ -83,10 +83,8 @@ def feeds_that_run(
             trial = first_that_runs(PLAIN, model, candidate, asked)
     except (EngineError, EngineMissing):
         return samples  # it is not for the data that the model cannot be asked
-    if trial.feed is None and not trial.ran and are_ours(model, request.shapes):
-        raise asked_for(model, PLAIN, trial.tried, trial.problem)
-    if trial.feed is None and trial.ran:
-        _logger.warning("the model gives NaN on each of %d made-up feeds; give real data with --inputs", trial.tried)
+    if trial.feed is None and (trial.ran or are_ours(model, request.shapes)):
+        raise asked_for(model, PLAIN, trial.tried, "those that run give NaN" if trial.ran else trial.problem)
     if trial.feed is None or trial.feed.name == samples[0].name:
         return samples
     chosen = f"{in_words(trial.feed)}, number {trial.tried} of those tried"
@@ -95,8 +93,9 @@ def feeds_that_run(
 
 
 def say_nothing(outputs: Mapping[str, "np.ndarray"]) -> bool:
-    """Return whether outputs are no evidence: NaN in one of them, or each constant."""
-    return any(map(has_nan, outputs.values())) or all(map(is_constant, outputs.values()))
+    """Return whether outputs are no evidence: NaN in one of them, or each constant or nowhere finite."""
+    found = outputs.values()
+    return any(map(has_nan, found)) or all(is_constant(array) or not any_finite(array) for array in found)
 
 
 def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed], lab: Lab) -> FeedTrial:
@@ -142,7 +141,7 @@ def asked_for(model: Model, engine: EngineSpec, tried: int, why: str) -> DataErr
     """Return the question to the user where no made-up data run."""
     inputs = [f"{spec.name} {show_shape(spec.shape)}" for spec in model.inputs]
     return DataError(
-        f"{engine} runs none of {tried} made-up feeds, so that data are needed for {some(inputs, 8)}: {why}",
+        f"{engine} takes none of {tried} made-up feeds, so that data are needed for {some(inputs, 8)}: {why}",
         slug="made-up-data-fail",
         cure="give real data with --inputs, or sizes that the model takes with --input-shapes",
     )

@@ -22,7 +22,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.model.model import Model
@@ -172,7 +172,12 @@ class _Comparing:
             if not own or not say_nothing(own):
                 self.first_outputs = lead, outputs
                 return feed
-        (other,) = feeds_that_run(self.request.feeding, self.model, self.lab)
+        try:
+            (other,) = feeds_that_run(self.request.feeding, self.model, self.lab)
+        except DataError:
+            if self.request.validate:  # which asks for NaN
+                return feed
+            raise
         self.request = dataclasses.replace(self.request, feeding=FeedRequest(given=(other,)))
         return other
 
