@@ -122,7 +122,7 @@ def _numbers(maker: FeedMaker) -> Iterator[tuple[Mapping[str, Range], Mapping[st
 
 
 def _sizes(
-    dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: Mapping[Dimension, int]
+    dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: dict[Dimension, int]
 ) -> Iterator[dict[Dimension, int]]:
     """Yield sizes of all open dimensions: of those that may be large one size, of the others 1; last of the batch."""
     suggested = {dimension: _suggested(dimension, *place) for dimension, place in dimensions.items()}

@@ -92,6 +92,7 @@ def _reshaped(shape: Sequence[Size], target: Sequence[int], leading: Collection[
             after.remove(size)
     names = [size for size in before if isinstance(size, str)]
     free = [name for name in names if name not in leading] or names
-    there, wanted = ([size for size in sizes if isinstance(size, int)] for sizes in (before, after))
-    if None not in before and len(free) == 1 and len(wanted) == len(after) and math.prod(there) and math.prod(wanted):
-        yield free[0], math.prod(wanted) // math.gcd(math.prod(wanted), math.prod(there))
+    there = math.prod(size for size in before if isinstance(size, int))
+    wanted = math.prod(size if isinstance(size, int) else 0 for size in after)
+    if None not in before and len(free) == 1 and there and wanted:
+        yield free[0], wanted // math.gcd(wanted, there)
