@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
@@ -58,7 +59,7 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
         UsageError: As `tensortriage.inputs.synthetic.random.random_feeds` does.
     """
     maker, number = FeedMaker(model), itertools.count(1)
-    for chosen, ranges, fills in _choices(maker, shapes):
+    for chosen, numbers in _choices(maker, shapes):
         try:
             sizes = maker.sizes(shapes, chosen)
         except UsageError:
@@ -66,7 +67,7 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
                 raise
             continue  # beyond this machine's memory
         if not chosen or sum(map(math.prod, sizes.values())) <= MOST_ELEMENTS:
-            yield maker.feed(sizes, iteration=next(number), value_ranges=ranges, fills=fills)
+            yield maker.feed(sizes, iteration=next(number), **numbers)
 
 
 def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
@@ -78,8 +79,8 @@ def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
         for name, role in maker.roles.items()
         if role.choices and feed.tensors[name].size
     }
-    for number, (ranges, fills) in enumerate(_numbers(maker), start=1):
-        made = maker.feed(sizes, iteration=number, value_ranges=ranges, fills={**held, **fills})
+    for number, others in enumerate(_numbers(maker), start=1):
+        made = maker.feed(sizes, iteration=number, **{**others, "fills": {**held, **others.get("fills", {})}})
         yield Feed(f"{feed.name[:-1]}.{number}]", made.tensors, made.origin)
 
 
@@ -93,24 +94,27 @@ def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
     )
 
 
-_Choice = tuple[Mapping[Dimension, int], Mapping[str, Range], Mapping[str, float]]
+_Numbers = Mapping[str, Any]
+"""Arguments of `FeedMaker.feed`."""
 
 
-def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[_Choice]:
+def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[tuple[Mapping[Dimension, int], _Numbers]]:
     dimensions = open_dimensions(maker.specs, shapes)
     required = required_sizes(maker.model, dimensions) if dimensions else {}
     sizes = list(_sizes(dimensions, required))
-    yield from ((chosen, {}, {}) for chosen in sizes)
-    for ranges, fills in _numbers(maker):
-        yield _NO_CHOICE, ranges, fills
-        if fills:  # another branch may take other sizes
-            yield from ((chosen, ranges, fills) for chosen in sizes[: len(SIZES)])
+    yield from ((chosen, {}) for chosen in sizes)
+    for numbers in _numbers(maker):
+        yield _NO_CHOICE, numbers
+        if "fills" in numbers:  # another branch may take other sizes
+            yield from ((chosen, numbers) for chosen in sizes[: len(SIZES)])
 
 
-def _numbers(maker: FeedMaker) -> Iterator[tuple[Mapping[str, Range], Mapping[str, float]]]:
-    """Yield other numbers than the usual: ranges of the floats without a role, constants that are compared with."""
+def _numbers(maker: FeedMaker) -> Iterator[_Numbers]:
+    """Yield other numbers than the usual: constants that are compared with, likenesses, ranges of floats."""
     for name, role in maker.roles.items():
-        yield from (({}, {name: choice}) for choice in role.choices[1:])
+        yield from ({"fills": {name: choice}} for choice in role.choices[1:])
+    if any(map(maker.may_be_alike, maker.specs)):
+        yield {"alike": True}
     fixed = (Use.FILL, Use.INDEX, Use.COUNT_UP, Use.RESHAPE, Use.LENGTH)
     floats = [
         spec.name
@@ -118,7 +122,7 @@ def _numbers(maker: FeedMaker) -> Iterator[tuple[Mapping[str, Range], Mapping[st
         if spec.dtype is not None and spec.dtype.is_float and maker.roles[spec.name].use not in fixed
     ]
     if floats:
-        yield from ((dict.fromkeys(floats, limits), {}) for limits in RANGES)
+        yield from ({"value_ranges": dict.fromkeys(floats, limits)} for limits in RANGES)
 
 
 def _sizes(

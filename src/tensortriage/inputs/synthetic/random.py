@@ -19,6 +19,7 @@ from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Role, Use, roles
+from tensortriage.inputs.synthetic.likenesses import likeness
 from tensortriage.inputs.synthetic.open_sizes import Dimension, concrete_shapes, require_room
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
@@ -110,6 +111,7 @@ class FeedMaker:
         iteration: int = 0,
         value_ranges: Mapping[str, Range] = _NO_RANGES,
         fills: Mapping[str, float] = _NO_FILLS,
+        alike: bool = False,
     ) -> Feed:
         """Return one feed, named by its iteration.
 
@@ -119,6 +121,7 @@ class FeedMaker:
             iteration: Number of the feed.
             value_ranges: As of `random_feeds`.
             fills: A number by the name of an input that holds it alone.
+            alike: Whether floats that are convolved look like pictures or sounds.
 
         Raises:
             UsageError: ``random-unsupported``, ``range-malformed``.
@@ -132,11 +135,19 @@ class FeedMaker:
                 role = Role(Use.FILL, low=fills[spec.name])
             elif role.use is Use.LENGTH:
                 role = Role(Use.FILL, low=self._length(spec.name, sizes))
-            if wanted is None:
+            known = likeness(generator, shape) if alike and self.may_be_alike(spec) else None
+            if known is not None:
+                tensors[spec.name] = known.astype(dtype.numpy)
+            elif wanted is None:
                 tensors[spec.name] = _sensible(generator, role, dtype, shape)
             else:
                 tensors[spec.name] = _uniform(generator, spec.name, dtype, shape, wanted)
         return Feed(f"random[{iteration}]", tensors, Origin.RANDOM)
+
+    def may_be_alike(self, spec: ValueSpec) -> bool:
+        """Return whether an input may be a picture or a sound: floats without a role that are convolved."""
+        is_float = spec.dtype is not None and spec.dtype.is_float
+        return is_float and self.roles[spec.name].use is Use.FREE and spec.name in self.convolved
 
     def _length(self, name: str, sizes: Mapping[str, tuple[int, ...]]) -> int:
         """Return how long the others are: along their open axes but the first, or of fixed ones the shortest."""
