@@ -28,10 +28,11 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import quantization
 
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
+from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
 from tensortriage.workflows.diagnosis.diagnose import diagnose
@@ -126,8 +127,8 @@ def agreed(subject: Subject, engine: str, changed: Path | None) -> float:
     with Lab() as lab:
         for number, sample in enumerate(subject.samples[-2:]):
             feed = Feed(f"sample {number}", sample, Origin.REAL)
-            plain = lab.outputs(EngineSpec.parse("onnxruntime:optimization=none"), model, feed)
-            found.append(subject.agreement(plain, lab.outputs(EngineSpec.parse(engine), other, feed)))
+            plain = lab.outputs(PLAIN, model, feed)
+            found.append(subject.agreement(plain, lab.outputs(usable(engine), other, feed)))
     return min(found)
 
 
