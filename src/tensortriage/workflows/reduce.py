@@ -207,7 +207,7 @@ def _staged(
     place: OpenedCluster | None,
 ) -> StagedRequest:
     jobs = request.jobs if place is None else place.jobs()
-    samples = functools.cache(lambda: feeds_that_run(request.feeding, model))
+    samples = functools.cache(lambda: feeds_that_run(request.feeding, model, nan_will_do=True))
     to = ShownTo(
         check=request.check or CheckSpec(words=("a person",)),
         artifact=request.artifact,

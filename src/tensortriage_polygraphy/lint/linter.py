@@ -92,7 +92,7 @@ def _aims(spec: EngineSpec | None, formats: tuple[Precision, ...]) -> Aims:
 def _nodes(model: Model, spec: EngineSpec, request: LintRequest, say: Say) -> NodeCheck:
     with Lab(limits=request.limits, progress=say) as lab:
         try:
-            feed = feeds_that_run(request.feeding, model, lab)[0]
+            feed = feeds_that_run(request.feeding, model, lab, nan_will_do=True)[0]
         except (UsageError, DataError) as error:
             if request.feeding.paths or request.feeding.script:
                 raise

@@ -58,7 +58,12 @@ class FeedTrial:
 
 
 def feeds_that_run(
-    request: FeedRequest, model: Model, lab: Lab | None = None, *, option: str = "--input-shapes"
+    request: FeedRequest,
+    model: Model,
+    lab: Lab | None = None,
+    *,
+    option: str = "--input-shapes",
+    nan_will_do: bool = False,
 ) -> tuple[Feed, ...]:
     """Return the feeds of a request: where they are ours to choose, one on which the model runs and says something.
 
@@ -70,6 +75,7 @@ def feeds_that_run(
         model: The model to feed.
         lab: Where the engine is asked; None for a lab of its own.
         option: The option of the command that takes shapes.
+        nan_will_do: Whether data that end in NaN are of use where there are no others, as for shapes.
 
     Raises:
         DataError: Where no data that we made up run, or all give NaN (``made-up-data-fail``); as `feeds`.
@@ -83,7 +89,7 @@ def feeds_that_run(
             trial = first_that_runs(PLAIN, model, candidate, asked)
     except (EngineError, EngineMissing):
         return samples  # it is not for the data that the model cannot be asked
-    if trial.feed is None and (trial.ran or are_ours(model, request.shapes)):
+    if trial.feed is None and (not nan_will_do if trial.ran else are_ours(model, request.shapes)):
         raise asked_for(model, PLAIN, trial.tried, "those that run give NaN" if trial.ran else trial.problem)
     if trial.feed is None or trial.feed.name == samples[0].name:
         return samples
@@ -143,5 +149,6 @@ def asked_for(model: Model, engine: EngineSpec, tried: int, why: str) -> DataErr
     return DataError(
         f"{engine} takes none of {tried} made-up feeds, so that data are needed for {some(inputs, 8)}: {why}",
         slug="made-up-data-fail",
-        cure="give real data with --inputs, or sizes that the model takes with --input-shapes",
+        cure="give real data with --inputs, or sizes that the model takes with --input-shapes; where real data end in "
+        "NaN as well, triage diagnose finds the node that makes it",
     )

@@ -125,7 +125,7 @@ class _Extracting:
     def _part_feeds(self) -> list[tuple[Feed, dict[str, np.ndarray]]]:
         """Return the feeds of the model, each with the inputs of the part: of a body, those of its first turn."""
         request = dataclasses.replace(self.request.feeding, most=MOST_FEEDS)
-        found = feeds_that_run(request, self.model, option="--load-inputs")
+        found = feeds_that_run(request, self.model, option="--load-inputs", nan_will_do=True)
         if self.lifted is None:
             return [(feed, dict(feed.tensors)) for feed in found]
         graph = self.model.graph

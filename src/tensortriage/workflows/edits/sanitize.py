@@ -88,7 +88,7 @@ def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSp
         EngineError: When ONNX Runtime cannot run the model.
         DataError: When the feeds do not fit.
     """
-    feed = feeds_that_run(feeding, model, option="--load-inputs")[0]
+    feed = feeds_that_run(feeding, model, option="--load-inputs", nan_will_do=True)[0]
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
     with Lab() as lab:
         captured = lab.stream(PLAIN, model, feed, markable(model), specs=value_specs(model))

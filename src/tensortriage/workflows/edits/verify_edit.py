@@ -213,7 +213,7 @@ class _Proving:
     def _take_feeds(self, model: Model) -> list[Feed]:
         with made_up_or_fitting(self._request.feeding):
             request = dataclasses.replace(self._request.feeding, most=MOST_FEEDS)
-            return list(feeds_that_run(request, model, self._lab, option="--load-inputs"))
+            return list(feeds_that_run(request, model, self._lab, option="--load-inputs", nan_will_do=True))
 
     def _golden(self) -> list[Arrays]:
         if _sizes_differ(self._before, self._stages[-1].model):

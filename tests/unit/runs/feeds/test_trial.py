@@ -61,6 +61,8 @@ def test_what_cannot_be_found_is_a_question(saved, text, why):
     assert (caught.value.slug, caught.value.exit_code) == ("made-up-data-fail", 2)
     assert "x [1, " in caught.value.message
     assert "--input" in caught.value.cure
+    if why == "NaN":
+        assert feeds_that_run(FeedRequest(), saved(text), nan_will_do=True)[0].name == "random[0]"
 
 
 def test_a_length_is_that_of_the_whole(saved):
