@@ -20,7 +20,7 @@ from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Use
 from tensortriage.inputs.synthetic.open_sizes import Dimension, open_dimensions
 from tensortriage.inputs.synthetic.random import FeedMaker
-from tensortriage.inputs.synthetic.required_sizes import required_sizes
+from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
 
@@ -101,8 +101,10 @@ _Numbers = Mapping[str, Any]
 def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[tuple[Mapping[Dimension, int], _Numbers]]:
     dimensions = open_dimensions(maker.specs, shapes)
     required = required_sizes(maker.model, dimensions) if dimensions else {}
-    sizes = list(_sizes(dimensions, required))
-    yield from ((chosen, {}) for chosen in sizes)
+    sizes = []
+    for chosen in _sizes(maker.model, dimensions, required):
+        sizes.append(chosen)
+        yield chosen, {}
     for numbers in _numbers(maker):
         yield _NO_CHOICE, numbers
         if "fills" in numbers:  # another branch may take other sizes
@@ -126,7 +128,7 @@ def _numbers(maker: FeedMaker) -> Iterator[_Numbers]:
 
 
 def _sizes(
-    dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: dict[Dimension, int]
+    model: Model, dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: dict[Dimension, int]
 ) -> Iterator[dict[Dimension, int]]:
     """Yield sizes of all open dimensions: of those that may be large one size, of the others 1; last of the batch."""
     suggested = {dimension: _suggested(dimension, *place) for dimension, place in dimensions.items()}
@@ -139,6 +141,9 @@ def _sizes(
     done = set()
     if required:
         yield dict(required)  # beside the usual sizes
+    others = dict.fromkeys(batch, 1) | required
+    if free and (solved := solved_size(model, free, others)) is not None:
+        yield dict.fromkeys(free, solved) | others
     for group in dict.fromkeys(group for group in groups if group):
         words = dict.fromkeys(size for dimension in group for size in suggested[dimension])
         sizes = list(dict.fromkeys((*words, *SIZES)))

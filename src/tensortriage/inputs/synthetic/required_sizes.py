@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tensortriage.inputs.synthetic.open_sizes import Dimension
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import shapes_by_name
+from tensortriage.model.shape_inference.value_specs import shapes_with
 from tensortriage.values.spec import ValueSpec
 
 Size = int | str | None
@@ -28,6 +28,8 @@ _EQUAL: Mapping[str, Sequence[tuple[tuple[int, int], tuple[int, int]]]] = {
     "RNN": _STATES, "LSTM": _STATES, "GRU": _STATES,
 }  # fmt: skip
 """Operand and axis of sizes that are equal, by operator."""
+_FIRST, _MOST_STEPS, _LARGEST = (64, 96), 12, 1 << 14
+"""Sizes that solving begins with; the number of pixels goes with the square, whose root takes 5 steps."""
 
 
 def required_sizes(model: Model, dimensions: Mapping[Dimension, tuple[ValueSpec, int]]) -> dict[Dimension, int]:
@@ -37,24 +39,66 @@ def required_sizes(model: Model, dimensions: Mapping[Dimension, tuple[ValueSpec,
         model: The model.
         dimensions: Open dimensions, each with an input and the axis at which it stands.
     """
-    symbols = {f"open dimension {number}": dimension for number, dimension in enumerate(dimensions)}
-    places = [(spec.name, axis, size) for spec in model.inputs for axis, size in enumerate(spec.shape or ())]
-    names = {
-        (name, axis): symbol
-        for symbol, dimension in symbols.items()
-        for name, axis, size in places
-        if dimension in (size, (name, axis))
-    }
-    shapes = shapes_by_name(model, names)
-    leading = [symbol for symbol, dimension in symbols.items() if dimensions[dimension][1] == 0]
+    names = {dimension: f"open dimension {number}" for number, dimension in enumerate(dimensions)}
+    symbols = {name: dimension for dimension, name in names.items()}
+    leading = [name for dimension, name in names.items() if dimensions[dimension][1] == 0]
     found: dict[Dimension, int] = {}
+    for _, one, other in _meetings(model, names, leading):
+        for asked, size in ((one, other), (other, one)):
+            if asked in symbols and isinstance(asked, str) and isinstance(size, int) and size > 0:
+                found.setdefault(symbols[asked], size)
+    return found
+
+
+def solved_size(model: Model, free: Collection[Dimension], others: Mapping[Dimension, int]) -> int | None:
+    """Return the size of free dimensions, the same for all, with which a size behind strides fits a constant's.
+
+    That is the root of their difference, found by the secant method; None where none differ, or it is not found.
+
+    Args:
+        model: The model.
+        free: The dimensions.
+        others: Sizes of the other open dimensions.
+    """
+
+    def differs(size: int) -> tuple[str, tuple[int, int]] | None:
+        for node, one, other in _meetings(model, {**others, **dict.fromkeys(free, size)}, ()):
+            if isinstance(one, int) and isinstance(other, int) and one != other:
+                return node, (one, other)
+        return None
+
+    before, size = _FIRST
+    last, now = differs(before), differs(size)
+    for _ in range(_MOST_STEPS):
+        if last is None or now is None:
+            return None if last is None else size
+        side = int(last[1][0] == now[1][0])  # the one that moves
+        was, reached, wanted = last[1][side], now[1][side], now[1][1 - side]
+        if last[0] != now[0] or was == reached:
+            return None
+        step = round((wanted - reached) * (size - before) / (reached - was))
+        before, last = size, now
+        size = min(max(size + (step or (1 if wanted > reached else -1)), 1), _LARGEST)
+        now = differs(size)
+    return None
+
+
+def _meetings(
+    model: Model, sizes: Mapping[Dimension, str] | Mapping[Dimension, int], leading: Collection[str]
+) -> Iterator[tuple[str, Size, Size]]:
+    """Yield node and sizes that must be equal, with names or sizes for open dimensions."""
+    places = [(spec.name, axis, size) for spec in model.inputs for axis, size in enumerate(spec.shape or ())]
+    given: dict[tuple[str, int], str | int] = {
+        (name, axis): size
+        for dimension, size in sizes.items()
+        for name, axis, declared in places
+        if dimension in (declared, (name, axis))
+    }
+    shapes = shapes_with(model, given)
     for node in model.graph.nodes:
         operands = [shapes.get(name, ()) for name in node.inputs]
         for one, other in _equal_sizes(model.graph, node, operands, leading):
-            for asked, size in ((one, other), (other, one)):
-                if asked in symbols and isinstance(asked, str) and isinstance(size, int) and size > 0:
-                    found.setdefault(symbols[asked], size)
-    return found
+            yield node.name, one, other
 
 
 def _equal_sizes(graph: Graph, node: Node, shapes: Sequence[Sequence[Size]], leading: Collection[str]) -> Pairs:

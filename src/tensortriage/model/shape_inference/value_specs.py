@@ -59,22 +59,26 @@ def _inferred(model: Model) -> tuple[ValueSpec, ...]:
 _INFERRED: weakref.WeakKeyDictionary[Model, tuple[ValueSpec, ...]] = weakref.WeakKeyDictionary()
 
 
-def shapes_by_name(model: Model, names: Mapping[tuple[str, int], str]) -> Mapping[str, tuple[int | str | None, ...]]:
-    """Return the shapes of all values of known rank, by names of one's own for the inputs' open dimensions.
+def shapes_with(model: Model, sizes: Mapping[tuple[str, int], int | str]) -> Mapping[str, tuple[int | str | None, ...]]:
+    """Return the shapes of all values of known rank, with names or sizes of one's own for the inputs' open dimensions.
 
     Args:
         model: The model.
-        names: The name of an open dimension by input and axis.
+        sizes: The name or size of an open dimension by input and axis.
     """
-    specs = [*model.graph.constants.values(), *_infer(model, names)]
+    specs = [*model.graph.constants.values(), *_infer(model, sizes)]
     return {spec.name: spec.shape for spec in specs if spec.shape is not None}
 
 
-def _infer(model: Model, names: Mapping[tuple[str, int], str] = MappingProxyType({})) -> tuple[ValueSpec, ...]:
+def _infer(model: Model, sizes: Mapping[tuple[str, int], int | str] = MappingProxyType({})) -> tuple[ValueSpec, ...]:
     proto = hollow_proto(model.ir, above_bytes=_READ_BYTES)
-    named = {info.name: info for info in (proto.graph.input if names else ())}
-    for (name, axis), symbol in names.items():
-        named[name].type.tensor_type.shape.dim[axis].dim_param = symbol
+    named = {info.name: info for info in (proto.graph.input if sizes else ())}
+    for (name, axis), size in sizes.items():
+        dim = named[name].type.tensor_type.shape.dim[axis]
+        if isinstance(size, str):
+            dim.dim_param = size
+        else:
+            dim.dim_value = size
     for info in (*proto.graph.value_info, *proto.graph.output):  # a symbol of its own keeps inference from a number
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param.startswith(_INVENTED):

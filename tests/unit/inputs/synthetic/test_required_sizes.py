@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 
 from tensortriage.inputs.synthetic.open_sizes import open_dimensions
-from tensortriage.inputs.synthetic.required_sizes import required_sizes
+from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
 
 
@@ -55,3 +55,34 @@ def test_dimensions_without_a_name_are_told_by_input_and_axis(tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     loaded = Model.load(tmp_path / "m.onnx")
     assert required_sizes(loaded, open_dimensions(loaded.inputs, {})) == {("x", 1): 5}
+
+
+def numbers(count):
+    return ",".join(str(number % 7) for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "free", "size"),
+    [
+        (  # a stride of 2 halves the frames: 150 positions take 299 or 300
+            f"""g (float[b, 1, n] x) => (float[b, t, 1] y)
+            <float[1, 1, 3] w = {{1,2,3}}, float[1, 1, 150] p = {{{numbers(150)}}}> {{
+                c = Conv<pads = [1, 1], strides = [2]>(x, w) y = Add(c, p)
+            }}""",
+            ["n"],
+            (299, 300),
+        ),
+        (  # 2 channels of 11 x 11 windows of 3 in steps of 2 are 242 numbers
+            f"""g (float[b, 1, h, w] x) => (float[b, 1] y)
+            <float[2, 1, 3, 3] k = {{{numbers(18)}}}, float[242, 1] W = {{{numbers(242)}}}> {{
+                c = Conv<strides = [2, 2]>(x, k) f = Flatten(c) y = MatMul(f, W)
+            }}""",
+            ["h", "w"],
+            (23, 24),
+        ),
+        ("g (float[b, n] x) => (float[b, n] y) { y = Neg(x) }", ["n"], (None,)),
+    ],
+)
+def test_a_size_behind_strides_is_solved(tmp_path, text, free, size):
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]>\n{text}'), tmp_path / "m.onnx")
+    assert solved_size(Model.load(tmp_path / "m.onnx"), free, {"b": 1}) in size
