@@ -20,7 +20,7 @@ from tensortriage.precision.sdk import (
     choose_nodes,
     decibels,
     errors_of,
-    feeds,
+    feeds_that_run,
     is_lost,
     near_prediction,
     origin_of,
@@ -299,9 +299,9 @@ def _sensitive(
 
 def split(request: QuantizeRequest, model: Model) -> tuple[list[Feed], list[Feed]]:
     """Return the samples that calibrate and those that judge."""
-    samples = list(feeds(request.feeding, model))
+    samples = list(feeds_that_run(request.feeding, model))
     if request.holdout is not None:
-        return samples, list(feeds(request.holdout, model))
+        return samples, list(feeds_that_run(request.holdout, model))
     return hold_out(samples)
 
 

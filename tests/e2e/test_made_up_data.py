@@ -1,4 +1,4 @@
-"""``triage diagnose`` without data: sizes that run are found and can be given back, or the user is asked."""
+"""Commands without data: sizes that run are found and can be given back, or the user is asked."""
 
 import onnx
 import onnx.parser
@@ -18,8 +18,12 @@ g (float[b, n] audio, int64 rate) => (float[b, m] energy)
 }"""
 
 
-def diagnosed(folder, pads, *options):
+def saved(folder, pads):
     onnx.save(onnx.parser.parse_model(VOICE.replace("PADS", pads)), folder / "m.onnx")
+
+
+def diagnosed(folder, pads, *options):
+    saved(folder, pads)
     return triage("diagnose", "m.onnx", "--target", "onnxruntime", "--case", "case", *options, cwd=folder)
 
 
@@ -38,4 +42,30 @@ def test_where_none_run_the_inputs_are_asked_for_by_name(tmp_path):
     done = diagnosed(tmp_path, "99999")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "error[made-up-data-fail]" in done.stderr
+    assert "audio [b, n]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["run", "m.onnx", "--target", "onnxruntime"], "--input-shapes"),
+        (["convert", "m.onnx", "--fp16", "-o", "half.onnx", "--verify"], "--load-inputs"),
+        (["debug", "precision", "m.onnx", "--target", "emulate:precision=fp16", "-o", "mixed.onnx"], "--input-shapes"),
+    ],
+)
+def test_every_command_finds_them_and_takes_them_back(tmp_path, words, option):
+    saved(tmp_path, "32")
+    done = triage(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said, shape = done.stderr.partition(f"{option} ")[::2]
+    assert "made-up data that the model takes: audio [1, " in said
+    again = triage(*words, option, shape.split()[0], cwd=tmp_path)
+    assert "made-up data that the model takes" not in again.stderr
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_run_asks_for_what_it_does_not_find(tmp_path):
+    saved(tmp_path, "99999")
+    done = triage("run", "m.onnx", "--target", "onnxruntime", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
     assert "audio [b, n]" in done.stderr

@@ -65,6 +65,11 @@ def is_constant(array: np.ndarray) -> bool:
     return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
 
 
+def any_finite(array: np.ndarray) -> bool:
+    """Return whether a number of an array is neither NaN nor infinite; arrays without elements and strings pass."""
+    return array.size == 0 or array.dtype.kind not in "fc" or bool(np.isfinite(array).any())
+
+
 def has_nan(array: np.ndarray) -> bool:
     """Return whether a floating-point array holds a NaN.
 

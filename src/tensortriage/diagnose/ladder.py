@@ -40,7 +40,7 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     reference_is_sound,
     says_nothing,
 )
-from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_than_noise
+from tensortriage.diagnose.rungs.premises.made_up_anew import says_more_of_two_models, says_more_than_noise
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
@@ -71,6 +71,7 @@ BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, file_layout, s
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
+    says_more_of_two_models,
     other_model,
     represents_network,
     quantized_model,

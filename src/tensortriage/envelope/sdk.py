@@ -46,6 +46,7 @@ from tensortriage.model.transforms.fed_tables import feed_tables as feed_tables
 from tensortriage.model.transforms.fed_tables import tables as tables
 from tensortriage.runs.engine_specs import usable as usable
 from tensortriage.runs.feeds.feed_request import feeds as feeds
+from tensortriage.runs.feeds.trial import feeds_that_run as feeds_that_run
 from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.outcome import OK as OK
 from tensortriage.runs.outcome import Outcome as Outcome

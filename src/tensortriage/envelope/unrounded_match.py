@@ -46,7 +46,7 @@ Arrays = Mapping[str, np.ndarray]
 UNROUNDED = EngineSpec("float64", {"quantizers": "unrounded"})
 """Quantizers cut off and do not round."""
 SIGNED = EngineSpec("float64", {"quantizers": "signed"})
-"""Quantizers cut off at 0 alone, where Relus are."""
+"""Quantizers cut off at 0 alone, where Relus are, and at the whole number at which a Relu6 ends."""
 UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
 """Quantizers pass everything on."""
 FORMS = (UNROUNDED, SIGNED, UNBOUNDED)

@@ -50,7 +50,7 @@ from tensortriage.precision.selection.switchable_model import Choosable as Choos
 from tensortriage.precision.selection.typed_candidates import Candidates as Candidates
 from tensortriage.precision.selection.typed_candidates import EngineSetup as EngineSetup
 from tensortriage.precision.selection.typed_candidates import deployed as deployed
-from tensortriage.runs.feeds.feed_request import feeds as feeds
+from tensortriage.runs.feeds.trial import feeds_that_run as feeds_that_run
 from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
 from tensortriage.runs.questions.suggested_commands import triage_command as triage_command

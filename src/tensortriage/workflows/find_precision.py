@@ -28,7 +28,7 @@ from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.questions.golden_values import GoldenValues
 from tensortriage.runs.questions.question import Question
@@ -137,7 +137,7 @@ def _by_engine(
     precision = low_precision(request, target)
     question = Question(
         model=model,
-        feeds=tuple(feeds(request.feeding, model)),
+        feeds=feeds_that_run(request.feeding, model),
         reference=reference,
         target=target,
         limits=request.limits,
@@ -171,7 +171,7 @@ def _by_command(
         )
     question = Question(
         model=model,
-        feeds=tuple(feeds(request.feeding, model)),
+        feeds=feeds_that_run(request.feeding, model),
         reference=usable(request.reference, limits=request.limits),
         target=usable(request.reference, limits=request.limits),
         limits=request.limits,

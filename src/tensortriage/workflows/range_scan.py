@@ -8,7 +8,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.analyses.ranges import FORMATS, RangeRow, RangeScan
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 
@@ -35,7 +36,7 @@ def range_scan(
         TriageError: For bad input, or a reference that fails.
     """
     loaded = Model.load(model)
-    feed = next(iter(feeds(FeedRequest(paths=tuple(inputs), most=1), loaded)))
+    feed = feeds_that_run(FeedRequest(paths=tuple(inputs), most=1), loaded)[0]
     scan = RangeScan(loaded, feed.tensors, formats=formats)
     with Lab() as lab:
         for value, array in lab.stream(EngineSpec.parse(reference), loaded, feed, markable(loaded)):

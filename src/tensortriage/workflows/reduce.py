@@ -6,6 +6,7 @@ and the result is seen to fail again before it is called one.
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -32,7 +33,7 @@ from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.phases import Phases
 from tensortriage.runs.elsewhere import OpenedCluster
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.questions.question import Question
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
@@ -164,7 +165,7 @@ def _asking(
         return StagedAsking(_staged(request, model, ends, listener, phases, place), case)
     question = Question(
         model=model,
-        feeds=tuple(feeds(request.feeding, model)),
+        feeds=feeds_that_run(request.feeding, model),
         reference=usable(request.reference, limits=request.limits),
         target=usable(request.target, limits=request.limits, anew=True),
         tolerance=request.tolerance,
@@ -206,6 +207,7 @@ def _staged(
     place: OpenedCluster | None,
 ) -> StagedRequest:
     jobs = request.jobs if place is None else place.jobs()
+    samples = functools.cache(lambda: feeds_that_run(request.feeding, model, nan_will_do=True))
     to = ShownTo(
         check=request.check or CheckSpec(words=("a person",)),
         artifact=request.artifact,
@@ -220,7 +222,7 @@ def _staged(
     )
     return StagedRequest(
         model=model,
-        samples=lambda: feeds(request.feeding, model),
+        samples=lambda: iter(samples()),
         to=to,
         ends=ends,
         shape_source=request.shape_source,

@@ -30,7 +30,7 @@ from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.questions.question import Question
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
@@ -103,7 +103,7 @@ def _judging(
 ) -> Iterator[tuple[Investigation, BuildJudge]]:
     """Give the investigation and the judge."""
     reference = EngineSpec.parse(request.reference)
-    samples = () if request.check is not None else tuple(feeds(request.feeding, model))
+    samples = () if request.check is not None else feeds_that_run(request.feeding, model)
     question = Question(
         model=model,
         feeds=samples,

@@ -1,12 +1,11 @@
 """Lint: everything about a model that is known to go wrong, before an accuracy hunt begins."""
 
 import dataclasses
-import itertools
 
 from tensortriage.api import EngineSpec, Model
-from tensortriage.envelope.sdk import Lab, feeds, resolve, usable
+from tensortriage.envelope.sdk import Lab, feeds_that_run, resolve, usable
 from tensortriage.model.sdk import NARROW, Aims
-from tensortriage.sdk import LintFinding, ModelError, Precision, Severity, UsageError, read_message
+from tensortriage.sdk import DataError, LintFinding, ModelError, Precision, Severity, UsageError, read_message
 from tensortriage_polygraphy.lint.node_build_check import NodeCheck, Say, check_nodes
 from tensortriage_polygraphy.lint.request import LintRequest
 from tensortriage_polygraphy.lint.rules import lint
@@ -91,13 +90,13 @@ def _aims(spec: EngineSpec | None, formats: tuple[Precision, ...]) -> Aims:
 
 
 def _nodes(model: Model, spec: EngineSpec, request: LintRequest, say: Say) -> NodeCheck:
-    try:
-        (feed,) = itertools.islice(feeds(request.feeding, model), 1)
-    except UsageError as error:
-        if request.feeding.paths or request.feeding.script:
-            raise
-        why = f"no inputs could be made up for the engine: {error.message}"
-        finding = LintFinding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
-        return NodeCheck((), (), (), (finding,))
     with Lab(limits=request.limits, progress=say) as lab:
+        try:
+            feed = feeds_that_run(request.feeding, model, lab, nan_will_do=True)[0]
+        except (UsageError, DataError) as error:
+            if request.feeding.paths or request.feeding.script:
+                raise
+            why = f"no inputs could be made up for the engine: {error.message}"
+            finding = LintFinding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
+            return NodeCheck((), (), (), (finding,))
         return check_nodes(model, spec, feed, lab)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 
 from tensortriage.api import Feed, Model
-from tensortriage.envelope.sdk import Lab, Rows, another_feed, batch_axes, feeds, gather_rows, usable
+from tensortriage.envelope.sdk import Lab, Rows, another_feed, batch_axes, feeds_that_run, gather_rows, usable
 from tensortriage.sdk import (
     ROWS,
     ClaimKind,
@@ -71,12 +71,12 @@ def check_consistency(
     """
     spec = usable(request.target, limits=request.limits)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    samples = tuple(feeds(request.feeding, model))
     unasked: list[str] = []
-    rows = _rows(model, samples, request, unasked)
     answers: list[SelfAnswer] = []
     with Lab(limits=request.limits, progress=say) as own:
         lab = own.remembering
+        samples = feeds_that_run(request.feeding, model, lab)
+        rows = _rows(model, samples, request, unasked)
         check = SelfCheck(lab, model, spec)
         for relation in _relations(model, samples, rows, request, check, unasked):
             say(relation.question)

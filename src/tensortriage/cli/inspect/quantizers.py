@@ -52,14 +52,14 @@ def inspect_quantizers(
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.model.model import Model
-    from tensortriage.runs.feeds.feed_request import feeds
+    from tensortriage.runs.feeds.trial import feeds_that_run
     from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
     with contextlib.closing(Teller(err=as_json)) as teller:
         found = inspect_quantizers(
             loaded,
-            list(feeds(feeding, loaded)),
+            feeds_that_run(feeding, loaded),
             original=None if original is None else Model.load(original, external_data_dir=external_data_dir),
             progress=teller.progress,
         )

@@ -135,7 +135,11 @@ def is_too_coarse(error: float) -> bool:
 
 
 def is_noise(floor: float) -> bool:
-    """Return whether a floor is no limit: so much of the signal, or no number, that anything would be within it."""
+    """Return whether a floor is no limit: so much of the signal, or no number, that anything would be within it.
+
+    On made-up data the floors of 34 healthy networks (bench/RESULTS.md) are at most 0.7 %, of quantized ones 1.1 %; a
+    text detector that sees noise and says nothing has 40 %.
+    """
     return not floor < TOO_COARSE
 
 

@@ -39,7 +39,7 @@ OPTIONS = {
     "6 for F(6x6,3x3)",
     "quantizers": "rounded (default); unrounded: quantizers cut off what is beyond their range and do not round, so "
     "that a quantized file is the network it stands for; signed: they cut off only where the range ends at 0, as a "
-    "Relu does; unbounded: they do neither",
+    "Relu does, and then also where the other end is a whole number, as Relu6's; unbounded: they do neither",
     "but": "names of nodes whose quantizers round all the same, joined by +",
     "draw": "from 1 on: stored integers and constants in fp16 or bf16 moved by up to half a step, at random by this "
     "number",

@@ -23,7 +23,7 @@ class CutsOff(enum.Enum):
     """Values that quantizers clip."""
 
     RANGE = "what is beyond the range of their integers"
-    SIGN = "what is beyond 0 where a range ends there, as it does where a quantizer took over a Relu"
+    SIGN = "what is beyond 0 where a range ends there, and beyond a whole number at its other end, as of Relu and Relu6"
     NOTHING = "nothing"
 
 
@@ -55,21 +55,30 @@ class StoredNumbers:
         draw = self.draw if not self.at or not self.at.isdisjoint(names) else 0
         return StoredNumbers(rounds or self.rounds, CutsOff.RANGE if rounds else self.cuts, draw)
 
-    def quantized(self, shifted: np.ndarray, limits: tuple[float, float], zero: np.ndarray | float = 0.0) -> np.ndarray:
+    def quantized(
+        self,
+        shifted: np.ndarray,
+        limits: tuple[float, float],
+        zero: np.ndarray | float = 0.0,
+        scale: np.ndarray | float = 1.0,
+    ) -> np.ndarray:
         """Return the values behind a quantizer that does not round.
 
         Args:
             shifted: They, over the scale and plus the zero point, float64.
             limits: Lowest and highest integer of its type.
             zero: Zero points that broadcast over them.
+            scale: Scales that do.
         """
         if self.cuts is CutsOff.NOTHING:
             return shifted
         low, high = limits
         if self.cuts is CutsOff.RANGE:
             return np.asarray(np.clip(shifted, low, high))
-        ends = np.where(zero <= low, low, -np.inf), np.where(zero >= high, high, np.inf)
-        return np.asarray(np.clip(shifted, *ends))
+        from_zero, to_zero = zero <= low, zero >= high
+        whole = _is_whole((high - low) * scale)
+        bottom = np.where(from_zero | (to_zero & whole), low, -np.inf)
+        return np.asarray(np.clip(shifted, bottom, np.where(to_zero | (from_zero & whole), high, np.inf)))
 
     def dequantized(self, array: np.ndarray) -> np.ndarray:
         """Return stored quantized numbers as float64, of the same shape; what a quantizer did not round is as it is.
@@ -103,6 +112,14 @@ class StoredNumbers:
         stored = np.ascontiguousarray(array)
         seed = [self.draw, zlib.crc32(stored.view(np.uint8).tobytes()), stored.size]
         return np.random.default_rng(seed).uniform(-0.5, 0.5, stored.shape)
+
+
+def _is_whole(widths: np.ndarray | float) -> np.ndarray:
+    """Return where a range from 0 ends at a whole number, as that of Relu6, hard swish and hard sigmoid.
+
+    What a calibrator saw hardly does: a scale in float32 is within 2^-24 of what it was calculated from.
+    """
+    return np.asarray(np.abs(widths - np.rint(widths)) <= 2.0**-22 * np.abs(widths))
 
 
 def _spacing(wide: np.ndarray, dtype: DType) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Other made-up feeds, to be tried in order where the usual one does not run or says nothing.
 
 A model does not say which sizes it takes: a Pad by reflection wants more samples than it adds, a pyramid of features
-multiples of its strides, a state the size of its batch. Sizes that names suggest come first, then those that are usual;
-all open dimensions but the batch get one size together, then some of them, the others 1. With sizes that run, other
-numbers follow: other constants that a scalar is compared with, floats of other scales.
+multiples of its strides, a state the size of its batch. What constants of the graph ask for stays. Of the other sizes
+those that names suggest come first, then those that are usual; all open dimensions but the batch get one size together,
+then some of them, the others 1; last the batch. With sizes that run, other numbers follow: other constants that a
+scalar is compared with, floats of other scales.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
@@ -18,11 +20,16 @@ from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Use
 from tensortriage.inputs.synthetic.open_sizes import Dimension, open_dimensions
 from tensortriage.inputs.synthetic.random import FeedMaker
+from tensortriage.inputs.synthetic.required_sizes import required_sizes, solved_size
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
 
-SIZES = (64, 512, 224, 16, 8, 1, 16000, 32, 128, 256, 1024, 2, 3, 4, 48, 80, 96, 320, 384, 400, 576, 640, 1536, 4096)
+SIZES = (
+    64, 512, 224, 16, 8, 1, 16000, 32, 128, 256, 1024, 2, 3, 4, 48, 80, 96, 320, 384, 400, 576, 640, 1536, 4096, 28,
+    112, 299, 300, 416, 448, 608, 768,
+)  # fmt: skip
 """Usual sizes: powers of two, multiples of strides up to 32, images, bands of a spectrum, a second of sound."""
+BATCHES = (2, 4, 3, 8, 16)
 SUGGESTED: Sequence[tuple[re.Pattern[str], tuple[int, ...]]] = (
     (re.compile(r"batch|^bs$"), (1,)),
     (re.compile(r"height|width|image|pixel|^h$|^w$"), (64, 224, 320, 640, 256, 512)),
@@ -52,7 +59,7 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
         UsageError: As `tensortriage.inputs.synthetic.random.random_feeds` does.
     """
     maker, number = FeedMaker(model), itertools.count(1)
-    for chosen, ranges, fills in _choices(maker, shapes):
+    for chosen, numbers in _choices(maker, shapes):
         try:
             sizes = maker.sizes(shapes, chosen)
         except UsageError:
@@ -60,16 +67,20 @@ def candidates(model: Model, shapes: Mapping[str, Shape]) -> Iterator[Feed]:
                 raise
             continue  # beyond this machine's memory
         if not chosen or sum(map(math.prod, sizes.values())) <= MOST_ELEMENTS:
-            yield maker.feed(sizes, iteration=next(number), value_ranges=ranges, fills=fills)
+            yield maker.feed(sizes, iteration=next(number), **numbers)
 
 
 def other_numbers(model: Model, feed: Feed) -> Iterator[Feed]:
     """Yield feeds of the same shapes as a made-up one, with other numbers."""
     maker = FeedMaker(model)
     sizes = {name: array.shape for name, array in feed.tensors.items()}
-    held = {name: feed.tensors[name].item() for name, role in maker.roles.items() if role.choices}
-    for number, (ranges, fills) in enumerate(_numbers(maker), start=1):
-        made = maker.feed(sizes, iteration=number, value_ranges=ranges, fills={**held, **fills})
+    held = {
+        name: float(feed.tensors[name].reshape(-1)[0])
+        for name, role in maker.roles.items()
+        if role.choices and feed.tensors[name].size
+    }
+    for number, others in enumerate(_numbers(maker), start=1):
+        made = maker.feed(sizes, iteration=number, **{**others, "fills": {**held, **others.get("fills", {})}})
         yield Feed(f"{feed.name[:-1]}.{number}]", made.tensors, made.origin)
 
 
@@ -83,49 +94,65 @@ def are_ours(model: Model, shapes: Mapping[str, Shape]) -> bool:
     )
 
 
-_Choice = tuple[Mapping[Dimension, int], Mapping[str, Range], Mapping[str, float]]
+_Numbers = Mapping[str, Any]
+"""Arguments of `FeedMaker.feed`."""
 
 
-def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[_Choice]:
-    sizes = list(_sizes(open_dimensions(maker.specs, shapes)))
-    yield from ((chosen, {}, {}) for chosen in sizes)
-    for ranges, fills in _numbers(maker):
-        yield _NO_CHOICE, ranges, fills
-        if fills:  # another branch may take other sizes
-            yield from ((chosen, ranges, fills) for chosen in sizes[: len(SIZES)])
+def _choices(maker: FeedMaker, shapes: Mapping[str, Shape]) -> Iterator[tuple[Mapping[Dimension, int], _Numbers]]:
+    dimensions = open_dimensions(maker.specs, shapes)
+    required = required_sizes(maker.model, dimensions) if dimensions else {}
+    sizes = []
+    for chosen in _sizes(maker.model, dimensions, required):
+        sizes.append(chosen)
+        yield chosen, {}
+    for numbers in _numbers(maker):
+        yield _NO_CHOICE, numbers
+        if "fills" in numbers:  # another branch may take other sizes
+            yield from ((chosen, numbers) for chosen in sizes[: len(SIZES)])
 
 
-def _numbers(maker: FeedMaker) -> Iterator[tuple[Mapping[str, Range], Mapping[str, float]]]:
-    """Yield other numbers than the usual: ranges of the floats without a role, constants that are compared with."""
+def _numbers(maker: FeedMaker) -> Iterator[_Numbers]:
+    """Yield other numbers than the usual: constants that are compared with, likenesses, ranges of floats."""
     for name, role in maker.roles.items():
-        yield from (({}, {name: choice}) for choice in role.choices[1:])
-    fixed = (Use.FILL, Use.INDEX, Use.COUNT_UP, Use.RESHAPE)
+        yield from ({"fills": {name: choice}} for choice in role.choices[1:])
+    if any(map(maker.may_be_alike, maker.specs)):
+        yield {"alike": True}
+    fixed = (Use.FILL, Use.INDEX, Use.COUNT_UP, Use.RESHAPE, Use.LENGTH)
     floats = [
         spec.name
         for spec in maker.specs
         if spec.dtype is not None and spec.dtype.is_float and maker.roles[spec.name].use not in fixed
     ]
     if floats:
-        yield from ((dict.fromkeys(floats, limits), {}) for limits in RANGES)
+        yield from ({"value_ranges": dict.fromkeys(floats, limits)} for limits in RANGES)
 
 
-def _sizes(dimensions: Mapping[Dimension, tuple[ValueSpec, int]]) -> Iterator[dict[Dimension, int]]:
-    """Yield sizes of all open dimensions: of those that may be large one size, of the others 1."""
+def _sizes(
+    model: Model, dimensions: Mapping[Dimension, tuple[ValueSpec, int]], required: dict[Dimension, int]
+) -> Iterator[dict[Dimension, int]]:
+    """Yield sizes of all open dimensions: of those that may be large one size, of the others 1; last of the batch."""
     suggested = {dimension: _suggested(dimension, *place) for dimension, place in dimensions.items()}
-    free = [dimension for dimension, sizes in suggested.items() if sizes != (1,)]
+    free = [dimension for dimension, sizes in suggested.items() if sizes != (1,) and dimension not in required]
+    batch = [dimension for dimension, sizes in suggested.items() if sizes == (1,) and dimension not in required]
     last = [each for each in free if dimensions[each][1] == len(dimensions[each][0].shape or ()) - 1]
     every = [pair for size in range(len(free) - 1, 0, -1) for pair in itertools.combinations(free, size)]
     likely = [tuple(free), tuple(last)]
     groups = [*likely, *(every if len(free) <= _MOST_FREE else [(each,) for each in free])]
     done = set()
+    if required:
+        yield dict(required)  # beside the usual sizes
+    others = dict.fromkeys(batch, 1) | required
+    if free and (solved := solved_size(model, free, others)) is not None:
+        yield dict.fromkeys(free, solved) | others
     for group in dict.fromkeys(group for group in groups if group):
         words = dict.fromkeys(size for dimension in group for size in suggested[dimension])
         sizes = list(dict.fromkeys((*words, *SIZES)))
         for size in sizes if group in likely or len(group) == 1 else sizes[: len(words) + _FEW]:
-            chosen = {each: size if each in group else 1 for each in dimensions}
+            chosen = {each: size if each in group else 1 for each in dimensions} | required
             if (key := tuple(chosen.values())) not in done:
                 done.add(key)
                 yield chosen
+    yield from (dict.fromkeys(batch, size) | required for size in (BATCHES if batch else ()))
 
 
 def _suggested(dimension: Dimension, spec: ValueSpec, axis: int) -> tuple[int, ...]:

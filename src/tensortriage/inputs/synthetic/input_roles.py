@@ -26,6 +26,7 @@ class Use(enum.Enum):
     INDEX = "integers from 0 to high"
     COUNT_UP = "0, 1, 2, ... along the last axis, at most high"
     FILL = "the number low everywhere"
+    LENGTH = "the size of the axis that it counts, of another input"
     RESHAPE = "a shape that fits everything: -1, 1, 1, ..."
     POSITIVE = "above zero"
     AT_LEAST_ONE = "one or more"
@@ -42,7 +43,7 @@ class Role:
         low: The number itself for `Use.FILL`.
         high: Largest index for `Use.INDEX` and `Use.COUNT_UP`; infinite when not known.
         reason: Evidence for people, e.g. ``indexes 'wte.weight'``.
-        choices: The constants that a scalar is compared with, largest first; ``low`` is the first.
+        choices: Numbers that one alone may be, likely ones first: of a scalar the constants that it is compared with.
     """
 
     use: Use
@@ -75,7 +76,7 @@ _FILLS: Mapping[tuple[str, int], float] = {
     ("Pad", 1): 0, ("Range", 0): 0, ("Range", 1): 8, ("Range", 2): 1, ("OneHot", 1): 8, ("ConstantOfShape", 0): 2,
     ("Resize", 2): 1, ("Upsample", 1): 1, ("CumSum", 1): 0, ("CumProd", 1): 0, ("Trilu", 1): 0,
     ("AffineGrid", 1): 4, ("DFT", 2): 1, ("Resize", 3): 1, ("TensorScatter", 2): 0, ("Loop", 0): 3, ("Loop", 1): 1,
-    ("RNN", 4): 1, ("LSTM", 4): 1, ("GRU", 4): 1, ("ReverseSequence", 1): 1, ("Dropout", 1): 0.5,
+    ("Dropout", 1): 0.5,
     ("NonMaxSuppression", 2): 5, ("NonMaxSuppression", 3): 0.5, ("NonMaxSuppression", 4): 0.5, ("RoiAlign", 2): 0,
     ("Attention", 3): 1, ("MultiHeadAttention", 4): 1, ("EmbedLayerNormalization", 7): 1,
 }  # fmt: skip
@@ -86,6 +87,9 @@ _DOMAINS: Mapping[tuple[str, int], Use] = {
     ("Acos", 0): Use.SYMMETRIC, ("Atanh", 0): Use.SYMMETRIC, ("GridSample", 1): Use.SYMMETRIC,
     ("Acosh", 0): Use.AT_LEAST_ONE, ("Bernoulli", 0): Use.UNIT,
 }  # fmt: skip
+_LENGTHS = frozenset({("RNN", 4), ("LSTM", 4), ("GRU", 4), ("ReverseSequence", 1)})
+_WHOLE = (float("inf"), 1.0)
+"""What a length is: that of the whole, or else 1, where the axis that it counts is shorter than seen from outside."""
 _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
 _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     # (operator, index operand) -> (table operand, attribute naming its axis, that attribute's default)
@@ -96,6 +100,11 @@ _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     ("ArrayFeatureExtractor", 1): (0, "", -1), ("EmbedLayerNormalization", 0): (2, "", 0),
     ("EmbedLayerNormalization", 1): (4, "", 0), ("EmbedLayerNormalization", 8): (3, "", 0),
 }  # fmt: skip
+_STRUCTURAL = (Use.FILL, Use.RESHAPE, Use.COUNT_UP, Use.LENGTH)
+_COMPARED: Mapping[str, tuple[int, ...]] = {
+    "Equal": (0,), "Greater": (1, 0), "GreaterOrEqual": (0, -1), "Less": (0, -1), "LessOrEqual": (1, 0),
+}  # fmt: skip
+"""Steps from a constant to numbers on both sides of a comparison with it."""
 _MASK_WORD = re.compile(r"(^|[^a-z])mask([^a-z]|$)")
 _POSITION_WORD = re.compile(r"position_?ids?$|(^|[^a-z])positions?$")
 _LENGTH_WORD = re.compile(r"(^|_)(seq)?(lens?|lengths?)($|_)")
@@ -119,7 +128,7 @@ def roles(graph: Graph, inputs: Sequence[ValueSpec], spec_of: SpecOf) -> dict[st
 def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
     found = list(_uses(graph, spec, spec_of))
     indexes = [role for role in found if role.use is Use.INDEX]
-    structural = [role for role in found if role.use in (Use.FILL, Use.RESHAPE, Use.COUNT_UP)]
+    structural = [role for role in found if role.use in _STRUCTURAL]
     is_integer = spec.dtype is not None and spec.dtype.is_integer
     word = spec.name.lower()
     if is_integer and _POSITION_WORD.search(word):
@@ -131,26 +140,27 @@ def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
         return structural[0]
     if _MASK_WORD.search(word):
         return _named_mask(graph, spec)
-    if spec.shape in ((), (1,)) and (choices := _compared_with(graph, spec.name)):
+    if spec.shape is not None and set(spec.shape) <= {1} and (choices := _compared_with(graph, spec.name)):
         return Role(Use.FILL, low=choices[0], reason="is compared with it", choices=choices)
     if is_integer and _RATE_WORD.search(word):
         return Role(Use.FILL, low=_RATES[0], reason="is named like a sample rate", choices=_RATES)
     if is_integer and _LENGTH_WORD.search(word):
-        return Role(Use.FILL, low=1, reason="is named like a length")
+        return Role(Use.LENGTH, reason="is named like a length", choices=_WHOLE)
     return found[0] if found else Role(Use.FREE)
 
 
 def _compared_with(graph: Graph, name: str) -> tuple[float, ...]:
-    """Return the constants that an input's number is held against by Equal, so that a branch is taken; largest first.
+    """Return numbers for both sides of what an input is compared with, so that a branch is taken; largest first.
 
-    A comparison with 0 says no more than whether there is a number, as of masks.
+    An equality with 0 says no more than whether there is a number, as of masks.
     """
-    found = set()
+    found: set[float] = set()
     for place in _places(graph, name):
         for node in graph.consumers(place.value):
-            if node.op_type == "Equal" and place.value in node.inputs:
+            if node.op_type in _COMPARED and place.value in node.inputs:
                 constant = _constant(graph, node.inputs[1 - node.inputs.index(place.value)])
-                found |= set(constant.reshape(-1)[:8].tolist()) if constant is not None else set()
+                for number in constant.reshape(-1)[:8].tolist() if constant is not None else ():
+                    found |= {number + step for step in _COMPARED[node.op_type]}
     return tuple(sorted(found - {0.0}, reverse=True))
 
 
@@ -182,6 +192,8 @@ def _operand_roles(graph: Graph, node: Node, operand: int, place: _Place, spec_o
         yield Role(Use.INDEX, high=high, reason=where)
     elif key in _FILLS:
         yield Role(Use.FILL, low=_FILLS[key], reason=where)
+    elif key in _LENGTHS:
+        yield Role(Use.LENGTH, reason=where, choices=_WHOLE)
     elif key in _COUNTS_UP or (node.op_type.startswith("Reduce") and operand == 1):
         yield Role(Use.COUNT_UP, reason=where)
     elif key == ("Reshape", 1):

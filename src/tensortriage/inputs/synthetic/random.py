@@ -19,6 +19,7 @@ from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.inputs.synthetic.input_roles import Role, Use, roles
+from tensortriage.inputs.synthetic.likenesses import likeness
 from tensortriage.inputs.synthetic.open_sizes import Dimension, concrete_shapes, require_room
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
@@ -80,6 +81,7 @@ class FeedMaker:
     """
 
     def __init__(self, model: Model) -> None:
+        self.model = model
         known = functools.cache(lambda: value_specs(model))
         self.specs = tuple(model.inputs)
         self.roles = roles(model.graph, model.inputs, lambda name: known().get(name))
@@ -109,6 +111,7 @@ class FeedMaker:
         iteration: int = 0,
         value_ranges: Mapping[str, Range] = _NO_RANGES,
         fills: Mapping[str, float] = _NO_FILLS,
+        alike: bool = False,
     ) -> Feed:
         """Return one feed, named by its iteration.
 
@@ -118,6 +121,7 @@ class FeedMaker:
             iteration: Number of the feed.
             value_ranges: As of `random_feeds`.
             fills: A number by the name of an input that holds it alone.
+            alike: Whether floats that are convolved look like pictures or sounds.
 
         Raises:
             UsageError: ``random-unsupported``, ``range-malformed``.
@@ -127,13 +131,35 @@ class FeedMaker:
             generator, shape = _generator(seed, iteration, spec.name), sizes[spec.name]
             wanted = value_ranges.get(spec.name, value_ranges.get(""))
             dtype, role = _element_type(spec), self.roles[spec.name]
-            if spec.name in fills:
+            if math.isfinite(fills.get(spec.name, math.inf)):
                 role = Role(Use.FILL, low=fills[spec.name])
-            if wanted is None:
+            elif role.use is Use.LENGTH:
+                role = Role(Use.FILL, low=self._length(spec.name, sizes))
+            known = likeness(generator, shape) if alike and self.may_be_alike(spec) else None
+            if known is not None:
+                tensors[spec.name] = known.astype(dtype.numpy)
+            elif wanted is None:
                 tensors[spec.name] = _sensible(generator, role, dtype, shape)
             else:
                 tensors[spec.name] = _uniform(generator, spec.name, dtype, shape, wanted)
         return Feed(f"random[{iteration}]", tensors, Origin.RANDOM)
+
+    def may_be_alike(self, spec: ValueSpec) -> bool:
+        """Return whether an input may be a picture or a sound: floats without a role that are convolved."""
+        is_float = spec.dtype is not None and spec.dtype.is_float
+        return is_float and self.roles[spec.name].use is Use.FREE and spec.name in self.convolved
+
+    def _length(self, name: str, sizes: Mapping[str, tuple[int, ...]]) -> int:
+        """Return how long the others are: along their open axes but the first, or of fixed ones the shortest."""
+        others = [spec for spec in self.specs if spec.name != name and len(sizes[spec.name]) > 1]
+        stem = name.lower().partition("len")[0].strip("_")  # feats_len is the length of feats
+        named = [spec for spec in others if stem and stem in spec.name.lower()]
+        lengths = [
+            max([size for size, declared in axes if not isinstance(declared, int)] or [min(axes)[0]])
+            for spec in named or others
+            for axes in [list(zip(sizes[spec.name], spec.shape or sizes[spec.name], strict=True))[1:]]
+        ]
+        return min(lengths, default=1)
 
 
 def polygraphy_feeds(

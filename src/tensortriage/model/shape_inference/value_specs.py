@@ -59,8 +59,26 @@ def _inferred(model: Model) -> tuple[ValueSpec, ...]:
 _INFERRED: weakref.WeakKeyDictionary[Model, tuple[ValueSpec, ...]] = weakref.WeakKeyDictionary()
 
 
-def _infer(model: Model) -> tuple[ValueSpec, ...]:
+def shapes_with(model: Model, sizes: Mapping[tuple[str, int], int | str]) -> Mapping[str, tuple[int | str | None, ...]]:
+    """Return the shapes of all values of known rank, with names or sizes of one's own for the inputs' open dimensions.
+
+    Args:
+        model: The model.
+        sizes: The name or size of an open dimension by input and axis.
+    """
+    specs = [*model.graph.constants.values(), *_infer(model, sizes)]
+    return {spec.name: spec.shape for spec in specs if spec.shape is not None}
+
+
+def _infer(model: Model, sizes: Mapping[tuple[str, int], int | str] = MappingProxyType({})) -> tuple[ValueSpec, ...]:
     proto = hollow_proto(model.ir, above_bytes=_READ_BYTES)
+    named = {info.name: info for info in (proto.graph.input if sizes else ())}
+    for (name, axis), size in sizes.items():
+        dim = named[name].type.tensor_type.shape.dim[axis]
+        if isinstance(size, str):
+            dim.dim_param = size
+        else:
+            dim.dim_value = size
     for info in (*proto.graph.value_info, *proto.graph.output):  # a symbol of its own keeps inference from a number
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param.startswith(_INVENTED):
@@ -72,7 +90,7 @@ def _infer(model: Model) -> tuple[ValueSpec, ...]:
     if result is None:
         return ()
     graph = onnx.ModelProto.FromString(result).graph
-    return tuple(map(_proto_spec, (*graph.value_info, *graph.output)))
+    return tuple(map(_proto_spec, (*named.values(), *graph.value_info, *graph.output)))
 
 
 def _proto_spec(info: onnx.ValueInfoProto) -> ValueSpec:

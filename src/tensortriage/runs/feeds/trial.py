@@ -4,27 +4,35 @@ What we made up is never to blame: sizes and numbers of ours that an engine does
 up anew. The user is asked where none is found.
 """
 
+import contextlib
 import dataclasses
 import itertools
+import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tensortriage.compare.reference_checks import has_nan, is_constant
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import DataError, RunFailed
+from tensortriage.compare.reference_checks import any_finite, has_nan, is_constant
+from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.errors import DataError, EngineError, EngineMissing, RunFailed
 from tensortriage.inputs.conform import show_shape
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.synthetic.candidates import are_ours, candidates
 from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.values.text import some
 
 if TYPE_CHECKING:
     import numpy as np
 
+_logger = logging.getLogger(__name__)
+
 MOST_TRIED = 160
 MOST_SECONDS = 30.0
 """A question to the user costs less than a longer search."""
+MOST_FOR_MORE = 5.0
+"""Seconds for data that say something, once there are some that run."""
 SMALL = 16
 """An input of at most so many numbers is told with them."""
 
@@ -38,13 +46,62 @@ class FeedTrial:
             none does.
         tried: Number of feeds that were tried.
         ran: Whether any of them ran at all.
+        problem: Why the first that did not run did not.
         varied: Whether the outputs on ``feed`` say something: an element differs from others, or there is but one.
     """
 
     feed: Feed | None
     tried: int
     ran: bool
+    problem: str = ""
     varied: bool = False
+
+
+def feeds_that_run(
+    request: FeedRequest,
+    model: Model,
+    lab: Lab | None = None,
+    *,
+    option: str = "--input-shapes",
+    nan_will_do: bool = False,
+) -> tuple[Feed, ...]:
+    """Return the feeds of a request: where they are ours to choose, one on which the model runs and says something.
+
+    The model is asked on ONNX Runtime without optimizations. What is chosen in the place of the usual feed is told, as
+    an option to give it back with.
+
+    Args:
+        request: Where feeds come from.
+        model: The model to feed.
+        lab: Where the engine is asked; None for a lab of its own.
+        option: The option of the command that takes shapes.
+        nan_will_do: Whether data that end in NaN are of use where there are no others, as for shapes.
+
+    Raises:
+        DataError: Where no data that we made up run, or all give NaN (``made-up-data-fail``); as `feeds`.
+    """
+    samples = tuple(feeds(request, model))
+    if not request.chooses:
+        return samples
+    candidate = itertools.chain(samples, candidates(model, request.shapes))
+    try:
+        with contextlib.nullcontext(lab) if lab else Lab() as asked:
+            trial = first_that_runs(PLAIN, model, candidate, asked)
+    except (EngineError, EngineMissing):
+        return samples  # it is not for the data that the model cannot be asked
+    if trial.feed is None and (not nan_will_do if trial.ran else are_ours(model, request.shapes)):
+        raise asked_for(model, PLAIN, trial.tried, "those that run give NaN" if trial.ran else trial.problem)
+    if trial.feed is None or trial.feed.name == samples[0].name:
+        return samples
+    chosen = f"{in_words(trial.feed)}, number {trial.tried} of those tried"
+    _logger.warning("made-up data that the model takes: %s: %s %s", chosen, option, " ".join(as_options(trial.feed)))
+    return (trial.feed,)
+
+
+def say_nothing(outputs: Mapping[str, "np.ndarray"]) -> bool:
+    """Return whether outputs are no evidence: NaN in one of them, or each constant or nowhere finite."""
+    found = outputs.values()
+    return any(map(has_nan, found)) or all(is_constant(array) or not any_finite(array) for array in found)
 
 
 def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed], lab: Lab) -> FeedTrial:
@@ -53,22 +110,23 @@ def first_that_runs(engine: EngineSpec, model: Model, candidates: Iterable[Feed]
     Raises:
         EngineError: When the engine fails in another way than by refusing what it is fed.
     """
-    ends = time.perf_counter() + min(MOST_SECONDS, lab.budget.left)
-    fallback, tried, ran = None, 0, False
-    for tried, feed in enumerate(itertools.islice(candidates, MOST_TRIED), start=1):
-        try:
-            outputs = lab.outputs(engine, model, feed, what=f"trying made-up data {feed.name} on {engine}")
-        except RunFailed:
-            outputs = {}
-        if outputs:
-            ran = True
-            if not any(map(has_nan, outputs.values())):
-                if any(not is_constant(array) for array in outputs.values()):
-                    return FeedTrial(feed, tried, ran, varied=True)
-                fallback = fallback or feed
-        if time.perf_counter() > ends:
-            break
-    return FeedTrial(fallback, tried, ran)
+    began = time.perf_counter()
+    seconds = min(MOST_SECONDS, lab.budget.left)
+    fallback, tried, ran, problem = None, 0, False, ""
+    with lab.session(engine, model) as ask:
+        for tried, feed in enumerate(itertools.islice(candidates, MOST_TRIED), start=1):
+            try:
+                outputs = ask(feed, what=f"trying made-up data {feed.name} on {engine}")
+                ran = True
+                if not say_nothing(outputs):
+                    return FeedTrial(feed, tried, ran, problem, varied=True)
+                if fallback is None and not any(map(has_nan, outputs.values())):
+                    fallback, seconds = feed, min(seconds, time.perf_counter() - began + MOST_FOR_MORE)
+            except RunFailed as error:
+                problem = problem or error.message
+            if time.perf_counter() - began > seconds:
+                break
+    return FeedTrial(fallback, tried, ran, problem)
 
 
 def as_options(feed: Feed) -> tuple[str, ...]:
@@ -89,7 +147,8 @@ def asked_for(model: Model, engine: EngineSpec, tried: int, why: str) -> DataErr
     """Return the question to the user where no made-up data run."""
     inputs = [f"{spec.name} {show_shape(spec.shape)}" for spec in model.inputs]
     return DataError(
-        f"{engine} runs none of {tried} made-up feeds, so that data are needed for {some(inputs, 8)}: {why}",
+        f"{engine} takes none of {tried} made-up feeds, so that data are needed for {some(inputs, 8)}: {why}",
         slug="made-up-data-fail",
-        cure="give real data with --inputs, or sizes that the model takes with --input-shapes",
+        cure="give real data with --inputs, or sizes that the model takes with --input-shapes; where real data end in "
+        "NaN as well, triage diagnose finds the node that makes it",
     )

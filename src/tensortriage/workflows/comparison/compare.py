@@ -6,6 +6,7 @@ bounded whatever the model. Whatever cannot be paired is an error, never a silen
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import functools
 import itertools
 import logging
@@ -21,13 +22,14 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.trial import feeds_that_run, say_nothing
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
@@ -40,7 +42,7 @@ from tensortriage.workflows.comparison.compared_engines import engines_of
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
-from tensortriage.workflows.comparison.participants import Arrays, Participant, Recorder
+from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
@@ -120,6 +122,7 @@ class _Comparing:
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
         self.rewritten: dict[int, FileStanding] = {}
+        self.first_outputs: tuple[Participant | None, Arrays | None] = None, None
 
     def go(self) -> CompareResult:
         """Run everything and gather the result."""
@@ -147,7 +150,7 @@ class _Comparing:
         with concurrent.futures.ThreadPoolExecutor(len(self.everyone)) as pool:
             list(pool.map(lambda who: self._guarded(who, lambda: who.prepare(group)), self.everyone))
         try:
-            for number, feed in enumerate(itertools.chain([first], samples)):
+            for number, feed in enumerate(itertools.chain([self._that_runs(first)], samples)):
                 self._look_at(feed)
                 if self.on_feed is not None and feed.name not in self.seen:
                     self.on_feed(number, feed)
@@ -157,6 +160,26 @@ class _Comparing:
                     break
         finally:
             self.close()
+
+    def _that_runs(self, feed: Feed) -> Feed:
+        """Return a feed, or another made-up one where the first engine does not run on it, or gives no evidence."""
+        lead = next((who for who in self.everyone if isinstance(who, Live) and self.outcomes[who.name].ok), None)
+        if lead is None or not self.request.feeding.chooses:
+            return feed
+        with contextlib.suppress(EngineError):
+            outputs = lead.outputs(feed, 0)
+            own = {spec.name: outputs[spec.name] for spec in self.model.outputs if spec.name in outputs}
+            if not own or not say_nothing(own):
+                self.first_outputs = lead, outputs
+                return feed
+        try:
+            (other,) = feeds_that_run(self.request.feeding, self.model, self.lab)
+        except DataError:
+            if self.request.validate:  # which asks for NaN
+                return feed
+            raise
+        self.request = dataclasses.replace(self.request, feeding=FeedRequest(given=(other,)))
+        return other
 
     def _look_at(self, feed: Feed) -> None:
         """Warn of what is odd about a feed, before anything is run on it."""
@@ -190,7 +213,11 @@ class _Comparing:
         if not self.outcomes[participant.name].ok:
             return None
         self.lab.progress(f"running {participant.name} on {feed.name}")
-        outputs: Arrays | None = self._guarded(participant, lambda: participant.outputs(feed, number))
+        outputs: Arrays | None
+        if participant is self.first_outputs[0]:
+            (_, outputs), self.first_outputs = self.first_outputs, (None, None)
+        else:
+            outputs = self._guarded(participant, lambda: participant.outputs(feed, number))
         if outputs is None:
             return None
         own = {spec.name: outputs[spec.name] for spec in self.model.outputs if spec.name in outputs}

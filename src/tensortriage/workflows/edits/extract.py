@@ -18,7 +18,7 @@ from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size
@@ -125,7 +125,7 @@ class _Extracting:
     def _part_feeds(self) -> list[tuple[Feed, dict[str, np.ndarray]]]:
         """Return the feeds of the model, each with the inputs of the part: of a body, those of its first turn."""
         request = dataclasses.replace(self.request.feeding, most=MOST_FEEDS)
-        found = list(feeds(request, self.model))
+        found = feeds_that_run(request, self.model, option="--load-inputs", nan_will_do=True)
         if self.lifted is None:
             return [(feed, dict(feed.tensors)) for feed in found]
         graph = self.model.graph

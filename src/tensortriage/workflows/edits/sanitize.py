@@ -15,7 +15,8 @@ from tensortriage.model.transforms.bound_sizes import bound, unbounded_sizes
 from tensortriage.model.transforms.constant_folding import fold_constants
 from tensortriage.model.transforms.mark_outputs import markable, needed_for
 from tensortriage.model.transforms.unused_removal import clean
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -87,7 +88,7 @@ def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSp
         EngineError: When ONNX Runtime cannot run the model.
         DataError: When the feeds do not fit.
     """
-    feed = next(feeds(feeding, model))
+    feed = feeds_that_run(feeding, model, option="--load-inputs", nan_will_do=True)[0]
     found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
     with Lab() as lab:
         captured = lab.stream(PLAIN, model, feed, markable(model), specs=value_specs(model))

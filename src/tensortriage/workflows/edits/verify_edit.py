@@ -7,7 +7,6 @@ engine lacks, results that differ from run to run) the proof says so instead.
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -23,7 +22,8 @@ from tensortriage.model.io.lazy_weights import absent_weights
 from tensortriage.model.io.serialize import Hollow
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import DType
 from tensortriage.values.text import error_size
@@ -212,7 +212,8 @@ class _Proving:
 
     def _take_feeds(self, model: Model) -> list[Feed]:
         with made_up_or_fitting(self._request.feeding):
-            return list(itertools.islice(feeds(self._request.feeding, model), MOST_FEEDS))
+            request = dataclasses.replace(self._request.feeding, most=MOST_FEEDS)
+            return list(feeds_that_run(request, model, self._lab, option="--load-inputs", nan_will_do=True))
 
     def _golden(self) -> list[Arrays]:
         if _sizes_differ(self._before, self._stages[-1].model):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage_worker.shards import write_shard
 
 SEPARATOR = "/"
@@ -32,7 +33,7 @@ def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder
     path = folder / "calibration.safetensors"
     arrays = {
         f"{number}{SEPARATOR}{name}": array
-        for number, feed in enumerate(feeds(request, loaded))
+        for number, feed in enumerate(feeds_that_run(request, loaded))
         for name, array in feed.tensors.items()
     }
     write_shard(path, arrays)

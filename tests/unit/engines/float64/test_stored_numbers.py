@@ -54,9 +54,18 @@ def test_unbounded_quantizers_do_nothing():
 def test_what_lies_beyond_zero_is_cut_off_where_the_range_ends_there():
     steps, limits = np.array([-4.0, 1.0, 300.0]), (0.0, 255.0)
     signed = StoredNumbers(False, CutsOff.SIGN)
-    assert signed.quantized(steps, limits, 0.0).tolist() == [0.0, 1.0, 300.0]
-    assert signed.quantized(steps, limits, 255.0).tolist() == [-4.0, 1.0, 255.0]
-    assert signed.quantized(steps, limits, 2.0).tolist() == steps.tolist()
+    assert signed.quantized(steps, limits, 0.0, 0.3).tolist() == [0.0, 1.0, 300.0]
+    assert signed.quantized(steps, limits, 255.0, 0.3).tolist() == [-4.0, 1.0, 255.0]
+    assert signed.quantized(steps, limits, 2.0, 0.3).tolist() == steps.tolist()
+
+
+def test_a_clip_at_a_whole_number_is_kept_with_the_relu():
+    """A Relu6 that a quantizer took over has the range [0, 6], so the scale 6 / 255 in float32."""
+    steps, limits = np.array([-4.0, 1.0, 300.0]), (0.0, 255.0)
+    signed, six = StoredNumbers(False, CutsOff.SIGN), float(np.float32(6.0 / 255.0))
+    assert signed.quantized(steps, limits, 0.0, six).tolist() == [0.0, 1.0, 255.0]
+    assert signed.quantized(steps, limits, 0.0, 5.93 / 255.0).tolist() == [0.0, 1.0, 300.0]  # what a calibrator saw
+    assert signed.quantized(steps, limits, 2.0, six).tolist() == steps.tolist()
 
 
 def test_one_quantizer_rounds_all_the_same():

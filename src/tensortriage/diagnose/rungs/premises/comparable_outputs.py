@@ -103,7 +103,7 @@ def says_nothing(inv: Investigation, _: Evidence) -> Conclusion | None:
         not array.size for feed in inv.question.feeds for array in feed.tensors.values()
     )  # as the user wants it
     return Conclusion(
-        VerdictKind.COMPARISON_UNSOUND if inv.question.others is None or empty else VerdictKind.INCONCLUSIVE,
+        VerdictKind.COMPARISON_UNSOUND if inv.question.inputs_word == "real" or empty else VerdictKind.INCONCLUSIVE,
         SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         f"give inputs on which the model does something{f' ({odd[0]})' if odd else ''}",

@@ -5,6 +5,8 @@ that runs and says something. Where none does, the user is asked for data.
 """
 
 import dataclasses
+import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,12 +14,13 @@ from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.nonfinite_values.own_nan import nan_of_reference
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
+from tensortriage.diagnose.measurements.outputs import Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.candidates import are_ours, other_numbers
@@ -107,26 +110,21 @@ def _has_nan_weight(inv: Investigation, culprit: Culprit) -> bool:
 def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Go on with made-up data on which a healthy engine's outputs are more than noise; judge nothing by others."""
     worst = evidence.worst_feed
-    noisy = noisy_output(inv, worst)
+    noisy = noisy_output(inv, worst.floors)
     if inv.question.others is None or inv.question.tolerance is not None or noisy is None:
         return None
     tried = 0
-    for feed, _ in zip(other_numbers(inv.model, worst.feed), range(MOST_FOR_NOISE), strict=False):
+    for asking, floors in _others(inv, worst.feed):
         tried += 1
-        asking = inv.about(dataclasses.replace(inv.question, feeds=(feed,)))
+        feed = asking.question.feeds[0]
+        if floors is None or noisy_output(asking, floors) is not None:
+            continue
         try:
-            golden = asking.golden.outputs(feed)
-            if any(has_nan(np.asarray(golden[name])) for name in golden.names()):
-                continue
-            floors = output_floors(asking)
             result = judge(asking, feed, deployed(asking, feed), floors)
         except (EngineError, Unsound):
             continue
-        if noisy_output(asking, result) is None:
-            low, high = _span(feed)
-            told = f"no: output '{noisy}' is noise on them; yes on others, floats of {low:g} to {high:g}"
-            inv.record.answered(NOISE, told, feed=feed.name, tried=tried)
-            return Answer(findings=Findings(results=(result,)), question=asking.question)
+        _chosen(inv, noisy, feed, tried)
+        return Answer(findings=Findings(results=(result,)), question=asking.question)
     floor = worst.floors.fp32[noisy]
     inv.record.answered(
         NOISE, f"no: healthy engines differ by {error_size(floor)} at output '{noisy}'", tried=tried + 1
@@ -145,11 +143,41 @@ def says_more_than_noise(inv: Investigation, evidence: Evidence) -> Answer | Con
     )
 
 
-def noisy_output(inv: Investigation, result: FeedResult) -> str | None:
+@rung("do the made-up data say more than noise about the reference's model?", cost="evaluations of the model")
+def says_more_of_two_models(inv: Investigation, _: Evidence) -> Answer | None:
+    """Go on with such data where two models are about to be compared: noise is equal to nothing."""
+    if inv.question.others is None or inv.question.target_model is None:
+        return None
+    noisy = noisy_output(inv, output_floors(inv))
+    for tried, (asking, floors) in enumerate(_others(inv, inv.question.feeds[0]) if noisy else (), start=1):
+        if noisy and floors is not None and noisy_output(asking, floors) is None:
+            _chosen(inv, noisy, asking.question.feeds[0], tried)
+            return Answer(question=asking.question)
+    return None
+
+
+def _others(inv: Investigation, first: Feed) -> Iterator[tuple[Investigation, Floors | None]]:
+    """Yield the question on other made-up numbers, with the floors of the outputs; None where there are none."""
+    for feed in itertools.islice(other_numbers(inv.model, first), MOST_FOR_NOISE):
+        asking = inv.about(dataclasses.replace(inv.question, feeds=(feed,)))
+        try:
+            golden = asking.golden.outputs(feed)
+            broken = any(has_nan(np.asarray(golden[name])) for name in golden.names())
+            yield asking, None if broken else output_floors(asking)
+        except (EngineError, Unsound):
+            yield asking, None
+
+
+def _chosen(inv: Investigation, noisy: str, feed: Feed, tried: int) -> None:
+    low, high = _span(feed)
+    told = f"no: output '{noisy}' is noise on them; yes on others, floats of {low:g} to {high:g}"
+    inv.record.answered(NOISE, told, feed=feed.name, tried=tried)
+
+
+def noisy_output(inv: Investigation, floors: Floors) -> str | None:
     """Return an output of floats whose floor is a tenth of its signal or more, or no number; None for none."""
-    floors = result.floors.fp32
     floats = [spec.name for spec in inv.model.outputs if spec.dtype is not None and spec.dtype.is_float]
-    return next((name for name in floats if name in floors and is_noise(floors[name])), None)
+    return next((name for name in floats if name in floors.fp32 and is_noise(floors.fp32[name])), None)
 
 
 def _span(feed: Feed) -> tuple[float, float]:

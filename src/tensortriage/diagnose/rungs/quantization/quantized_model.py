@@ -29,7 +29,7 @@ from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
+from tensortriage.diagnose.state.confidence import OBSERVED, QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
@@ -48,7 +48,7 @@ from tensortriage.model.quantization.qdq import (
 )
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.runs.questions.suggested_commands import triage_command
+from tensortriage.runs.questions.suggested_commands import command_without_inputs, triage_command
 from tensortriage.values.text import error_size, percent
 
 MOST_PAIRS = 12
@@ -73,6 +73,7 @@ class QuantizerMisfit:
         VerdictKind.QUANTIZATION,
         VerdictKind.MODEL_CHANGED,
         VerdictKind.ROUNDING,
+        VerdictKind.INCONCLUSIVE,
     ),
 )
 def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -210,11 +211,21 @@ def guilty_pairs(
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     falls = f"the error of output '{output}' falls from {error_size(before)} to {error_size(after)}"
     reference, file = str(inv.question.reference), str(beside.changed.path)
+    words = (
+        f"{first.op_type} '{first.node}'{others} does not fit the values it quantizes: {first.reason}; with "
+        f"{'these' if others else 'it'} calibrated on these inputs {falls}"
+    )
+    if inv.question.inputs_word == "random" and not any(misfit.pair.of_weight for misfit in named):
+        # No calibration saw what we made up.
+        words = f"on random data, {words}; they need not be like those that it was calibrated on: give real data"
+        again = command_without_inputs(
+            inv.question, "diagnose", "--target", str(inv.question.target), "--target-model", file, "--inputs", "INPUTS"
+        )
+        return Answer(Conclusion(VerdictKind.INCONCLUSIVE, OBSERVED, words, next=[again]))
     verdict = Conclusion(
         VerdictKind.QUANTIZATION,
         blamed(explained),
-        f"{first.op_type} '{first.node}'{others} does not fit the values it quantizes: {first.reason}; with "
-        f"{'these' if others else 'it'} calibrated on these inputs {falls}",
+        words,
         culprits=culprits,
         next=[
             inspect_command(inv, beside.changed),

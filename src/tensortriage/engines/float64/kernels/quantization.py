@@ -48,7 +48,7 @@ def quantize(
         return convert(scaled, to, saturate=saturate)
     offset = 0.0 if zero is None else zero.astype(np.float64)
     if not arithmetic.stored.rounds:
-        return arithmetic.stored.quantized(scaled + offset, _range(to), offset)
+        return arithmetic.stored.quantized(scaled + offset, _range(to), offset, scale.astype(np.float64))
     return convert(np.clip(np.rint(scaled) + offset, *_range(to)), to)
 
 
