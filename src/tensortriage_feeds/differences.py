@@ -23,7 +23,7 @@ mean and a deviation that people write with four digits to 1e-5."""
 NEARLY = 0.02
 """What is left where numbers passed through bytes on the way (1/255 of a span of 4 deviations: 5e-3), or borders are
 treated otherwise."""
-UNLIKE = 0.5
+UNLIKE = 0.3
 """From here on a transform explains too little to be named."""
 
 

@@ -126,5 +126,5 @@ def _made(words: str, scale: np.ndarray, offset: np.ndarray) -> Renormalized:
 
 def numbers(array: np.ndarray) -> list[float]:
     """Return numbers as people write them: one where all are equal, with five digits."""
-    rounded = [float(f"{number:.5g}") for number in array]
+    rounded = [float(f"{number:.5g}") + 0.0 for number in array]
     return rounded[:1] if len(set(rounded)) == 1 else rounded
