@@ -198,12 +198,16 @@ def _places(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transfo
                    "reshape to (height, width), and transpose nothing", axes=[height, width])  # fmt: skip
 
 
-def _layouts(array: np.ndarray, axes: PictureAxes) -> Iterator[tuple[str, str, Callable[[np.ndarray], np.ndarray], str]]:
+def _layouts(
+    array: np.ndarray, axes: PictureAxes
+) -> Iterator[tuple[str, str, Callable[[np.ndarray], np.ndarray], str]]:
     """Yield channels last where they ought to be first, and the other way round, by a reshape for a transposition."""
     if array.shape[axes.channel] == 1:
         return
     rank, first = array.ndim, axes.channel < axes.height
-    to_other = [*range(rank - 3), rank - 2, rank - 1, rank - 3] if first else [*range(rank - 3), rank - 1, rank - 3, rank - 2]
+    to_other = (
+        [*range(rank - 3), rank - 2, rank - 1, rank - 3] if first else [*range(rank - 3), rank - 1, rank - 3, rank - 2]
+    )
     back = [to_other.index(place) for place in range(rank)]
     other = tuple(array.shape[axis] for axis in to_other)
     mine, theirs = ("NCHW", "NHWC") if first else ("NHWC", "NCHW")

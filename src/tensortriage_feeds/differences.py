@@ -145,7 +145,9 @@ def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tup
 
 
 def _told(name: str, kind: str, words: str, **parameters: object) -> tuple[Transform, ...]:
-    return (of_input(name, kind, words, lambda x: x, f"hand {{x}} over as the other file has it ({kind})", **parameters),)
+    return (
+        of_input(name, kind, words, lambda x: x, f"hand {{x}} over as the other file has it ({kind})", **parameters),
+    )
 
 
 def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, theirs: np.ndarray) -> _Way:
@@ -218,7 +220,10 @@ def _named(
     over = _over(wide, axes)
     least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
     span = np.maximum(np.abs(scale) * np.maximum(np.abs(most), np.abs(least)), 1e-12)
-    offset, scale = np.where(np.abs(offset) < EXACT * span, 0.0, offset), np.where(np.abs(scale - 1) < EXACT, 1.0, scale)
+    offset, scale = (
+        np.where(np.abs(offset) < EXACT * span, 0.0, offset),
+        np.where(np.abs(scale - 1) < EXACT, 1.0, scale),
+    )
     for usual in renormalizations(least, most):
         near = np.abs(usual.scale - scale) <= alike * np.abs(usual.scale)
         if np.all(near) and np.all(np.abs(usual.offset - offset) <= alike * (span + np.abs(offset))):
@@ -246,7 +251,9 @@ def _geometric(
                 steps += (of_input(name, kind, f"has its channels in the order {order}", lambda x: x,
                                    f"{{x}} = {{x}} in the order {order}", order=order),)  # fmt: skip
             plain = unexplained(made, seen, None)
-            yield _Way(steps, min(residual, plain), (scale, offset, made, other_axes) if residual < 0.9 * plain else None)
+            yield _Way(
+                steps, min(residual, plain), (scale, offset, made, other_axes) if residual < 0.9 * plain else None
+            )
             if residual <= EXACT:
                 return
 

@@ -66,9 +66,7 @@ def _shape_kept(given: tuple[int, int], size: tuple[int, int]) -> bool:
 def _inside_bands(array: np.ndarray, axes: PictureAxes) -> Box:
     """Return the part of a picture that is inside bands of one colour; all of it where there are none."""
     corner = part(array, axes, (0, 1, 0, 1))
-    unlike = np.any(
-        array != corner, axis=tuple(axis for axis in range(array.ndim) if axis not in axes.places)
-    )
+    unlike = np.any(array != corner, axis=tuple(axis for axis in range(array.ndim) if axis not in axes.places))
     rows, columns = np.flatnonzero(unlike.any(axis=1)), np.flatnonzero(unlike.any(axis=0))
     if not rows.size:
         return 0, unlike.shape[0], 0, unlike.shape[1]

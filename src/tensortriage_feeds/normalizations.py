@@ -50,7 +50,9 @@ USUAL = (
     BYTES,
     _same("numbers from -1 to 1", 0.5, 0.5),
     Normalization("ImageNet's mean and deviation", _IMAGENET, (0.229, 0.224, 0.225)),
-    Normalization("CLIP's mean and deviation", (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    Normalization(
+        "CLIP's mean and deviation", (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    ),
     Normalization("Caffe's means of 123.68, 116.779 and 103.939", _CAFFE, (_BYTE,) * 3),
     Normalization("ImageNet's mean without its deviation", _IMAGENET, (1.0,) * 3),
     Normalization("ImageNet's mean in numbers from 0 to 255", _IMAGENET, (_BYTE,) * 3),

@@ -143,8 +143,6 @@ METHODS: dict[str, Callable[[int, int], np.ndarray]] = {
     "area": _area,
     "bilinear, antialiased": lambda given, wanted: _widened(given, wanted, _triangle, 1),
     "bicubic, antialiased": lambda given, wanted: _widened(given, wanted, lambda at: _cubic(at, -0.5), 2),
-    ALIGNED: lambda given, wanted: _at(
-        np.arange(wanted) * ((given - 1) / max(wanted - 1, 1)), given, _triangle, 1
-    ),
+    ALIGNED: lambda given, wanted: _at(np.arange(wanted) * ((given - 1) / max(wanted - 1, 1)), given, _triangle, 1),
 }
 """How libraries resize: OpenCV's and PyTorch's words; `antialiased` is Pillow's."""

@@ -7,7 +7,6 @@ within them after.
 """
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -158,9 +157,7 @@ def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | 
     feed, floors = evidence.feed, evidence.worst_feed.floors
     reference = inv.golden.outputs(feed)
     metrics = evidence.worst_feed.metrics
-    limits = {
-        name: 0.0 if figure.exact else floors.limit(name, figure.count).error for name, figure in metrics.items()
-    }
+    limits = {name: 0.0 if figure.exact else floors.limit(name, figure.count).error for name, figure in metrics.items()}
     wanted = Wanted(inv.deployed(feed), limits)
     right = {name: np.asarray(reference[name]) for name in limits}
     bits = bits_of(right, wanted, {name: error_of(figure) for name, figure in metrics.items()})

@@ -56,7 +56,9 @@ class Wanted:
         with np.errstate(all="ignore"):
             error = float(np.sqrt(np.mean((theirs.astype(np.float64) - wide) ** 2)))
             signal = float(np.sqrt(np.mean(wide**2)))
-        found = error / (signal * self.limits[name]) if signal and self.limits[name] else (0.0 if error == 0 else math.inf)
+        found = (
+            error / (signal * self.limits[name]) if signal and self.limits[name] else (0.0 if error == 0 else math.inf)
+        )
         return found if math.isfinite(found) else math.inf
 
 
@@ -126,7 +128,9 @@ def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[S
 
 def combinations(tensors: Tensors) -> Iterator[Steps]:
     """Yield candidates for a feed: each alone, then two and three of different families, in the order of likelihood."""
-    known = {name: candidates(name, array) for name, array in tensors.items() if array.dtype.kind == "f" or array.ndim > 2}
+    known = {
+        name: candidates(name, array) for name, array in tensors.items() if array.dtype.kind == "f" or array.ndim > 2
+    }
     sets = [*_alike(known), *known.values()] if len(known) > 1 else list(known.values())
     tokens = list(token_candidates(tensors))
     yield from ((each,) for each in exchanges(tensors))

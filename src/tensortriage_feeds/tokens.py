@@ -49,7 +49,7 @@ def _is_flag(name: str, array: np.ndarray) -> bool:
 
 
 def _masks(name: str, array: np.ndarray) -> Iterator[Transform]:
-    yield of_input(name, "mask", "is inverted", lambda x: (1 - x.astype(np.int64)), "{x} = 1 - {x}", value="inverted")
+    yield of_input(name, "mask", "is inverted", lambda x: 1 - x.astype(np.int64), "{x} = 1 - {x}", value="inverted")
     for value in (1, 0):
         yield of_input(name, "mask", f"is {value} everywhere", lambda x, value=value: np.full_like(x, value),
                        "{x} = (input_ids != pad_token_id)", value=value)  # fmt: skip

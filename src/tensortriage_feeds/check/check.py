@@ -145,9 +145,13 @@ def _summary(found: Difference, same: bool, unpaired: tuple[str, ...]) -> str:
         return f"the common inputs are the same{lacking}"
     named = ", ".join(map(repr, found.inputs))
     if not found.is_known:
-        nearest = f"; the nearest that was tried leaves {error_size(found.residual)} of its deviation" if found.steps else ""
+        nearest = (
+            f"; the nearest that was tried leaves {error_size(found.residual)} of its deviation" if found.steps else ""
+        )
         return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no way that is known{nearest}{lacking}"
-    left = "nothing is left" if found.residual == 0.0 else f"what is left is {error_size(found.residual)} of its deviation"
+    left = (
+        "nothing is left" if found.residual == 0.0 else f"what is left is {error_size(found.residual)} of its deviation"
+    )
     return f"{_told(found)}; {left}{lacking}"
 
 
@@ -164,6 +168,9 @@ def _costs(request: FeedFilesRequest, model: Model, mine: Tensors, theirs: Tenso
         return {}, error.message
     right, other = outputs
     if unlike := [name for name in right if right[name].shape != other[name].shape]:
-        return {}, f"output '{unlike[0]}' has shape {list(other[unlike[0]].shape)} instead of {list(right[unlike[0]].shape)}"
+        return (
+            {},
+            f"output '{unlike[0]}' has shape {list(other[unlike[0]].shape)} instead of {list(right[unlike[0]].shape)}",
+        )
     figures = measure_many((name, array, other[name]) for name, array in right.items())
     return {name: error_of(figure) for name, figure in figures}, ""
