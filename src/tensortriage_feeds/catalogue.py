@@ -99,7 +99,9 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
     why = change.words if change.words != FITTED else f"mean {_listed(mean)} and deviation {_listed(deviation)}, fitted"
     words = f"{' '.join(says)}{shape} ({why})"
     moved = f"({{x}} - {_numpy(offset, axes, rank)})" if any(offset) else "{x}"
-    cure = f"{{x}} = {moved}" + (f" / {_numpy(scale, axes, rank)}" if any(each != 1.0 for each in scale) else "")
+    over = _over(scale[0]) if len(scale) == 1 else 0
+    divided = f" * {over}" if over else f" / {_numpy(scale, axes, rank)}" if any(each != 1.0 for each in scale) else ""
+    cure = f"{{x}} = {moved}{divided}"
 
     def apply(array: np.ndarray) -> np.ndarray:
         if axes is None:
@@ -110,7 +112,15 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
 
 
 def _listed(found: list[float]) -> str:
-    return f"{found[0]:g}" if len(found) == 1 else str(found)
+    if len(found) > 1:
+        return str(found)
+    return f"1/{over}" if (over := _over(found[0])) else f"{found[0]:g}"
+
+
+def _over(number: float) -> int:
+    """Return the whole number from 3 on that a number is one part of; 0 where it is none."""
+    inverse = 1 / number if 0.0 < number < 0.4 else 0.0
+    return round(inverse) if inverse and abs(inverse - round(inverse)) < 1e-4 * inverse else 0
 
 
 def _numpy(found: list[float], axes: PictureAxes | None, rank: int) -> str:
@@ -315,10 +325,15 @@ def _rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
         "int8": ("was read as signed bytes: from 128 on numbers are negative", lambda x: _wrapped(x, np.int8)),
         "integers": ("was cut to whole numbers", np.trunc),
         "255ths": ("was cut to 255ths, as bytes hold numbers from 0 to 1", lambda x: _wrapped(x * 255, np.uint8) / 255),
-        "fp16": ("was rounded to fp16", lambda x: x.astype(np.float16)),
+        "fp16": ("was rounded to fp16", _halved),
     }
     for word, (words, change) in ways.items():
         yield of_input(name, "dtype", words, change, f"convert to {array.dtype} before anything else", through=word)
+
+
+def _halved(array: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return array.astype(np.float16)
 
 
 def _wrapped(array: np.ndarray, dtype: type[np.integer]) -> np.ndarray:

@@ -107,18 +107,22 @@ def renormalizations(least: np.ndarray, most: np.ndarray) -> Iterator[Renormaliz
         most: The largest.
     """
     channels = len(least)
+    ends = ((least, most), (least[::-1], most[::-1]))  # channels may be in the other order as well
     for by in USUAL:
         mean, deviation = by.of_channels(channels)
         yield _made(f"normalized once more, to {by.words}", 1 / deviation, -mean / deviation)
         yield _made(f"not normalized to {by.words}", deviation, mean)
     for right, other in itertools.permutations(ALL, 2):
         mean, deviation = right.of_channels(channels)
-        back = least * deviation + mean, most * deviation + mean
-        if min(back[0]) < -_OUTSIDE or max(back[1]) > 1 + _OUTSIDE:
+        if not any(_are_pixels(low * deviation + mean, high * deviation + mean) for low, high in ends):
             continue
         other_mean, other_deviation = other.of_channels(channels)
         words = f"normalized to {other.words} instead of {right.words}"
         yield _made(words, deviation / other_deviation, (mean - other_mean) / other_deviation)
+
+
+def _are_pixels(least: np.ndarray, most: np.ndarray) -> bool:
+    return bool(least.min() >= -_OUTSIDE and most.max() <= 1 + _OUTSIDE)
 
 
 def _made(words: str, scale: np.ndarray, offset: np.ndarray) -> Renormalized:

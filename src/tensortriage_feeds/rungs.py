@@ -40,8 +40,6 @@ FED = "is the target fed what it is given?"
 TRIED = "does another input explain the outputs?"
 _ENDS = (VerdictKind.COMPARISON_UNSOUND,)
 _UNRUNNABLE = (EngineError, ModelError, UsageError, Unsound)
-_EXCESS = 0.05
-"""A feed that is seen to be another by less than this share of the error at the outputs is rounding on the way."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class _Cure:
 
 @rung(
     FED,
-    reads=("results", "moved"),
+    reads=("results",),
     cost="a build and a run of a model that hands its input over",
     ends=_ENDS,
     after="what do the layers look like?",
@@ -88,20 +86,22 @@ def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         inputs=unlike,
         **dataclasses.asdict(cure),
     )
-    rest = "" if found.residual <= 0.0 else f" (but for {error_size(found.residual)} of its deviation)"
+    left = found.is_known and found.residual > 0.0
+    rest = f" (but for {error_size(found.residual)} of its deviation)" if left else ""
     return _verdict(inv, f"{what}{rest}", cure, cure_of(found.steps) if found.is_known else "")
 
 
 @rung(
     TRIED,
-    reads=("results", "local", "moved", "in_context"),
-    cost="up to 20 s of runs of the reference, where only outputs are seen",
+    reads=("results", "local"),
+    cost="runs of the reference for 10 s, where only outputs are seen",
     ends=_ENDS,
     after="is any op wrong by itself?",
 )
 def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Try on the reference what programs do wrong with inputs, where a user's program shows its outputs alone."""
-    if not is_foreign(inv.question.target.name) or evidence.local is not None or evidence.in_context:
+    wrong_alone = evidence.local is not None and any(ratio > 1.0 for ratio in evidence.local.over.values())
+    if not is_foreign(inv.question.target.name) or wrong_alone:
         return None
     feed = evidence.feed
     if inv.question.tolerance is not None or fed_tensors(inv, feed) is not None:
@@ -198,7 +198,7 @@ def _cured(inv: Investigation, evidence: Evidence, fed: Tensors, steps: Steps | 
 
 
 def _ratio(inv: Investigation, feed: Feed, fed: Tensors) -> tuple[float, float] | None:
-    """Return the largest error of the target's outputs against the reference on another feed, and its share of the limit.
+    """Return the largest error of the target's outputs against the reference on another feed, and its share of a limit.
 
     None where an output is beyond its limit, or cannot be compared.
     """

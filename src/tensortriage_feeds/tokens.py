@@ -88,6 +88,9 @@ def _shifted(name: str, array: np.ndarray, pads: tuple[int, ...]) -> Iterator[Tr
         yield of_input(name, "tokens", f"lacks its first and its last token (BOS, EOS): moved left, then {pad}",
                        lambda x, pad=pad: _filled(np.roll(_without_last(x, pad), -1, axis=-1), -1, pad),
                        "tokenize with special tokens (add_special_tokens=True)", shift=-1, last=pad)  # fmt: skip
+    yield of_input(name, "tokens", "is moved right by one, its first token twice",
+                   lambda x: np.concatenate([x[..., :1], x[..., :-1]], axis=-1),
+                   "{x} = {x}[:, 1:], with its last token", shift=1)  # fmt: skip
     for value in dict.fromkeys((first, *pads)):
         yield of_input(name, "tokens", f"is moved right by one, after {value}",
                        lambda x, value=value: _filled(np.roll(x, 1, axis=-1), 0, value),

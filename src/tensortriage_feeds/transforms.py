@@ -1,4 +1,4 @@
-"""One thing that a program may do to its inputs otherwise than it ought to: words, numbers, and the line that mends it."""
+"""One thing that a program does to its inputs otherwise than it ought to: words, numbers, the line that mends it."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

@@ -12,6 +12,7 @@ from tensortriage.api import EngineSpec, Feed, Model
 from tensortriage.envelope.sdk import Lab, Origin, check_feed, error_of, measure_many, usable
 from tensortriage.sdk import DataError, Kind, TriageError, error_size, open_data
 from tensortriage_feeds.check.request import FeedFilesRequest
+from tensortriage_feeds.check.saved_outputs import SavedOutputs
 from tensortriage_feeds.differences import Difference, difference
 from tensortriage_feeds.transforms import Tensors, cure_of, sentence
 
@@ -69,6 +70,8 @@ def compare_feed_files(request: FeedFilesRequest, *, say: Callable[[str], None] 
         TriageError: For files that cannot be read, or have no inputs in common (``feeds-unpaired``).
     """
     model = None if request.model is None else Model.load(request.model, external_data_dir=request.external_data_dir)
+    if model is not None and (saved := _saved(request, model)):
+        return _behind_outputs(request, model, saved)
     pairs = [*itertools.islice(_pairs(request, model), MOST_SAMPLES)]
     say(f"comparing {len(pairs)} sample{'s' * (len(pairs) > 1)}")
     found = [difference(mine, theirs) for mine, theirs, _ in pairs]
@@ -95,6 +98,43 @@ def compare_feed_files(request: FeedFilesRequest, *, say: Callable[[str], None] 
     )
 
 
+def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
+    """Return the first of the outputs of a model that each runner of a file saved; none where it holds inputs."""
+    names = {spec.name for spec in model.outputs}
+    file = open_data(request.theirs)
+    firsts = [next(iter(series)).tensors for series in file.series]
+    if file.kind is not Kind.OUTPUTS and not all(names.issuperset(tensors) for tensors in firsts):
+        return []
+    return [{name: np.asarray(tensors[name]) for name in tensors if name in names} for tensors in firsts]
+
+
+def _behind_outputs(request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors]) -> FeedDifference:
+    """Return of which inputs outputs are that a program saved: the first of its runners that is beyond limits."""
+    series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
+    mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
+    files = str(request.mine), str(request.theirs)
+    with Lab() as lab:
+        runners = [SavedOutputs(model, usable(request.reference), each, lab) for each in outputs]
+        beyond = ((saved, limits) for saved in runners if (limits := saved.limits(mine)) is not None)
+        saved, limits = next(beyond, (None, None))
+        if saved is None or limits is None:
+            return FeedDifference(*files, True, True, "the outputs are those of these inputs, within their limits")
+        costs = {name: error_of(figure) for name, figure in saved.figures(saved.run(mine)).items()}
+        found = saved.behind(mine, limits)
+    if found is None:
+        unknown = "the outputs are those of no input that was tried"
+        return FeedDifference(*files, False, False, unknown, costs=costs)
+    return FeedDifference(
+        *files,
+        False,
+        True,
+        f"the outputs are those of another input: {sentence(found.steps)}",
+        tuple(step.stated for step in found.steps),
+        cure_of(found.steps),
+        costs=costs,
+    )
+
+
 def _pairs(request: FeedFilesRequest, model: Model | None) -> Iterator[tuple[Tensors, Tensors, tuple[str, ...]]]:
     specs = () if model is None else model.inputs
     files = [open_data(path, specs) for path in (request.mine, request.theirs)]
@@ -102,10 +142,11 @@ def _pairs(request: FeedFilesRequest, model: Model | None) -> Iterator[tuple[Ten
         if file.kind is Kind.OUTPUTS:
             raise DataError(f"{file.path} holds saved outputs, not inputs", slug="feed-is-outputs", cure="give inputs")
     series = [itertools.chain.from_iterable(file.series[:1]) for file in files]
-    count = 0
-    for count, (one, other) in enumerate(zip(*series, strict=False), 1):
+    none = True
+    for one, other in zip(*series, strict=False):
+        none = False
         yield paired(dict(one.tensors), dict(other.tensors), (request.mine, request.theirs))
-    if not count:
+    if none:
         raise DataError(f"{request.mine} and {request.theirs} hold no sample in common", slug="no-samples",
                         cure="give files with samples")  # fmt: skip
 

@@ -18,8 +18,9 @@ class FeedFilesRequest:
     # fmt: off
     mine: Path = argument("MINE")
     theirs: Path = argument("THEIRS")
-    model: Path | None = option("--model", "MODEL", "Tell what the difference costs at this model's outputs.", default=None,
-        group="Cost")
+    model: Path | None = option(
+        "--model", "MODEL", "Tell what the difference costs at this model's outputs; needed where THEIRS has saved "
+        "outputs.", default=None, group="Cost")
     reference: str = reference_field("Engine that runs the model.")
     external_data_dir: Path | None = external_data_field()
     # fmt: on
