@@ -107,10 +107,9 @@ def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     if inv.question.tolerance is not None or fed_tensors(inv, feed) is not None:
         return None
     place = inv.lab.derived(str, TRIED, inv.question.target, inv.question.reference, inv.model, feed)
-    known, searched = place.known(), _searched(inv, evidence)
-    if known == "":
+    if place.known() == "":
         return None
-    nearest, cure = searched
+    nearest, cure = _searched(inv, evidence)
     place.keep(sentence(nearest.steps) if cure else "")
     if cure is None:
         nearer = f"; nearest: {sentence(nearest.steps)}" if nearest.steps else ""
