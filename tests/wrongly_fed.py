@@ -5,6 +5,7 @@ whatever model it is given, and so shows nothing but outputs.
 """
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import onnxruntime
@@ -25,7 +26,7 @@ class WronglyFed:
     """ONNX Runtime behind a preprocessing of its own."""
 
     name = "fed"
-    options = {"change": "a word of CHANGES", "whole": "the one model that it runs"}
+    options: ClassVar = {"change": "a word of CHANGES", "whole": "the one model that it runs"}
 
     def __init__(self, *, limits=None):
         self.limits = limits

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensortriage_feeds.normalizations import Renormalized, numbers, renormalizations
-from tensortriage_feeds.pictures import PictureAxes, part, picture_axes, resized
+from tensortriage_feeds.pictures import Box, PictureAxes, part, picture_axes, resized
 from tensortriage_feeds.transforms import Transform, of_input
 
 _CROPS = (0.875, 0.9, 0.8, 0.75, 0.5, 0.95)
@@ -104,9 +104,10 @@ def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int)
     cure = f"{{x}} = {moved}{divided}"
 
     def apply(array: np.ndarray) -> np.ndarray:
-        if axes is None:
-            return array.astype(np.float64) * change.scale[0] + change.offset[0]
-        return array * axes.per_channel(change.scale, rank) + axes.per_channel(change.offset, rank)
+        by, plus = change.scale[:1], change.offset[:1]
+        if axes is not None:
+            by, plus = axes.per_channel(change.scale, rank), axes.per_channel(change.offset, rank)
+        return np.asarray(np.add(np.multiply(array, by, dtype=np.float64), plus))
 
     return of_input(name, change.kind, words, apply, cure, scale=scale, offset=offset, mean=mean, deviation=deviation)
 
@@ -174,8 +175,12 @@ def _of_the_data(name: str, wide: np.ndarray) -> Iterator[Transform]:
         top = 255.0 if peak > 1.5 else 1.0
         for gamma in (1 / 2.2, 2.2):
             yield of_input(name, "gamma", f"has a gamma of {gamma:.3g} (linear light for sRGB, or the other way round)",
-                           lambda x, g=gamma: top * (np.maximum(x, 0.0) / top) ** g,
+                           functools.partial(_bent, top=top, gamma=gamma),
                            f"{{x}} = {top:g} * ({{x}} / {top:g}) ** {1 / gamma:.3g}", gamma=gamma)  # fmt: skip
+
+
+def _bent(array: np.ndarray, top: float, gamma: float) -> np.ndarray:
+    return np.asarray(np.multiply(np.power(np.maximum(array, 0.0) / top, gamma), top))
 
 
 def _places(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
@@ -248,6 +253,10 @@ def _rows(name: str, array: np.ndarray) -> Iterator[Transform]:
                    "copy every row into the batch")  # fmt: skip
 
 
+def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
+    return np.swapaxes(array, one, other).reshape(array.shape)
+
+
 def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
     """Yield the elements of what is no picture in other places."""
     yield from _rows(name, array)
@@ -262,7 +271,7 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
     for one, other in itertools.combinations(range(array.ndim), 2):
         if min(array.shape[one], array.shape[other]) > 1:
             yield of_input(name, "transposed", f"has axes {one} and {other} exchanged, read as if they were not",
-                           lambda x, one=one, other=other: np.swapaxes(x, one, other).reshape(x.shape),
+                           functools.partial(_exchanged, one=one, other=other),
                            f"hand it over with axes {one} and {other} in their places",
                            axes=[one, other])  # fmt: skip
 
@@ -283,7 +292,7 @@ def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Tran
         top, left = ((side - inner) // 2 for side, inner in zip(size, kept, strict=True))
         box = (top, top + kept[0], left, left + kept[1])
         yield of_input(name, "crop", f"is the middle {share:.1%} of the picture's sides, resized ({method})",
-                       lambda x, box=box, method=method: resized(part(x, axes, box), axes, size, method),
+                       functools.partial(_cropped, axes=axes, box=box, size=size, method=method),
                        "resize the whole picture instead of its middle", box=list(box), method=method)  # fmt: skip
     least = float(array.min())
     pads = dict.fromkeys((0.0, 114 / 255, 114.0, 0.5, 128.0, least))
@@ -292,16 +301,27 @@ def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Tran
         for method in _METHODS[:2]:
             yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its middle "
                            f"({method}), beside bands of {pad:.4g}",
-                           lambda x, inner=inner, pad=pad, method=method: boxed(
-                               resized(x, axes, inner, method), axes, size, pad),
+                           functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method),
                            "stretch the picture to the whole size, or feed the reference a letterbox, too",
                            size=list(inner), pad=pad, method=method)  # fmt: skip
     for factor, method in itertools.product((2, 4), _METHODS):
         small = (max(size[0] // factor, 1), max(size[1] // factor, 1))
         yield of_input(name, "interpolation", f"was shrunk by {factor} and enlarged again ({method})",
-                       lambda x, small=small, method=method: resized(
-                           resized(x, axes, small, method), axes, size, method),
+                       functools.partial(_through, axes=axes, small=small, method=method),
                        "resize once, from the original", factor=factor, method=method)  # fmt: skip
+
+
+def _cropped(array: np.ndarray, axes: PictureAxes, box: Box, size: tuple[int, int], method: str) -> np.ndarray:
+    return resized(part(array, axes, box), axes, size, method)
+
+
+def _letterbox(array: np.ndarray, axes: PictureAxes, inner: tuple[int, int], pad: float, method: str) -> np.ndarray:
+    return boxed(resized(array, axes, inner, method), axes, (array.shape[axes.height], array.shape[axes.width]), pad)
+
+
+def _through(array: np.ndarray, axes: PictureAxes, small: tuple[int, int], method: str) -> np.ndarray:
+    size = (array.shape[axes.height], array.shape[axes.width])
+    return resized(resized(array, axes, small, method), axes, size, method)
 
 
 def boxed(

@@ -104,7 +104,7 @@ def _moved(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -
 
 
 def _standard(array: np.ndarray) -> np.ndarray:
-    return array - array.mean()
+    return np.asarray(np.subtract(array, array.mean()))
 
 
 def _parts(name: str, mine: np.ndarray, axes: PictureAxes, size: tuple[int, int]) -> Iterator[Placed]:

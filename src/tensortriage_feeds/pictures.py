@@ -101,7 +101,7 @@ def _at(centres: np.ndarray, given: int, kernel: Callable[[np.ndarray], np.ndarr
         taken = math.floor(centre) + steps
         weights = kernel(taken - centre)
         np.add.at(matrix[row], np.clip(taken, 0, given - 1), weights)
-    return matrix / matrix.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(matrix, matrix.sum(axis=1, keepdims=True)))
 
 
 def _centres(given: int, wanted: int) -> np.ndarray:
@@ -109,7 +109,7 @@ def _centres(given: int, wanted: int) -> np.ndarray:
 
 
 def _triangle(distance: np.ndarray) -> np.ndarray:
-    return np.maximum(1.0 - np.abs(distance), 0.0)
+    return np.asarray(np.clip(1.0 - np.abs(distance), 0.0, None))
 
 
 def _cubic(distance: np.ndarray, sharpness: float) -> np.ndarray:
@@ -124,7 +124,7 @@ def _widened(given: int, wanted: int, kernel: Callable[[np.ndarray], np.ndarray]
     """Return a kernel that is as wide as a pixel of the result, as Pillow does it; the border is left out."""
     scale = max(given / wanted, 1.0)
     weights = kernel((np.arange(given)[None] - _centres(given, wanted)[:, None]) / scale)
-    return weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(weights, weights.sum(axis=1, keepdims=True)))
 
 
 def _area(given: int, wanted: int) -> np.ndarray:
@@ -132,7 +132,7 @@ def _area(given: int, wanted: int) -> np.ndarray:
     low, high = np.arange(given)[None], np.arange(given)[None] + 1
     covered = np.minimum(high, edges[1:, None]) - np.maximum(low, edges[:-1, None])
     covered = np.maximum(covered, 0.0)
-    return covered / covered.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(covered, covered.sum(axis=1, keepdims=True)))
 
 
 METHODS: dict[str, Callable[[int, int], np.ndarray]] = {

@@ -19,6 +19,8 @@ from tensortriage_feeds.transforms import Tensors, Transform, composed, of_all
 SECONDS = 10.0
 """How long candidates are tried at most, if each takes as long as the fastest: what else the machine does must not
 decide what is found."""
+LONGEST = 30.0
+"""How long at most however slow the machine is, in seconds."""
 NEAR = 100.0
 """How many limits of the outputs a candidate may be off by that the judge is asked about: another feed has other
 floors, and wrong candidates are 1e4 limits off and more."""
@@ -108,13 +110,14 @@ def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[S
         wanted: What to come near.
         confirmed: Whether the judge takes a candidate that came near.
     """
-    fastest, ended = math.inf, time.perf_counter()
+    started = ended = time.perf_counter()
+    fastest = math.inf
     best, tried = Nearest((), wanted.distance(run(tensors)), 0), 0
     seen: set[int] = set()
     for steps in combinations(tensors):
         began, ended = ended, time.perf_counter()
         fastest = min(fastest, ended - began) if tried else fastest
-        if tried * fastest > SECONDS:
+        if tried * fastest > SECONDS or ended - started > LONGEST:
             break
         fed = composed(steps, tensors)
         key = hash(tuple(fed[name].tobytes() for step in steps for name in step.inputs))

@@ -35,7 +35,7 @@ def exchanges(tensors: Tensors) -> Iterator[Transform]:
         if tensors[one].shape == tensors[other].shape and tensors[one].dtype == tensors[other].dtype:
             yield Transform(
                 "input-order", (one, other), "are exchanged",
-                lambda feed, one=one, other=other: {one: feed[other], other: feed[one]},
+                functools.partial(_exchanged, one, other),
                 f"feed by name: {{'{one}': {identifier(one)}, '{other}': {identifier(other)}}}",
             )  # fmt: skip
 
@@ -51,7 +51,7 @@ def _is_flag(name: str, array: np.ndarray) -> bool:
 def _masks(name: str, array: np.ndarray) -> Iterator[Transform]:
     yield of_input(name, "mask", "is inverted", lambda x: 1 - x.astype(np.int64), "{x} = 1 - {x}", value="inverted")
     for value in (1, 0):
-        yield of_input(name, "mask", f"is {value} everywhere", lambda x, value=value: np.full_like(x, value),
+        yield of_input(name, "mask", f"is {value} everywhere", functools.partial(np.full_like, fill_value=value),
                        "{x} = (input_ids != pad_token_id)", value=value)  # fmt: skip
     yield of_input(name, "mask", "is reversed along its last axis", lambda x: x[..., ::-1], "{x} = {x}[..., ::-1]",
                    value="reversed")  # fmt: skip
@@ -70,37 +70,45 @@ def _padding(array: np.ndarray, mask: np.ndarray | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*found, 0, 1]))
 
 
-def _filled(rows: np.ndarray, place: int, value: int) -> np.ndarray:
-    rows = rows.copy()
-    rows[..., place] = value
+def _exchanged(one: str, other: str, feed: Tensors) -> Tensors:
+    return {one: feed[other], other: feed[one]}
+
+
+def _moved(rows: np.ndarray, step: int, filled: int) -> np.ndarray:
+    rows = np.roll(rows, step, axis=-1)
+    rows[..., 0 if step > 0 else -1] = filled
     return rows
+
+
+def _raised(rows: np.ndarray, step: int) -> np.ndarray:
+    return np.asarray(np.maximum(rows + step, 0))
 
 
 def _shifted(name: str, array: np.ndarray, pads: tuple[int, ...]) -> Iterator[Transform]:
     first = int(array.reshape(-1, array.shape[-1])[0, 0])
     for pad in pads:
         yield of_input(name, "tokens", f"lacks its first token (BOS or CLS): moved left by one, then {pad}",
-                       lambda x, pad=pad: _filled(np.roll(x, -1, axis=-1), -1, pad),
+                       functools.partial(_moved, step=-1, filled=pad),
                        "tokenize with special tokens (add_special_tokens=True)", shift=-1, filled=pad)  # fmt: skip
         yield of_input(name, "tokens", f"lacks its last token (EOS or SEP): {pad} in its place",
-                       lambda x, pad=pad: _without_last(x, pad),
+                       functools.partial(_without_last, pad=pad),
                        "tokenize with special tokens (add_special_tokens=True)", last=pad)  # fmt: skip
         yield of_input(name, "tokens", f"lacks its first and its last token (BOS, EOS): moved left, then {pad}",
-                       lambda x, pad=pad: _filled(np.roll(_without_last(x, pad), -1, axis=-1), -1, pad),
+                       functools.partial(_without_both, pad=pad),
                        "tokenize with special tokens (add_special_tokens=True)", shift=-1, last=pad)  # fmt: skip
     yield of_input(name, "tokens", "is moved right by one, its first token twice",
                    lambda x: np.concatenate([x[..., :1], x[..., :-1]], axis=-1),
                    "{x} = {x}[:, 1:], with its last token", shift=1)  # fmt: skip
     for value in dict.fromkeys((first, *pads)):
         yield of_input(name, "tokens", f"is moved right by one, after {value}",
-                       lambda x, value=value: _filled(np.roll(x, 1, axis=-1), 0, value),
+                       functools.partial(_moved, step=1, filled=value),
                        "{x} = {x}[:, 1:], with its last token", shift=1, filled=value)  # fmt: skip
     for step in (-1, 1):
         yield of_input(name, "tokens", f"is moved by {step} along its last axis, around its end",
                        functools.partial(np.roll, shift=step, axis=-1),
                        f"{{x}} = np.roll({{x}}, {-step}, axis=-1)", shift=step)  # fmt: skip
         yield of_input(name, "tokens", f"has every number {abs(step)} too {'large' if step > 0 else 'small'}",
-                       lambda x, step=step: np.maximum(x + step, 0), f"{{x}} = {{x}} - ({step})",
+                       functools.partial(_raised, step=step), f"{{x}} = {{x}} - ({step})",
                        offset=step)  # fmt: skip
     yield of_input(name, "tokens", "is reversed along its last axis", lambda x: x[..., ::-1], "{x} = {x}[..., ::-1]")
     if array.ndim == 2 and len(array) > 1:
@@ -115,6 +123,10 @@ def _without_last(rows: np.ndarray, pad: int) -> np.ndarray:
         if filled.size:
             row[filled[-1]] = pad
     return made.reshape(rows.shape)
+
+
+def _without_both(rows: np.ndarray, pad: int) -> np.ndarray:
+    return _moved(_without_last(rows, pad), -1, pad)
 
 
 def _hides_more(mask: np.ndarray, count: int) -> np.ndarray:

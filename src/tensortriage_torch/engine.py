@@ -83,7 +83,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         they are read back. TF32 where they cannot be, for cuDNN uses it unless it is told not to.
         """
         settings = _settings(read_options(options, self.options))
-        word = settings.get("dtype", "")
+        word = str(settings.get("dtype", ""))
         if word == DOUBLE or self.hardware(options) == "cpu":
             return Precision.FP32.value if word in ("", DOUBLE) else word
         if word not in ("", Precision.FP32.value):

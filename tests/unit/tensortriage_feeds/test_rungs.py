@@ -20,12 +20,12 @@ from wrongly_fed import fed
 RNG = np.random.default_rng(3)
 NET = """<ir_version: 8, opset_import: ["": 17]>
 g (float[1,3,8,8] image) => (float[1,5] y)
-<float[5,3,3,3] w = {%s}> {
+<float[5,3,3,3] w = {WEIGHTS}> {
   [conv] c = Conv<pads=[1,1,1,1]>(image, w)
   [act] r = Tanh(c)
   [pool] p = GlobalMaxPool(r)
   [flat] y = Flatten(p)
-}""" % ", ".join(f"{number:.3f}" for number in RNG.standard_normal(135) / 3)
+}""".replace("WEIGHTS", ", ".join(f"{number:.3f}" for number in RNG.standard_normal(135) / 3))
 IMAGE = {"image": (0.2 + 0.6 * RNG.random((1, 3, 8, 8)) + 0.1 * np.arange(3).reshape(1, 3, 1, 1)).astype(np.float32)}
 
 

@@ -13,11 +13,9 @@ from tensortriage_feeds.check.text import difference_lines
 RNG = np.random.default_rng(1)
 X = RNG.random((1, 3, 6, 6)).astype(np.float32)
 W = ", ".join(f"{number:.3f}" for number in RNG.standard_normal(36))
-NET = (
-    """<ir_version: 8, opset_import: ["": 17]>
-g (float[1,3,6,6] x) => (float[1,12,6,6] y) <float[12,3,1,1] w = {%s}> { [c] a = Conv(x, w) [t] y = Tanh(a) }"""
-    % W
-)
+NET = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1,3,6,6] x) => (float[1,12,6,6] y)
+<float[12,3,1,1] w = {WEIGHTS}> { [c] a = Conv(x, w) [t] y = Tanh(a) }""".replace("WEIGHTS", W)
 
 
 @pytest.fixture
