@@ -1,6 +1,6 @@
 """What programs do wrong with pictures and other numbers: the candidates for one input, by family, likeliest first.
 
-Candidates of different families may have been made together (channels, numbers, places): `search` composes them.
+InputCandidates of different families may have been made together (channels, numbers, places): `search` composes them.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _CHANNEL_WORDS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Candidates:
+class InputCandidates:
     """The transforms of one input by what they change; those of different families may come together."""
 
     channels: tuple[Transform, ...] = ()
@@ -42,7 +42,7 @@ class Candidates:
         return (*self.channels, *self.numbers, *self.places, *self.others)
 
 
-def candidates(name: str, array: np.ndarray) -> Candidates:
+def candidates(name: str, array: np.ndarray) -> InputCandidates:
     """Return what may have become of an input of numbers.
 
     Args:
@@ -50,11 +50,11 @@ def candidates(name: str, array: np.ndarray) -> Candidates:
         array: The right tensor.
     """
     if array.dtype.kind not in "fiu" or array.size < 2:
-        return Candidates()
+        return InputCandidates()
     axes = picture_axes(array.shape)
     if axes is None:
-        return Candidates(numbers=tuple(_scales(name, array, None)), places=tuple(_orders(name, array)))
-    return Candidates(
+        return InputCandidates(numbers=tuple(_scales(name, array, None)), places=tuple(_orders(name, array)))
+    return InputCandidates(
         tuple(_channels(name, array, axes)),
         tuple(_scales(name, array, axes)),
         tuple(itertools.chain(_places(name, array, axes), _rows(name, array))),

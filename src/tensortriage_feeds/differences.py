@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tensortriage_feeds.catalogue import FITTED, Candidates, candidates, scaled
+from tensortriage_feeds.catalogue import FITTED, InputCandidates, candidates, scaled
 from tensortriage_feeds.geometry import geometries
 from tensortriage_feeds.normalizations import Renormalized, renormalizations
 from tensortriage_feeds.pictures import PictureAxes, picture_axes
@@ -28,7 +28,7 @@ UNLIKE = 0.3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Difference:
+class FoundDifference:
     """How one feed became another.
 
     Attributes:
@@ -47,7 +47,7 @@ class Difference:
         return bool(self.steps) and self.residual < UNLIKE
 
 
-def difference(mine: Tensors, theirs: Tensors) -> Difference:
+def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
     """Return the transform of one feed that makes another.
 
     Args:
@@ -56,18 +56,18 @@ def difference(mine: Tensors, theirs: Tensors) -> Difference:
     """
     unlike = tuple(name for name in mine if name in theirs and not equal(mine[name], theirs[name]))
     if not unlike:
-        return Difference((), 0.0, ())
+        return FoundDifference((), 0.0, ())
     for transform in (*exchanges(mine), *token_candidates(mine)):
         made = transform(mine)
         if all(equal(made[name], theirs[name]) for name in mine if name in theirs):
-            return Difference((transform,), 0.0, unlike)
+            return FoundDifference((transform,), 0.0, unlike)
     steps: list[Transform] = []
     worst = 0.0
     for name in unlike:
         found = min(_ways(name, mine[name], theirs[name]), key=lambda way: way.residual, default=_Way((), np.inf))
         steps.extend(found.steps(name))
         worst = max(worst, found.residual)
-    return Difference(tuple(steps), float(worst), unlike)
+    return FoundDifference(tuple(steps), float(worst), unlike)
 
 
 def equal(one: np.ndarray, other: np.ndarray) -> bool:
@@ -124,7 +124,7 @@ def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
 
 def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[Transform, ...], np.ndarray]]:
     """Yield the tensor with channels and pixels in other places, the fewest changes first."""
-    known = candidates(name, mine) if mine.shape == theirs.shape else Candidates()
+    known = candidates(name, mine) if mine.shape == theirs.shape else InputCandidates()
     yield (), mine
     for chosen in itertools.chain(
         ((each,) for each in (*known.channels, *known.places)), itertools.product(known.channels, known.places)

@@ -21,7 +21,7 @@ _LEAST_SHARE = 0.4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPicture:
     """A picture as it may lie in another.
 
     Attributes:
@@ -35,7 +35,7 @@ class Placed:
     box: Box
 
 
-def geometries(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Iterator[Placed]:
+def geometries(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Iterator[PlacedPicture]:
     """Yield ways in which a picture may have got the size of another.
 
     Args:
@@ -73,16 +73,18 @@ def _inside_bands(array: np.ndarray, axes: PictureAxes) -> Box:
     return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
 
 
-def _fitted_in(name: str, kind: str, mine: np.ndarray, axes: PictureAxes, box: Box, words: str) -> Iterator[Placed]:
+def _fitted_in(
+    name: str, kind: str, mine: np.ndarray, axes: PictureAxes, box: Box, words: str
+) -> Iterator[PlacedPicture]:
     """Yield the whole picture, resized by each method to a part of the other."""
     size = (box[1] - box[0], box[3] - box[2])
     for method in METHODS:
         said = f"is {words} {size[0]} x {size[1]} pixels ({method})"
         told = of_input(name, kind, said, lambda x: x, _CURES[kind], box=list(box), method=method)
-        yield Placed(told, resized(mine, axes, size, method), box)
+        yield PlacedPicture(told, resized(mine, axes, size, method), box)
 
 
-def _moved(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Iterator[Placed]:
+def _moved(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -> Iterator[PlacedPicture]:
     """Yield the picture at the place where it is most like the other, pixel for pixel; by its Fourier transform."""
     size, given = _size(theirs, axes), _size(mine, axes)
     around = tuple(max(one, other) * 2 for one, other in zip(size, given, strict=True))
@@ -100,14 +102,14 @@ def _moved(name: str, mine: np.ndarray, theirs: np.ndarray, axes: PictureAxes) -
     kind = "crop" if size != given else "shifted"
     words = f"is the part of the picture from row {top} and column {left} on"
     told = of_input(name, kind, words, lambda x: x, _CURES[kind], top=top, left=left)
-    yield Placed(told, part(mine, axes, here), there)
+    yield PlacedPicture(told, part(mine, axes, here), there)
 
 
 def _standard(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.subtract(array, array.mean()))
 
 
-def _parts(name: str, mine: np.ndarray, axes: PictureAxes, size: tuple[int, int]) -> Iterator[Placed]:
+def _parts(name: str, mine: np.ndarray, axes: PictureAxes, size: tuple[int, int]) -> Iterator[PlacedPicture]:
     """Yield middles of the picture, resized to the other's size: of the same shape as that, or as the picture."""
     given, whole = _size(mine, axes), (0, size[0], 0, size[1])
     square = min(given[0] / size[0], given[1] / size[1])
@@ -122,4 +124,4 @@ def _parts(name: str, mine: np.ndarray, axes: PictureAxes, size: tuple[int, int]
         box = (top, top + kept[0], left, left + kept[1])
         words = f"is the middle of the picture, {kept[0]} x {kept[1]} of {given[0]} x {given[1]} pixels, resized"
         told = of_input(name, "crop", f"{words} ({method})", lambda x: x, _CURES["crop"], box=list(box), method=method)
-        yield Placed(told, resized(part(mine, axes, box), axes, size, method), whole)
+        yield PlacedPicture(told, resized(part(mine, axes, box), axes, size, method), whole)

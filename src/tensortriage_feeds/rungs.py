@@ -231,5 +231,5 @@ def _verdict(inv: Investigation, what: str, cure: _Cure, line: str) -> Conclusio
         f"{inv.question.target} is fed another input: {what}. On such an input {inv.question.reference} gives the "
         f"target's outputs, {times(cure.ratio)} what healthy engines differ by at most; as it is, '{cure.output}' is "
         f"off by {error_size(cure.before)}{write}",
-        next=[triage_command(inv.question, "run")],
+        next=[triage_command(inv.question, "run", "--target", str(inv.question.target))],
     )

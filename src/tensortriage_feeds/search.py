@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage_feeds.catalogue import Candidates, candidates
+from tensortriage_feeds.catalogue import InputCandidates, candidates
 from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_all
 
@@ -161,14 +161,14 @@ def combinations(tensors: Tensors) -> Iterator[Steps]:
         yield from itertools.product(each.others, each.numbers)
 
 
-def _alike(known: Mapping[str, Candidates]) -> Iterator[Candidates]:
+def _alike(known: Mapping[str, InputCandidates]) -> Iterator[InputCandidates]:
     """Yield what may have become of all inputs alike, for a program has one function for all pictures."""
     families: list[Sequence[Sequence[Transform]]] = [
-        [getattr(each, field.name) for each in known.values()] for field in dataclasses.fields(Candidates)
+        [getattr(each, field.name) for each in known.values()] for field in dataclasses.fields(InputCandidates)
     ]
     together: list[tuple[Transform, ...]] = []
     for family in families:
         by_words = [{one.words: one for one in transforms} for transforms in family]
         shared = [words for words in by_words[0] if all(words in other for other in by_words[1:])]
         together.append(tuple(of_all([each[words] for each in by_words]) for words in shared))
-    yield Candidates(*together)
+    yield InputCandidates(*together)

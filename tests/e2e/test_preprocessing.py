@@ -32,7 +32,8 @@ def folder(tmp_path):
 
 @pytest.mark.lengthy
 def test_a_program_that_shows_outputs_alone_is_told_what_it_does_to_its_input(folder):
-    done = triage("diagnose", "digits_cnn.onnx", "--inputs", "digits.npz", "--target", "script:app.py:App", "--json", cwd=folder)  # fmt: skip
+    words = ["digits_cnn.onnx", "--inputs", "digits.npz", "--target", "script:app.py:App", "--json"]
+    done = triage("diagnose", *words, cwd=folder)
     assert done.returncode == 1
     verdict = json.loads(done.stdout)["verdict"]
     assert verdict["verdict"] == "comparison-unsound"

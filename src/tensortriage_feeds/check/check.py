@@ -13,7 +13,7 @@ from tensortriage.envelope.sdk import Lab, Origin, check_feed, error_of, measure
 from tensortriage.sdk import DataError, Kind, TriageError, error_size, open_data
 from tensortriage_feeds.check.request import FeedFilesRequest
 from tensortriage_feeds.check.saved_outputs import SavedOutputs
-from tensortriage_feeds.differences import Difference, difference
+from tensortriage_feeds.differences import FoundDifference, difference
 from tensortriage_feeds.transforms import Tensors, cure_of, sentence
 
 FEED_FORMAT = "tensortriage.feed-difference/1"
@@ -174,11 +174,11 @@ def paired(mine: Tensors, theirs: Tensors, files: Sequence[Path]) -> tuple[Tenso
     return arrays[0], arrays[1], unpaired
 
 
-def _told(found: Difference) -> str:
+def _told(found: FoundDifference) -> str:
     return sentence(found.steps)
 
 
-def _summary(found: Difference, same: bool, unpaired: tuple[str, ...]) -> str:
+def _summary(found: FoundDifference, same: bool, unpaired: tuple[str, ...]) -> str:
     lacking = f"; only one file has {', '.join(map(repr, unpaired))}" if unpaired else ""
     if same:
         return "the inputs are the same, to the last bit"
