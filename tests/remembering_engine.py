@@ -1,4 +1,4 @@
-"""An engine whose results depend on what its session ran before, in the way that its option says; registered by tests."""
+"""An engine whose results depend on what its session ran before, as its option says; registered by tests."""
 
 from typing import ClassVar
 
