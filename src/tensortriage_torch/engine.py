@@ -36,6 +36,7 @@ from tensortriage.engines.sdk import (
     RunsNetworks,
     RunsOnHardware,
     ShowsValues,
+    TriageError,
     UsageError,
     ValueSpec,
     installed,
@@ -76,9 +77,22 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
         return installed("torch", "PyTorch", "pip install torch, or name a Python that has it: worker=/path/to/python")
 
     def precision(self, options: Mapping[str, str]) -> str:
-        """Return the precision word of these options; fp32 for fp64, which is at least as good."""
-        word = _settings(read_options(options, self.options)).get("dtype", "")
-        return Precision.FP32.value if word in ("", DOUBLE) else word
+        """Return the precision word of these options; fp32 for fp64, which is at least as good.
+
+        Off the CPU, a network in float32 computes in what PyTorch's own settings say, once the user's file has run:
+        they are read back. TF32 where they cannot be, for cuDNN uses it unless it is told not to.
+        """
+        settings = _settings(read_options(options, self.options))
+        word = str(settings.get("dtype", ""))
+        if word == DOUBLE or self.hardware(options) == "cpu":
+            return Precision.FP32.value if word in ("", DOUBLE) else word
+        if word not in ("", Precision.FP32.value):
+            return word
+        try:
+            told, _ = self._isolated.answer("precision", Path(settings["file"]), settings, affinity=_affinity(settings))
+        except TriageError:
+            return Precision.TF32.value
+        return str(told["precision"])
 
     def hardware(self, options: Mapping[str, str]) -> str:
         """Return the class of the device, where it is one of the two that everybody has."""

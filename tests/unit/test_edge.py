@@ -24,6 +24,9 @@ PUBLIC = {
     "tensortriage_engines": {
         "tensortriage.engines.sdk", "tensortriage.sdk", "tensortriage.api", "tensortriage_worker.shards"
     },
+    "tensortriage_feeds": {
+        "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_polygraphy": {

@@ -11,10 +11,14 @@ from tensortriage.compare.metrics.tensor_metrics import measure as measure
 from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
 from tensortriage.diagnose.measurements.evidence import Findings as Findings
 from tensortriage.diagnose.measurements.evidence import WrongPart as WrongPart
+from tensortriage.diagnose.measurements.judging import limits_of as limits_of
+from tensortriage.diagnose.measurements.outputs import Unsound as Unsound
+from tensortriage.diagnose.measurements.outputs import measured_outputs as measured_outputs
 from tensortriage.diagnose.rungs.rung import Answer as Answer
 from tensortriage.diagnose.rungs.rung import Rung as Rung
 from tensortriage.diagnose.rungs.rung import rung as rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED as CHANGED_UNNAMED
+from tensortriage.diagnose.state.confidence import FED_OTHERWISE as FED_OTHERWISE
 from tensortriage.diagnose.state.confidence import OBSERVED as OBSERVED
 from tensortriage.diagnose.state.confidence import Confidence as Confidence
 from tensortriage.diagnose.state.confidence import unfailing as unfailing
@@ -22,6 +26,7 @@ from tensortriage.diagnose.state.investigation import Investigation as Investiga
 from tensortriage.diagnose.state.verdict import Conclusion as Conclusion
 from tensortriage.diagnose.state.verdict import Culprit as Culprit
 from tensortriage.diagnose.state.verdict import VerdictKind as VerdictKind
+from tensortriage.engines.registry import is_foreign as is_foreign
 from tensortriage.engines.spec import PLAIN as PLAIN
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.envelope.distances import EXTERNAL as EXTERNAL
@@ -30,6 +35,7 @@ from tensortriage.envelope.explanations import CORRECTLY_ROUNDED as CORRECTLY_RO
 from tensortriage.envelope.reference import Dispute as Dispute
 from tensortriage.envelope.reference import disputes as disputes
 from tensortriage.errors import EngineError as EngineError
+from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.inputs.feed import Feed as Feed
@@ -40,6 +46,8 @@ from tensortriage.model.lint.finding import LintFinding as LintFinding
 from tensortriage.model.model import Model as Model
 from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
 from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+from tensortriage.model.transforms.insert_node import NewNode as NewNode
+from tensortriage.model.transforms.insert_node import insert_node as insert_node
 from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.questions.question import Question as Question
 from tensortriage.runs.questions.suggested_commands import triage_command as triage_command
@@ -49,3 +57,4 @@ from tensortriage.values.store import MemoryStore as MemoryStore
 from tensortriage.values.text import enumeration as enumeration
 from tensortriage.values.text import error_size as error_size
 from tensortriage.values.text import percent as percent
+from tensortriage.values.text import times as times

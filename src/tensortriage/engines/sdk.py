@@ -40,6 +40,7 @@ from tensortriage.errors import EngineError as EngineError
 from tensortriage.errors import EngineMissing as EngineMissing
 from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import RunFailed as RunFailed
+from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision

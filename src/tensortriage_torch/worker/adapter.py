@@ -34,6 +34,7 @@ from tensortriage_torch.worker.network import (
     torch_module,
 )
 from tensortriage_torch.worker.premises import told_of
+from tensortriage_torch.worker.settings import computes_in
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item, Spill
 
@@ -57,7 +58,14 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
-    """Answer ``export``, of the network in the options, or ``batch``: the contents of a file of ``torch.save``."""
+    """Answer ``export``, of the network in the options, or ``batch``: the contents of a file of ``torch.save``.
+
+    ``precision`` asks in which format the network in the options computes; see `tensortriage_torch.worker.settings`.
+    """
+    if question == "precision":
+        device = options.get("device", "")
+        network = load_network(Path(options["file"]), options.get("attribute", ""))
+        return {"precision": computes_in(torch_module(), network.module, device)}, []
     if question == "batch":
         return read_batch(model, options["names"].split(","))
     return export(options)

@@ -49,6 +49,9 @@ IN_ANOTHER_LAYOUT = Confidence(
     0.97,
     "the values are those of the reference in another order, which chance does not make; the model may mean it",
 )
+FED_OTHERWISE = Confidence(
+    0.97, 0.95, "the reference on another input gives the target's outputs, which chance does once in a thousand"
+)
 MISSHAPEN_OP = Confidence(
     0.97, 0.97, "an op with another shape or type explains by itself; another one before it may have caused it"
 )

@@ -25,6 +25,7 @@ from tensortriage.diagnose.rungs.variation.rebuilds import (
     judged,
     rebuilds,
 )
+from tensortriage.diagnose.rungs.variation.run_order import of_order, run_order
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
@@ -67,7 +68,7 @@ OF_BUILDS = (
     reads=("results", "local"),
     gives=OF_BUILDS,
     cost="1 to 7 builds",
-    ends=(VerdictKind.INTERMITTENT,),
+    ends=(VerdictKind.INTERMITTENT, VerdictKind.NONDETERMINISTIC_RUN),
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Build again and compare; builds of which some fail and others do not are the verdict."""
@@ -81,6 +82,10 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     found = judged(inv, evidence, builds)
     bad, facts = found.bad, facts_of(builds, found.bad)
+    if found.varies and len(inv.question.feeds) > 1 and bad[0] and not any(bad[1:]):  # the first has run other feeds
+        order = run_order(inv, evidence.feed, evidence.worst_feed.floors.fp32)
+        if order.words:
+            return Answer(of_order(inv, order, f"1 of {len(bad)} sessions, which ran other feeds before, is wrong"))
     if found.varies:
         inv.record.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
         return varying(inv, evidence, builds, bad)

@@ -21,8 +21,10 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed
 from tensortriage.diagnose.measurements.soundness import builds_vary, failed, runs_vary
+from tensortriage.diagnose.measurements.suggested_commands import run_command
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.rungs.variation.race import first_to_differ, same
+from tensortriage.diagnose.rungs.variation.run_order import NO_ORDER, RunOrder, of_order, run_order
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
@@ -89,7 +91,8 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""
     inv.record.answered(QUESTION, f"no: output '{largest}' differs by {error_size(moved[largest])}{often}", **facts)
-    return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs))
+    order = run_order(inv, worst.feed, worst.floors.fp32)
+    return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs), order)
 
 
 def repeated(inv: Investigation, worst: FeedResult) -> RepeatedRuns:
@@ -149,12 +152,16 @@ def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndar
     return 0.0 if math.isclose(before, after, rel_tol=1e-9) else abs(before - after)
 
 
-def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Rate) -> Conclusion:
-    """Name the first tensor, in topological order, that differs from run to run."""
+def unstable(
+    inv: Investigation, feed: Feed, output: str, error: float, rate: Rate, order: RunOrder = NO_ORDER
+) -> Conclusion:
+    """Say how runs differ, and name the first tensor, in topological order, that does."""
     question = "which tensor differs first?"
     first, where = first_to_differ(inv, feed, rate)
     inv.record.answered(question, f"'{first.value}', {where}" if first else where)
     place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
+    if order.words:
+        return of_order(inv, order, f"output '{output}' moves by {error_size(error)}{place}", [first] if first else [])
     often = "" if rate.estimate > 0.5 else f", in {rate.failed} of {rate.runs} runs"
     return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
@@ -162,4 +169,5 @@ def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Ra
         f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by "
         f"{error_size(error)}{often}{place}",
         culprits=[first] if first else [],
+        next=[run_command(inv.question)],
     )

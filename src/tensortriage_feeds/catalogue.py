@@ -1,0 +1,362 @@
+"""What programs do wrong with pictures and other numbers: the candidates for one input, by family, likeliest first.
+
+InputCandidates of different families may have been made together (channels, numbers, places): `search` composes them.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from tensortriage_feeds.normalizations import Renormalized, numbers, renormalizations
+from tensortriage_feeds.pictures import Box, PictureAxes, part, picture_axes, resized
+from tensortriage_feeds.transforms import Transform, of_input
+
+_CROPS = (0.875, 0.9, 0.8, 0.75, 0.5, 0.95)
+"""Shares of a picture's sides that are cut out of its middle: 224 of 256 is the usual one."""
+_BANDS = ((3, 4), (9, 16), (2, 3), (1, 2))
+"""Shapes of pictures that a letterbox leaves as they are: television, video, photograph, two to one."""
+FITTED = "fitted"
+"""Words of a scale and an offset that are none of the usual ones."""
+_METHODS = ("bilinear", "nearest", "area", "bicubic")
+_CHANNEL_WORDS = {
+    (2, 1, 0): "has its channels reversed (BGR for RGB, or the other way round)",
+    (2, 1, 0, 3): "has its first three channels reversed (BGRA for RGBA, or the other way round)",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InputCandidates:
+    """The transforms of one input by what they change; those of different families may come together."""
+
+    channels: tuple[Transform, ...] = ()
+    numbers: tuple[Transform, ...] = ()
+    places: tuple[Transform, ...] = ()
+    others: tuple[Transform, ...] = ()
+
+    @property
+    def alone(self) -> tuple[Transform, ...]:
+        """All of them, in the order in which they are tried by themselves."""
+        return (*self.channels, *self.numbers, *self.places, *self.others)
+
+
+def candidates(name: str, array: np.ndarray) -> InputCandidates:
+    """Return what may have become of an input of numbers.
+
+    Args:
+        name: The input.
+        array: The right tensor.
+    """
+    if array.dtype.kind not in "fiu" or array.size < 2:
+        return InputCandidates()
+    axes = picture_axes(array.shape)
+    if axes is None:
+        return InputCandidates(numbers=tuple(_scales(name, array, None)), places=tuple(_orders(name, array)))
+    return InputCandidates(
+        tuple(_channels(name, array, axes)),
+        tuple(_scales(name, array, axes)),
+        tuple(itertools.chain(_places(name, array, axes), _rows(name, array))),
+        tuple(itertools.chain(_resampled(name, array, axes), _shifts(name, axes), _rounded(name, array))),
+    )
+
+
+def _channels(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
+    count, axis = array.shape[axes.channel], axes.channel
+    orders = sorted(itertools.permutations(range(min(count, 3))), reverse=True) if count > 1 else []
+    for three in orders:
+        order = (*three, *range(3, count))
+        if order == tuple(range(count)):
+            continue
+        words = _CHANNEL_WORDS.get(order, f"has its channels in the order {list(order)}")
+        kind = "channels-reversed" if order in _CHANNEL_WORDS else "channels-permuted"
+        back = [order.index(place) for place in range(count)]
+        cure = f"{{x}} = {{x}}[{', '.join([':'] * axis + [str(back)])}]"
+        if order in _CHANNEL_WORDS and count == len(three):
+            cure = f"{{x}} = {{x}}[{', '.join([':'] * axis + ['::-1'])}]"
+        yield of_input(name, kind, words, functools.partial(_taken, order, axis), cure, axis=axis, order=list(order))
+    if count > 1:
+        yield of_input(name, "gray", "has the first channel in all channels", lambda x: np.take(x, [0] * count, axis),
+                       "read the picture with its colours", axis=axis)  # fmt: skip
+        yield of_input(name, "gray", "has the average of the channels in all of them",
+                       lambda x: np.repeat(x.mean(axis=axis, keepdims=True), count, axis),
+                       "read the picture with its colours", axis=axis)  # fmt: skip
+
+
+def _taken(order: tuple[int, ...], axis: int, array: np.ndarray) -> np.ndarray:
+    return np.take(array, order, axis=axis)
+
+
+def scaled(name: str, change: Renormalized, axes: PictureAxes | None, rank: int) -> Transform:
+    """Return the transform of numbers by a scale and an offset, of each channel or of all."""
+    scale, offset = numbers(change.scale), numbers(change.offset)
+    mean, deviation = numbers(-change.offset / change.scale), numbers(1 / change.scale)
+    shape = "" if axes is None or len(scale) == len(offset) == 1 else ", by channel"
+    says = [f"is multiplied by {_listed(scale)}"] if any(each != 1.0 for each in scale) else []
+    if any(offset):
+        says.append(f"{'and ' if says else 'is '}moved by {_listed(offset)}")
+    why = change.words if change.words != FITTED else f"mean {_listed(mean)} and deviation {_listed(deviation)}, fitted"
+    words = f"{' '.join(says)}{shape} ({why})"
+    moved = f"({{x}} - {_numpy(offset, axes, rank)})" if any(offset) else "{x}"
+    over = _over(scale[0]) if len(scale) == 1 else 0
+    divided = f" * {over}" if over else f" / {_numpy(scale, axes, rank)}" if any(each != 1.0 for each in scale) else ""
+    cure = f"{{x}} = {moved}{divided}"
+
+    def apply(array: np.ndarray) -> np.ndarray:
+        by, plus = change.scale[:1], change.offset[:1]
+        if axes is not None:
+            by, plus = axes.per_channel(change.scale, rank), axes.per_channel(change.offset, rank)
+        return np.asarray(np.add(np.multiply(array, by, dtype=np.float64), plus))
+
+    return of_input(name, change.kind, words, apply, cure, scale=scale, offset=offset, mean=mean, deviation=deviation)
+
+
+def _listed(found: list[float]) -> str:
+    if len(found) > 1:
+        return str(found)
+    return f"1/{over}" if (over := _over(found[0])) else f"{found[0]:g}"
+
+
+def _over(number: float) -> int:
+    """Return the whole number from 3 on that a number is one part of; 0 where it is none."""
+    inverse = 1 / number if 0.0 < number < 0.4 else 0.0
+    return round(inverse) if inverse and abs(inverse - round(inverse)) < 1e-4 * inverse else 0
+
+
+def _numpy(found: list[float], axes: PictureAxes | None, rank: int) -> str:
+    if len(found) == 1 or axes is None:
+        return f"{found[0]:g}" if found[0] >= 0 else f"({found[0]:g})"
+    shape = [1] * rank
+    shape[axes.channel] = -1
+    return f"np.reshape({found}, {shape}).astype({{x}}.dtype)"
+
+
+def _scales(name: str, array: np.ndarray, axes: PictureAxes | None) -> Iterator[Transform]:
+    wide = array.astype(np.float64)
+    if not np.isfinite(wide).all():
+        return
+    over = tuple(axis for axis in range(array.ndim) if axes is None or axis != axes.channel)
+    least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
+    seen: set[bytes] = set()
+    for change in itertools.chain(renormalizations(least, most), _audio(len(least))):
+        key = np.round(np.concatenate([change.scale, change.offset]), 9).tobytes()
+        if key not in seen and not (np.allclose(change.scale, 1.0) and np.allclose(change.offset, 0.0)):
+            seen.add(key)
+            yield scaled(name, change, axes, array.ndim)
+    yield from _of_the_data(name, wide)
+
+
+def _audio(channels: int) -> Iterator[Renormalized]:
+    for factor, words in ((32768.0, "16-bit samples for numbers from -1 to 1"), (1 / 32768, "divided by 32768")):
+        yield Renormalized("scale", words, np.full(channels, factor), np.zeros(channels))
+    for factor in (-1.0, 2.0, 0.5, 10.0, 0.1, 100.0, 0.01, 1000.0, 0.001):
+        yield Renormalized("scale", "another unit", np.full(channels, factor), np.zeros(channels))
+
+
+def _of_the_data(name: str, wide: np.ndarray) -> Iterator[Transform]:
+    """Yield scales that a program takes from the data themselves."""
+    peak, spread, span = np.abs(wide).max(), wide.std(), np.ptp(wide)
+    ways: list[tuple[str, float, float]] = []
+    if span > 0.0:
+        ways.append(("standardized by its own mean and deviation", wide.mean(), spread))
+        ways.append(("stretched from its least to its largest number to 0 to 1", wide.min(), span))
+        ways.append(("divided by its largest magnitude", 0.0, peak))
+        ways.append(("freed of its own mean", wide.mean(), 1.0))
+    for words, mean, deviation in ways:
+
+        def apply(array: np.ndarray, mean: float = mean, deviation: float = deviation) -> np.ndarray:
+            return (array - mean) / deviation
+
+        if (mean, deviation) != (0.0, 1.0):
+            yield of_input(name, "scale", f"is {words}", apply, f"leave out what has it {words}",
+                           mean=[float(f"{mean:.5g}")], deviation=[float(f"{deviation:.5g}")])  # fmt: skip
+    if wide.min() >= 0.0 and peak > 0.0:
+        top = 255.0 if peak > 1.5 else 1.0
+        for gamma in (1 / 2.2, 2.2):
+            yield of_input(name, "gamma", f"has a gamma of {gamma:.3g} (linear light for sRGB, or the other way round)",
+                           functools.partial(_bent, top=top, gamma=gamma),
+                           f"{{x}} = {top:g} * ({{x}} / {top:g}) ** {1 / gamma:.3g}", gamma=gamma)  # fmt: skip
+
+
+def _bent(array: np.ndarray, top: float, gamma: float) -> np.ndarray:
+    return np.asarray(np.multiply(np.power(np.maximum(array, 0.0) / top, gamma), top))
+
+
+def _places(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
+    height, width = axes.places
+    square = array.shape[height] == array.shape[width]
+    flips = {
+        "flipped-horizontally": ("is flipped from left to right", (width,)),
+        "flipped-vertically": ("is flipped upside down", (height,)),
+        "rotated": ("is rotated by 180 degrees", (height, width)),
+    }
+    for kind, (words, over) in flips.items():
+        yield of_input(name, kind, words, functools.partial(np.flip, axis=over),
+                       f"{{x}} = np.flip({{x}}, axis={over})", axes=list(over))  # fmt: skip
+    for kind, words, change, cure in _layouts(array, axes):
+        yield of_input(name, kind, words, change, cure)
+    if square:
+        yield of_input(name, "transposed", "has width and height exchanged", lambda x: np.swapaxes(x, height, width),
+                       f"{{x}} = np.swapaxes({{x}}, {height}, {width})", axes=[height, width])  # fmt: skip
+        for turns in (1, 3):
+            yield of_input(name, "rotated", f"is rotated by {90 * turns} degrees against the clock",
+                           functools.partial(np.rot90, k=turns, axes=(height, width)),
+                           f"{{x}} = np.rot90({{x}}, {4 - turns}, axes=({height}, {width}))",
+                           degrees=90 * turns)  # fmt: skip
+        return
+    yield of_input(name, "transposed", "has width and height exchanged, read as if they were not",
+                   lambda x: np.swapaxes(x, height, width).reshape(x.shape),
+                   "hand it over as (height, width), as it lies in memory", axes=[height, width])  # fmt: skip
+    yield of_input(name, "transposed", "was made as (width, height) and then turned back",
+                   lambda x: np.swapaxes(x.reshape(np.swapaxes(x, height, width).shape), height, width),
+                   "reshape to (height, width), and transpose nothing", axes=[height, width])  # fmt: skip
+
+
+def _layouts(
+    array: np.ndarray, axes: PictureAxes
+) -> Iterator[tuple[str, str, Callable[[np.ndarray], np.ndarray], str]]:
+    """Yield channels last where they ought to be first, and the other way round, by a reshape for a transposition."""
+    if array.shape[axes.channel] == 1:
+        return
+    rank, first = array.ndim, axes.channel < axes.height
+    to_other = (
+        [*range(rank - 3), rank - 2, rank - 1, rank - 3] if first else [*range(rank - 3), rank - 1, rank - 3, rank - 2]
+    )
+    back = [to_other.index(place) for place in range(rank)]
+    other = tuple(array.shape[axis] for axis in to_other)
+    mine, theirs = ("NCHW", "NHWC") if first else ("NHWC", "NCHW")
+    yield (
+        "layout",
+        f"holds the numbers of {theirs}, reshaped to {mine} instead of transposed",
+        lambda x: np.transpose(x, to_other).reshape(x.shape),
+        f"transpose from {theirs} with {tuple(back)} instead of reshaping",
+    )
+    yield (
+        "layout",
+        f"is taken for {theirs} and transposed, though it is {mine} already",
+        lambda x: np.transpose(x.reshape(other), back),
+        "leave out the transposition",
+    )
+
+
+def _rows(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield the rows of a batch in other places."""
+    if array.ndim < 2 or array.shape[0] < 2:
+        return
+    yield of_input(name, "batch-order", "has the rows of its batch in reverse", lambda x: x[::-1], "{x} = {x}[::-1]")
+    for step in (1, -1):
+        yield of_input(name, "batch-order", f"has the rows of its batch moved by {step}",
+                       functools.partial(np.roll, shift=step, axis=0), f"{{x}} = np.roll({{x}}, {-step}, axis=0)",
+                       shift=step)  # fmt: skip
+    yield of_input(name, "batch-order", "has its first row in all rows", lambda x: np.repeat(x[:1], len(x), axis=0),
+                   "copy every row into the batch")  # fmt: skip
+
+
+def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
+    return np.swapaxes(array, one, other).reshape(array.shape)
+
+
+def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield the elements of what is no picture in other places."""
+    yield from _rows(name, array)
+    for axis in range(1 if array.ndim > 1 else 0, array.ndim):
+        if array.shape[axis] > 1:
+            yield of_input(name, "reversed", f"is reversed along axis {axis}", functools.partial(np.flip, axis=axis),
+                           f"{{x}} = np.flip({{x}}, axis={axis})", axis=axis)  # fmt: skip
+            for step in (1, -1):
+                yield of_input(name, "shifted", f"is moved by {step} along axis {axis}",
+                               functools.partial(np.roll, shift=step, axis=axis),
+                               f"{{x}} = np.roll({{x}}, {-step}, axis={axis})", axis=axis, shift=step)  # fmt: skip
+    for one, other in itertools.combinations(range(array.ndim), 2):
+        if min(array.shape[one], array.shape[other]) > 1:
+            yield of_input(name, "transposed", f"has axes {one} and {other} exchanged, read as if they were not",
+                           functools.partial(_exchanged, one=one, other=other),
+                           f"hand it over with axes {one} and {other} in their places",
+                           axes=[one, other])  # fmt: skip
+
+
+def _shifts(name: str, axes: PictureAxes) -> Iterator[Transform]:
+    for axis, step in itertools.product(axes.places, (1, -1)):
+        way = ("down" if step > 0 else "up") if axis == axes.height else ("right" if step > 0 else "left")
+        yield of_input(name, "shifted", f"is moved {way} by one pixel",
+                       functools.partial(np.roll, shift=step, axis=axis),
+                       f"{{x}} = np.roll({{x}}, {-step}, axis={axis})", axis=axis, shift=step)  # fmt: skip
+
+
+def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
+    """Yield parts of a picture for the whole, and a picture with bands beside it, at the size of the right one."""
+    size = (array.shape[axes.height], array.shape[axes.width])
+    for share, method in itertools.product(_CROPS, _METHODS):
+        kept = [max(round(side * share), 1) for side in size]
+        top, left = ((side - inner) // 2 for side, inner in zip(size, kept, strict=True))
+        box = (top, top + kept[0], left, left + kept[1])
+        yield of_input(name, "crop", f"is the middle {share:.1%} of the picture's sides, resized ({method})",
+                       functools.partial(_cropped, axes=axes, box=box, size=size, method=method),
+                       "resize the whole picture instead of its middle", box=list(box), method=method)  # fmt: skip
+    least = float(array.min())
+    pads = dict.fromkeys((0.0, 114 / 255, 114.0, 0.5, 128.0, least))
+    for (short, long), wide, pad in itertools.product(_BANDS, (True, False), pads):
+        inner = (round(size[0] * short / long), size[1]) if wide else (size[0], round(size[1] * short / long))
+        for method in _METHODS[:2]:
+            yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its middle "
+                           f"({method}), beside bands of {pad:.4g}",
+                           functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method),
+                           "stretch the picture to the whole size, or feed the reference a letterbox, too",
+                           size=list(inner), pad=pad, method=method)  # fmt: skip
+    for factor, method in itertools.product((2, 4), _METHODS):
+        small = (max(size[0] // factor, 1), max(size[1] // factor, 1))
+        yield of_input(name, "interpolation", f"was shrunk by {factor} and enlarged again ({method})",
+                       functools.partial(_through, axes=axes, small=small, method=method),
+                       "resize once, from the original", factor=factor, method=method)  # fmt: skip
+
+
+def _cropped(array: np.ndarray, axes: PictureAxes, box: Box, size: tuple[int, int], method: str) -> np.ndarray:
+    return resized(part(array, axes, box), axes, size, method)
+
+
+def _letterbox(array: np.ndarray, axes: PictureAxes, inner: tuple[int, int], pad: float, method: str) -> np.ndarray:
+    return boxed(resized(array, axes, inner, method), axes, (array.shape[axes.height], array.shape[axes.width]), pad)
+
+
+def _through(array: np.ndarray, axes: PictureAxes, small: tuple[int, int], method: str) -> np.ndarray:
+    size = (array.shape[axes.height], array.shape[axes.width])
+    return resized(resized(array, axes, small, method), axes, size, method)
+
+
+def boxed(
+    inner: np.ndarray, axes: PictureAxes, size: tuple[int, int], pad: float, place: tuple[int, int] | None = None
+) -> np.ndarray:
+    """Return a picture with bands beside it; in the middle unless its upper left corner is given."""
+    shape = list(inner.shape)
+    shape[axes.height], shape[axes.width] = size
+    found = np.full(shape, pad, np.float64)
+    rows, columns = inner.shape[axes.height], inner.shape[axes.width]
+    top, left = place or ((size[0] - rows) // 2, (size[1] - columns) // 2)
+    part(found, axes, (top, top + rows, left, left + columns))[...] = inner
+    return found
+
+
+def _rounded(name: str, array: np.ndarray) -> Iterator[Transform]:
+    """Yield numbers that passed through a type that does not hold them."""
+    ways: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+        "uint8": ("was cut to whole numbers of 8 bits, which wrap", lambda x: _wrapped(x, np.uint8)),
+        "uint8-clipped": ("was rounded to whole numbers from 0 to 255", lambda x: np.clip(np.rint(x), 0, 255)),
+        "int8": ("was read as signed bytes: from 128 on numbers are negative", lambda x: _wrapped(x, np.int8)),
+        "integers": ("was cut to whole numbers", np.trunc),
+        "255ths": ("was cut to 255ths, as bytes hold numbers from 0 to 1", lambda x: _wrapped(x * 255, np.uint8) / 255),
+        "fp16": ("was rounded to fp16", _halved),
+    }
+    for word, (words, change) in ways.items():
+        yield of_input(name, "dtype", words, change, f"convert to {array.dtype} before anything else", through=word)
+
+
+def _halved(array: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return array.astype(np.float16)
+
+
+def _wrapped(array: np.ndarray, dtype: type[np.integer]) -> np.ndarray:
+    """Return numbers as C casts them: cut to whole numbers, of which the lowest 8 bits are kept."""
+    whole = np.nan_to_num(array.astype(np.float64)).astype(np.int64)
+    return whole.astype(dtype).astype(np.float64)

@@ -1,0 +1,1 @@
+"""``triage check feed``: which transform turns one file of inputs into another?"""

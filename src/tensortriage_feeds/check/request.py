@@ -1,0 +1,26 @@
+"""The request of ``triage check feed``, each field with its option; light to import, for help is made of it."""
+
+from pathlib import Path
+
+from tensortriage.sdk import argument, external_data_field, option, reference_field, request
+
+
+@request
+class FeedFilesRequest:
+    """Two files of inputs.
+
+    Attributes:
+        mine: What the network is right on.
+        theirs: What another program feeds it.
+        model: ONNX file on which the difference is to be measured; None for none.
+    """
+
+    # fmt: off
+    mine: Path = argument("MINE")
+    theirs: Path = argument("THEIRS")
+    model: Path | None = option(
+        "--model", "MODEL", "Tell what the difference costs at this model's outputs; needed where THEIRS has saved "
+        "outputs.", default=None, group="Cost")
+    reference: str = reference_field("Engine that runs the model.")
+    external_data_dir: Path | None = external_data_field()
+    # fmt: on

@@ -1,0 +1,66 @@
+"""Outputs that a program saved: of which inputs are they, if not of those that it was given?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.api import EngineSpec, Feed, Model
+from tensortriage.envelope.sdk import Lab, Metrics, Origin, check_feed, error_of, measure_many
+from tensortriage.sdk import HealthyJudge, TriageError
+from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
+from tensortriage_feeds.transforms import Tensors, composed
+
+
+class SavedOutputs:
+    """What a program saved, held against the reference on this input or that.
+
+    Args:
+        model: The network.
+        reference: Engine that runs it.
+        outputs: What was saved, of outputs of the model.
+        lab: Where the reference is asked.
+    """
+
+    def __init__(self, model: Model, reference: EngineSpec, outputs: Tensors, lab: Lab) -> None:
+        self._model, self._reference, self._lab = model, reference, lab
+        self._judge = HealthyJudge(model, reference=reference, target=None, lab=lab)
+        self.outputs = outputs
+
+    def run(self, tensors: Tensors) -> Tensors:
+        """Return the reference's outputs of those that were saved; empty where it does not run on these inputs."""
+        try:
+            feed = check_feed(Feed("inputs", tensors, Origin.REAL), self._model.inputs)
+            made = self._lab.outputs(self._reference, self._model, feed)
+        except TriageError:
+            return {}
+        return {name: made[name] for name in self.outputs if name in made}
+
+    def figures(self, made: Tensors) -> Mapping[str, Metrics]:
+        """Return how far the saved outputs are from these; empty where they have other shapes."""
+        if not made or any(array.shape != self.outputs[name].shape for name, array in made.items()):
+            return {}
+        return dict(measure_many((name, array, self.outputs[name]) for name, array in made.items()))
+
+    def limits(self, tensors: Tensors) -> dict[str, float] | None:
+        """Return how far off each saved output may be on these inputs; None where all are within."""
+        made = self.run(tensors)
+        figures = self.figures(made)
+        judged = self._judge.judge(Feed("inputs", tensors, Origin.REAL), figures, made)
+        if figures and all(each.within for each in judged.values()):
+            return None
+        finite = {name: each.ratio for name, each in judged.items() if np.isfinite(each.ratio) and each.ratio > 0}
+        return {name: error_of(figures[name]) / finite[name] if name in finite else 0.0 for name in figures}
+
+    def behind(self, tensors: Tensors, limits: Mapping[str, float]) -> Nearest | None:
+        """Return the transform of the inputs by which the reference gives what was saved; None where none is known."""
+        wanted = Wanted(self.outputs, limits)
+        right = self.run(tensors)
+        figures = self.figures(right)
+
+        def confirmed(steps: Steps) -> bool:
+            return self.limits(composed(steps, tensors)) is None
+
+        found = search(tensors, self.run, wanted, confirmed=confirmed)
+        errors = {name: error_of(figure) for name, figure in figures.items()}
+        likely = bits_of(right, wanted, errors) > CHANCE_BITS + np.log2(max(found.tried, 1))
+        return found if likely and found.steps and confirmed(found.steps) else None

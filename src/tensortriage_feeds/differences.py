@@ -1,0 +1,279 @@
+"""Which transform turns one feed into another, where both are at hand.
+
+Numbers are fitted, by channel, after every way in which pixels and channels may have changed places; what leaves
+nothing is the answer, the simplest first, and else what leaves least.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from tensortriage_feeds.catalogue import FITTED, InputCandidates, candidates, scaled
+from tensortriage_feeds.geometry import geometries
+from tensortriage_feeds.normalizations import Renormalized, renormalizations
+from tensortriage_feeds.pictures import PictureAxes, picture_axes
+from tensortriage_feeds.tokens import exchanges, token_candidates
+from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
+
+EXACT = 1e-5
+"""What a transform leaves at most, as a share of the deviation, that is said to be all: float32 rounds to 6e-8, and a
+mean and a deviation that people write with four digits to 1e-5."""
+NEARLY = 0.02
+"""What is left where numbers passed through bytes on the way (1/255 of a span of 4 deviations: 5e-3), or borders are
+treated otherwise."""
+UNLIKE = 0.3
+"""From here on a transform explains too little to be named."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoundDifference:
+    """How one feed became another.
+
+    Attributes:
+        steps: Transforms, in their order; empty where the feeds are equal, or nothing was found.
+        residual: What these leave, as a share of the deviation of what they do not explain; 0 for nothing.
+        inputs: Inputs that differ.
+    """
+
+    steps: tuple[Transform, ...]
+    residual: float
+    inputs: tuple[str, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the transform is told."""
+        return bool(self.steps) and self.residual < UNLIKE
+
+
+def difference(mine: Tensors, theirs: Tensors) -> FoundDifference:
+    """Return the transform of one feed that makes another.
+
+    Args:
+        mine: The right one.
+        theirs: The other one, with the same inputs; their shapes may differ.
+    """
+    unlike = tuple(name for name in mine if name in theirs and not equal(mine[name], theirs[name]))
+    if not unlike:
+        return FoundDifference((), 0.0, ())
+    for transform in (*exchanges(mine), *token_candidates(mine)):
+        made = transform(mine)
+        if all(equal(made[name], theirs[name]) for name in mine if name in theirs):
+            return FoundDifference((transform,), 0.0, unlike)
+    steps: list[Transform] = []
+    worst = 0.0
+    for name in unlike:
+        found = min(_ways(name, mine[name], theirs[name]), key=lambda way: way.residual, default=_Way((), np.inf))
+        steps.extend(found.steps(name))
+        worst = max(worst, found.residual)
+    return FoundDifference(tuple(steps), float(worst), unlike)
+
+
+def equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two tensors are equal, in type as well, NaN for NaN."""
+    same = one.dtype == other.dtype and one.shape == other.shape
+    return same and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Way:
+    """One way in which a tensor may have become another.
+
+    Attributes:
+        before: Transforms of places.
+        residual: What is left, numbers fitted; see `unexplained`.
+        fit: Scale and offset by channel, or of all, the tensor before, and its axes where it is by channel.
+        after: A change of type.
+    """
+
+    before: tuple[Transform, ...]
+    residual: float
+    fit: tuple[np.ndarray, np.ndarray, np.ndarray, PictureAxes | None] | None = None
+    after: tuple[Transform, ...] = ()
+
+    def steps(self, name: str) -> tuple[Transform, ...]:
+        """Return all transforms, those of numbers by their usual names."""
+        if self.fit is None:
+            return (*self.before, *self.after)
+        scale, offset, made, axes = self.fit
+        named = _named(scale, offset, made, axes, max(_ALIKE, self.residual))
+        return (*self.before, scaled(name, named, axes, made.ndim), *self.after)
+
+
+def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
+    """Yield transforms of a tensor and what they leave, until one leaves nothing."""
+    for before, made in _rearranged(name, mine, theirs):
+        if made.shape != theirs.shape:
+            continue
+        found = _with_numbers(name, before, made, theirs)
+        yield found
+        if found.residual <= EXACT:
+            return
+    if mine.shape == theirs.shape:
+        known = candidates(name, mine)
+        data = [each for each in known.numbers if each.kind == "gamma"]
+        for transform in (*token_candidates({name: mine}), *data, *known.others):
+            found = _with_numbers(name, (transform,), np.asarray(transform.apply({name: mine})[name]), theirs)
+            yield found
+            if found.residual <= EXACT:
+                return
+    if (axes := picture_axes(mine.shape)) and (other := picture_axes(theirs.shape)):
+        yield from _geometric(name, (mine, axes), (theirs, other))
+
+
+def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tuple[tuple[Transform, ...], np.ndarray]]:
+    """Yield the tensor with channels and pixels in other places, the fewest changes first."""
+    known = candidates(name, mine) if mine.shape == theirs.shape else InputCandidates()
+    yield (), mine
+    for chosen in itertools.chain(
+        ((each,) for each in (*known.channels, *known.places)), itertools.product(known.channels, known.places)
+    ):
+        yield chosen, np.asarray(composed(chosen, {name: mine})[name])
+    if mine.shape == theirs.shape:
+        return
+    if mine.size == theirs.size:
+        for order in itertools.permutations(range(mine.ndim)):
+            made = np.transpose(mine, order)
+            if order != tuple(range(mine.ndim)) and made.shape == theirs.shape:
+                yield _told(name, "layout", f"has its axes in the order {list(order)}", axes=list(order)), made
+        words = f"has the shape {list(theirs.shape)} instead of {list(mine.shape)}"
+        yield _told(name, "shape", words, shape=list(theirs.shape)), mine.reshape(theirs.shape)
+    if mine.ndim == theirs.ndim and mine.shape[1:] == theirs.shape[1:] and len(theirs) < len(mine):
+        words = f"has the first {len(theirs)} of {len(mine)} rows"
+        yield _told(name, "batch-order", words, rows=len(theirs)), mine[: len(theirs)]
+
+
+def _told(name: str, kind: str, words: str, **parameters: object) -> tuple[Transform, ...]:
+    return (
+        of_input(name, kind, words, lambda x: x, f"hand {{x}} over as the other file has it ({kind})", **parameters),
+    )
+
+
+def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, theirs: np.ndarray) -> _Way:
+    """Return the transforms that were made, with the scale and offset that fit best; none where none is needed."""
+    after = _typed(name, made, theirs)
+    exact = EXACT if not after or theirs.dtype.kind != "f" else max(EXACT, float(np.finfo(theirs.dtype).eps))
+    if (left := unexplained(made, theirs, None)) <= exact:
+        return _Way(before, 0.0 if left <= EXACT or after else left, after=after)
+    axes = picture_axes(theirs.shape)
+    uniform, by_channel = fitted(made, theirs, None), fitted(made, theirs, axes)
+    chosen, used = (uniform, None) if uniform[2] <= max(1.05 * by_channel[2], exact) else (by_channel, axes)
+    scale, offset, residual = chosen
+    if residual > 0.9 * left or not np.isfinite(residual):
+        return _Way(before, left, after=after)
+    return _Way(before, 0.0 if residual <= exact else residual, (scale, offset, made, used), after)
+
+
+def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, ...]:
+    if made.dtype == theirs.dtype or made.dtype == np.float64:
+        return ()
+    words = f"is {theirs.dtype} instead of {made.dtype}"
+    step = of_input(name, "dtype", words, lambda x: x.astype(theirs.dtype), f"{{x}} = {{x}}.astype(np.{made.dtype})",
+                    dtype=str(theirs.dtype))  # fmt: skip
+    return (step,)
+
+
+def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
+    """Return the RMS of what two tensors differ by, as a share of the deviation of the second from its mean."""
+    wide = theirs.astype(np.float64)
+    left = made.astype(np.float64) - wide
+    spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
+    power = float(np.mean(spread * spread)) or float(np.mean(wide * wide))
+    found = float(np.sqrt(np.mean(left * left) / power)) if power else float(np.abs(left).max())
+    return found if np.isfinite(found) else np.inf
+
+
+def fitted(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the scale and offset, of each channel or of all, by which one tensor comes nearest to another.
+
+    By least squares; a channel that is constant keeps its scale.
+
+    Returns:
+        Scale and offset by channel, and what they leave; see `unexplained`.
+    """
+    x, y = made.astype(np.float64), theirs.astype(np.float64)
+    over = _over(x, axes)
+    mean_x, mean_y = x.mean(axis=over, keepdims=True), y.mean(axis=over, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        spread = ((x - mean_x) ** 2).mean(axis=over, keepdims=True)
+        together = ((x - mean_x) * (y - mean_y)).mean(axis=over, keepdims=True)
+        scale = np.where(spread > 0, together / np.where(spread > 0, spread, 1.0), 1.0)
+        offset = mean_y - scale * mean_x
+        residual = unexplained(scale * x + offset, y, axes)
+    return np.atleast_1d(scale.reshape(-1)), np.atleast_1d(offset.reshape(-1)), residual
+
+
+def _over(array: np.ndarray, axes: PictureAxes | None) -> tuple[int, ...]:
+    return tuple(axis for axis in range(array.ndim) if axes is None or axis != axes.channel)
+
+
+_ALIKE = 2e-3
+"""By so much a fitted number may be another than the one that is named: people write three digits."""
+
+
+def _named(
+    scale: np.ndarray, offset: np.ndarray, made: np.ndarray, axes: PictureAxes | None, alike: float
+) -> Renormalized:
+    """Return scale and offset with the words of a usual one that is like them, by a share of them."""
+    wide = made.astype(np.float64)
+    over = _over(wide, axes)
+    least, most = np.atleast_1d(wide.min(axis=over)), np.atleast_1d(wide.max(axis=over))
+    span = np.maximum(np.abs(scale) * np.maximum(np.abs(most), np.abs(least)), 1e-12)
+    offset, scale = (
+        np.where(np.abs(offset) < EXACT * span, 0.0, offset),
+        np.where(np.abs(scale - 1) < EXACT, 1.0, scale),
+    )
+    for usual in renormalizations(least, most):
+        near = np.abs(usual.scale - scale) <= alike * np.abs(usual.scale)
+        if np.all(near) and np.all(np.abs(usual.offset - offset) <= alike * (span + np.abs(offset))):
+            return Renormalized(usual.kind, usual.words, scale, offset)
+    return Renormalized("scale" if len(scale) == 1 else "normalization", FITTED, scale, offset)
+
+
+def _geometric(
+    name: str, mine: tuple[np.ndarray, PictureAxes], theirs: tuple[np.ndarray, PictureAxes]
+) -> Iterator[_Way]:
+    """Yield crops, letterboxes and other sizes, at each order of the channels, with what they leave."""
+    array, axes = mine
+    other, other_axes = theirs
+    if array.shape[axes.channel] != other.shape[other_axes.channel]:
+        return
+    array = _in_layout(array, axes, other_axes, other.ndim)
+    for shape in geometries(name, array, other, other_axes):
+        seen = _seen(other, shape.box, other_axes)
+        for order in _orders(array.shape[other_axes.channel]):
+            made = np.take(shape.made, order, axis=other_axes.channel)
+            scale, offset, residual = fitted(made, seen, other_axes)
+            steps: tuple[Transform, ...] = (shape.transform,)
+            if order != sorted(order):
+                kind = "channels-reversed" if order[:3] == [2, 1, 0] else "channels-permuted"
+                steps += (of_input(name, kind, f"has its channels in the order {order}", lambda x: x,
+                                   f"{{x}} = {{x}} in the order {order}", order=order),)  # fmt: skip
+            plain = unexplained(made, seen, None)
+            yield _Way(
+                steps, min(residual, plain), (scale, offset, made, other_axes) if residual < 0.9 * plain else None
+            )
+            if residual <= EXACT:
+                return
+
+
+def _orders(channels: int) -> Iterable[list[int]]:
+    plain = list(range(channels))
+    return [plain, [2, 1, 0, *plain[3:]]] if channels >= 3 else [plain]
+
+
+def _seen(array: np.ndarray, box: tuple[int, int, int, int], axes: PictureAxes) -> np.ndarray:
+    index = [slice(None)] * array.ndim
+    index[axes.height], index[axes.width] = slice(box[0], box[1]), slice(box[2], box[3])
+    return array[tuple(index)]
+
+
+def _in_layout(array: np.ndarray, axes: PictureAxes, other: PictureAxes, rank: int) -> np.ndarray:
+    """Return pictures with their channels where the other tensor has them, and a batch if that has one."""
+    found = np.moveaxis(array, axes.channel, -1) if axes.channel < axes.height else array
+    if found.ndim < rank:
+        found = found[None]
+    elif found.ndim > rank:
+        found = found[0]
+    return np.moveaxis(found, -1, other.channel) if other.channel < other.height else found

@@ -1,0 +1,235 @@
+"""Is the target fed what it ought to be? Two questions of the ladder, about engines that a user's program wraps.
+
+The first asks the target itself: a model that does nothing but hand its input over shows what it is fed, and the
+reference on that must give the target's outputs. Where only outputs are seen, the second tries on the reference what
+programs do wrong. A transform counts only if the judge finds the target's outputs beyond their limits before, and
+within them after.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.diagnose.sdk import (
+    FED_OTHERWISE,
+    Conclusion,
+    EngineError,
+    Evidence,
+    Feed,
+    Investigation,
+    ModelError,
+    NewNode,
+    Unsound,
+    UsageError,
+    VerdictKind,
+    error_of,
+    error_size,
+    insert_node,
+    is_foreign,
+    limits_of,
+    measured_outputs,
+    rung,
+    times,
+    triage_command,
+)
+from tensortriage_feeds.differences import difference, equal
+from tensortriage_feeds.search import CHANCE_BITS, Nearest, Steps, Wanted, bits_of, search
+from tensortriage_feeds.transforms import Tensors, composed, cure_of, sentence
+
+FED = "is the target fed what it is given?"
+TRIED = "does another input explain the outputs?"
+_ENDS = (VerdictKind.COMPARISON_UNSOUND,)
+_UNRUNNABLE = (EngineError, ModelError, UsageError, Unsound)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Cure:
+    """The target's outputs before and after their feed is what the target was fed."""
+
+    output: str
+    before: float
+    after: float
+    ratio: float
+
+
+@rung(
+    FED,
+    reads=("results",),
+    cost="a build and a run of a model that hands its input over",
+    ends=_ENDS,
+    after="what do the layers look like?",
+)
+def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
+    """Ask a user's program what its model is fed; a verdict where the reference on that gives the same outputs."""
+    if not is_foreign(inv.question.target.name):
+        return None
+    feed = evidence.feed
+    seen = fed_tensors(inv, feed)
+    if seen is None:
+        inv.record.answered(FED, "unknown: a model that hands its input over does not show it")
+        return None
+    unlike = [name for name in seen if not equal(np.asarray(feed.tensors[name]), seen[name])]
+    if not unlike:
+        inv.record.answered(FED, "yes: to the last bit")
+        return None
+    cure = _cured(inv, evidence, {**feed.tensors, **seen})
+    found = difference({name: feed.tensors[name] for name in seen}, seen)
+    what = sentence(found.steps) if found.is_known else f"'{unlike[0]}' has other numbers, in no way that is known"
+    if cure is None:
+        inv.record.answered(FED, f"no: {what}; that does not explain the outputs", inputs=unlike)
+        return None
+    inv.record.answered(
+        FED,
+        f"no: {what}; on that the reference gives the target's outputs",
+        transforms=[step.stated for step in found.steps] if found.is_known else [],
+        residual=found.residual,
+        inputs=unlike,
+        **dataclasses.asdict(cure),
+    )
+    left = found.is_known and found.residual > 0.0
+    rest = f" (but for {error_size(found.residual)} of its deviation)" if left else ""
+    return _verdict(inv, f"{what}{rest}", cure, cure_of(found.steps) if found.is_known else "")
+
+
+@rung(
+    TRIED,
+    reads=("results", "local"),
+    cost="runs of the reference for 10 s, where only outputs are seen",
+    ends=_ENDS,
+    after="is any op wrong by itself?",
+)
+def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
+    """Try on the reference what programs do wrong with inputs, where a user's program shows its outputs alone."""
+    wrong_alone = evidence.local is not None and any(ratio > 1.0 for ratio in evidence.local.over.values())
+    if not is_foreign(inv.question.target.name) or wrong_alone:
+        return None
+    feed = evidence.feed
+    if inv.question.tolerance is not None or fed_tensors(inv, feed) is not None:
+        return None
+    place = inv.lab.derived(str, TRIED, inv.question.target, inv.question.reference, inv.model, feed)
+    if place.known() == "":
+        return None
+    nearest, cure = _searched(inv, evidence)
+    place.keep(sentence(nearest.steps) if cure else "")
+    if cure is None:
+        nearer = f"; nearest: {sentence(nearest.steps)}" if nearest.steps else ""
+        inv.record.answered(TRIED, f"no: none of {nearest.tried} changes of the inputs gives them{nearer}")
+        return None
+    what = sentence(nearest.steps)
+    inv.record.answered(
+        TRIED,
+        f"yes: {what}",
+        transforms=[step.stated for step in nearest.steps],
+        tried=nearest.tried,
+        **dataclasses.asdict(cure),
+    )
+    return _verdict(inv, what, cure, cure_of(nearest.steps))
+
+
+def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
+    """Return what the target's model is fed, as it shows it by models that hand inputs over; None where it does not.
+
+    Every output of the model is the input itself then, so that a program may take them by their names.
+    """
+    outputs = [spec.name for spec in inv.model.outputs]
+    wanted = [name for name, array in feed.tensors.items() if array.dtype.kind in "fiub"]
+    found: dict[str, np.ndarray] = {}
+    try:
+        deployed = inv.deployed(feed)
+        for start in range(0, len(wanted), len(outputs)):
+            some = wanted[start : start + len(outputs)]
+            model = inv.model
+            for place, output in enumerate(outputs):
+                source = some[min(place, len(some) - 1)]
+                model = insert_node(model, NewNode(op_type="Identity", inputs=[source], outputs=[output]))
+            shown = inv.lab.outputs(inv.question.target, model, feed, what="asking what the model is fed")
+            for output, name in zip(outputs, some, strict=False):
+                if output not in shown or equal(np.asarray(shown[output]), np.asarray(deployed.get(output))):
+                    return None
+                found[name] = np.asarray(shown[output])
+    except _UNRUNNABLE:
+        return None
+    return found
+
+
+def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | None]:
+    feed, floors = evidence.feed, evidence.worst_feed.floors
+    reference = inv.golden.outputs(feed)
+    metrics = evidence.worst_feed.metrics
+    limits = {name: 0.0 if figure.exact else floors.limit(name, figure.count).error for name, figure in metrics.items()}
+    wanted = Wanted(inv.deployed(feed), limits)
+    right = {name: np.asarray(reference[name]) for name in limits}
+    bits = bits_of(right, wanted, {name: error_of(figure) for name, figure in metrics.items()})
+    if bits <= CHANCE_BITS:
+        return Nearest((), np.inf, 0), None
+    cures: dict[Steps, _Cure | None] = {}
+
+    def confirmed(steps: Steps) -> bool:
+        cures[steps] = _cured(inv, evidence, composed(steps, feed.tensors), steps)
+        return cures[steps] is not None
+
+    with inv.lab.session(inv.question.reference, inv.model, sequence=True) as ask:
+
+        def run(tensors: Tensors) -> Tensors:
+            try:
+                return ask(tensors)
+            except _UNRUNNABLE:
+                return {}
+
+        inv.lab.progress("trying other inputs on the reference")
+        nearest = search(feed.tensors, run, wanted, confirmed=confirmed)
+    cure = cures.get(nearest.steps)
+    unlikely = bits > CHANCE_BITS + np.log2(max(nearest.tried, 1))
+    return nearest, cure if unlikely else None
+
+
+def _cured(inv: Investigation, evidence: Evidence, fed: Tensors, steps: Steps | None = None) -> _Cure | None:
+    """Return how the judge finds the target's outputs on what it may have been fed; None where one is beyond its limit.
+
+    Steps that are given have to cure the other feeds as well.
+    """
+    name, before, _ = evidence.worst_feed.worst_output()
+    ratio = _ratio(inv, evidence.feed, fed)
+    if ratio is None:
+        return None
+    for other in inv.question.feeds if steps else ():
+        if other.name != evidence.feed.name and _ratio(inv, other, composed(steps or (), other.tensors)) is None:
+            return None
+    return _Cure(name, before, ratio[0], ratio[1])
+
+
+def _ratio(inv: Investigation, feed: Feed, fed: Tensors) -> tuple[float, float] | None:
+    """Return the largest error of the target's outputs against the reference on another feed, and its share of a limit.
+
+    None where an output is beyond its limit, or cannot be compared.
+    """
+    other = Feed("", fed, feed.origin)
+    other = dataclasses.replace(other, name=f"{feed.name} as fed, {other.digest[:8]}")
+    about = inv.about(dataclasses.replace(inv.question, feeds=(other,)))
+    try:
+        figures = measured_outputs(about, other, inv.deployed(feed)).metrics
+        golden = about.golden.outputs(other)
+        limits = limits_of(about, other, figures, golden=golden, apart={}, asked=False)
+    except _UNRUNNABLE:
+        return None
+    errors = {name: error_of(figure) for name, figure in figures.items()}
+    if not all(limits[name].allows(error) for name, error in errors.items()):
+        return None
+    worst = max(errors, key=lambda name: _share(errors[name], limits[name].error))
+    return errors[worst], _share(errors[worst], limits[worst].error)
+
+
+def _share(error: float, limit: float) -> float:
+    return error / limit if limit else 0.0
+
+
+def _verdict(inv: Investigation, what: str, cure: _Cure, line: str) -> Conclusion:
+    write = f"; to cure it: {line}" if line else ""
+    return Conclusion(
+        VerdictKind.COMPARISON_UNSOUND,
+        FED_OTHERWISE,
+        f"{inv.question.target} is fed another input: {what}. On such an input {inv.question.reference} gives the "
+        f"target's outputs, {times(cure.ratio)} what healthy engines differ by at most; as it is, '{cure.output}' is "
+        f"off by {error_size(cure.before)}{write}",
+        next=[triage_command(inv.question, "run", "--target", str(inv.question.target))],
+    )

@@ -1,0 +1,174 @@
+"""Which transform of the inputs makes the target's outputs of the reference's model, where nothing but outputs is seen?
+
+The reference is cheap to ask: every candidate is, by itself first, then those of different families together, the
+likeliest first, while time allows. A candidate that comes near is for the judge to confirm.
+"""
+
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage_feeds.catalogue import InputCandidates, candidates
+from tensortriage_feeds.tokens import exchanges, token_candidates
+from tensortriage_feeds.transforms import Tensors, Transform, composed, of_all
+
+SECONDS = 10.0
+"""How long candidates are tried at most, if each takes as long as the fastest: what else the machine does must not
+decide what is found."""
+LONGEST = 30.0
+"""How long at most however slow the machine is, in seconds."""
+NEAR = 100.0
+"""How many limits of the outputs a candidate may be off by that the judge is asked about: another feed has other
+floors, and wrong candidates are 1e4 limits off and more."""
+CHANCE_BITS = 10.0
+"""By so many bits an agreement must be less likely than one of all candidates by chance: once in a thousand."""
+_TOGETHER_PLACES = 8
+"""So many of a family's candidates of places are tried together with others."""
+
+Run = Callable[[Tensors], Tensors]
+Steps = tuple[Transform, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """The target's outputs, and how near a candidate has to come.
+
+    Attributes:
+        outputs: By name.
+        limits: The largest error of a healthy engine, by name of an output; 0 for exact types.
+    """
+
+    outputs: Tensors
+    limits: Mapping[str, float]
+
+    def distance(self, made: Tensors) -> float:
+        """Return how many limits outputs are off by, the farthest counts; inf where they cannot be compared."""
+        return max((self._of(name, made) for name in self.limits), default=math.inf)
+
+    def _of(self, name: str, made: Tensors) -> float:
+        theirs, mine = self.outputs.get(name), made.get(name)
+        if theirs is None or mine is None or theirs.shape != mine.shape:
+            return math.inf
+        if mine.dtype.kind not in "fc":
+            return 0.0 if np.array_equal(mine, theirs) else math.inf
+        wide = mine.astype(np.float64)
+        with np.errstate(all="ignore"):
+            error = float(np.sqrt(np.mean((theirs.astype(np.float64) - wide) ** 2)))
+            signal = float(np.sqrt(np.mean(wide**2)))
+        found = (
+            error / (signal * self.limits[name]) if signal and self.limits[name] else (0.0 if error == 0 else math.inf)
+        )
+        return found if math.isfinite(found) else math.inf
+
+
+def bits_of(reference: Tensors, wanted: Wanted, before: Mapping[str, float]) -> float:
+    """Return how much an agreement within the limits says: bits that no chance makes.
+
+    An element that was off by an error and is now within a limit would be so by chance once in their ratio; an exact
+    one once in two.
+
+    Args:
+        reference: Outputs of the reference on the right feed.
+        wanted: The target's.
+        before: Errors of the target's outputs, by name.
+    """
+    found = 0.0
+    for name, limit in wanted.limits.items():
+        array = reference[name]
+        if array.dtype.kind in "fc" and 0.0 < limit < before[name]:
+            found += min(array.size, 64) * math.log2(min(before[name], 1.0) / limit)
+        elif array.dtype.kind not in "fc":
+            found += float(np.count_nonzero(array != wanted.outputs[name]))
+    return max(found, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nearest:
+    """What a search came to.
+
+    Attributes:
+        steps: The transforms that come nearest; empty where none comes nearer than the right feed.
+        distance: How many limits the outputs are off by with them.
+        tried: How many candidates were asked about.
+    """
+
+    steps: Steps
+    distance: float
+    tried: int
+
+
+def search(tensors: Tensors, run: Run, wanted: Wanted, *, confirmed: Callable[[Steps], bool]) -> Nearest:
+    """Return the first candidate that the judge confirms, or the nearest one.
+
+    Args:
+        tensors: The right feed.
+        run: Runs the reference; it may raise what `UNRUNNABLE` names for a feed that the model does not take.
+        wanted: What to come near.
+        confirmed: Whether the judge takes a candidate that came near.
+    """
+    started = ended = time.perf_counter()
+    fastest = math.inf
+    best, tried = Nearest((), wanted.distance(run(tensors)), 0), 0
+    seen: set[int] = set()
+    for steps in combinations(tensors):
+        began, ended = ended, time.perf_counter()
+        fastest = min(fastest, ended - began) if tried else fastest
+        if tried * fastest > SECONDS or ended - started > LONGEST:
+            break
+        fed = composed(steps, tensors)
+        key = hash(tuple(fed[name].tobytes() for step in steps for name in step.inputs))
+        if key in seen:
+            continue
+        seen.add(key)
+        tried += 1
+        if (distance := wanted.distance(run(fed))) < best.distance:
+            best = Nearest(steps, distance, tried)
+            if distance <= NEAR and confirmed(steps):
+                return best
+    return dataclasses.replace(best, tried=tried)
+
+
+def combinations(tensors: Tensors) -> Iterator[Steps]:
+    """Yield candidates for a feed: each alone, then two and three of different families, in the order of likelihood."""
+    known = {
+        name: candidates(name, array) for name, array in tensors.items() if array.dtype.kind == "f" or array.ndim > 2
+    }
+    sets = [*_alike(known), *known.values()] if len(known) > 1 else list(known.values())
+    tokens = list(token_candidates(tensors))
+    yield from ((each,) for each in exchanges(tensors))
+    yield from ((each,) for each in tokens)
+    for each in sets:
+        yield from ((one,) for one in (*each.channels, *each.numbers, *each.places))
+    for each in sets:
+        places = each.places[:_TOGETHER_PLACES]
+        yield from itertools.product(each.channels[:1], each.numbers)
+        yield from itertools.product(each.channels, places)
+    for one, other in itertools.combinations(tokens, 2):
+        if set(one.inputs).isdisjoint(other.inputs):
+            yield one, other
+    yield from itertools.chain.from_iterable(((one,) for one in each.others) for each in sets)
+    for each in sets:
+        yield from itertools.product(each.places[:_TOGETHER_PLACES], each.numbers)
+        yield from itertools.product(each.numbers, [one for one in each.others if one.kind == "dtype"])
+    for each in sets:
+        yield from itertools.product(each.channels[:1], each.others)
+        yield from itertools.product(each.places[:_TOGETHER_PLACES], each.channels[:1], each.numbers)
+        yield from itertools.product(each.channels[1:], each.numbers)
+        yield from itertools.product(each.others, each.numbers)
+
+
+def _alike(known: Mapping[str, InputCandidates]) -> Iterator[InputCandidates]:
+    """Yield what may have become of all inputs alike, for a program has one function for all pictures."""
+    families: list[Sequence[Sequence[Transform]]] = [
+        [getattr(each, field.name) for each in known.values()] for field in dataclasses.fields(InputCandidates)
+    ]
+    together: list[tuple[Transform, ...]] = []
+    for family in families:
+        by_words = [{one.words: one for one in transforms} for transforms in family]
+        shared = [words for words in by_words[0] if all(words in other for other in by_words[1:])]
+        together.append(tuple(of_all([each[words] for each in by_words]) for words in shared))
+    yield InputCandidates(*together)

@@ -1,0 +1,165 @@
+"""What programs do wrong with token numbers, masks, and inputs that are alike: candidates for a whole feed."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tensortriage_feeds.transforms import Tensors, Transform, identifier, of_input
+
+_MASK_WORDS = ("mask",)
+_TOKENS_LEAST = 3
+
+
+def token_candidates(tensors: Tensors) -> Iterator[Transform]:
+    """Yield what may have become of inputs of whole numbers, rows of tokens with masks beside them, likeliest first."""
+    rows = {name: array for name, array in tensors.items() if array.dtype.kind in "iub" and array.ndim in (1, 2)}
+    masks = {name: array for name, array in rows.items() if _is_mask(name, array)}
+    ids = {n: a for n, a in rows.items() if n not in masks and a.shape[-1] >= _TOKENS_LEAST and not _is_flag(n, a)}
+    for name, array in masks.items():
+        yield from _masks(name, array)
+    for name, array in ids.items():
+        mask = next((each for each in masks.values() if each.shape == array.shape), None)
+        yield from _shifted(name, array, _padding(array, mask))
+    for name, array in rows.items():
+        if name not in masks and name not in ids and array.size > 1:
+            yield of_input(name, "tokens", "is 1 everywhere", np.ones_like, "{x} = as the reference has it", value=1)
+            yield of_input(name, "tokens", "is 0 everywhere", np.zeros_like, "{x} = as the reference has it", value=0)
+    yield from _sides(ids, masks)
+
+
+def exchanges(tensors: Tensors) -> Iterator[Transform]:
+    """Yield inputs of one shape and type in each other's place."""
+    for one, other in itertools.combinations(tensors, 2):
+        if tensors[one].shape == tensors[other].shape and tensors[one].dtype == tensors[other].dtype:
+            yield Transform(
+                "input-order", (one, other), "are exchanged",
+                functools.partial(_exchanged, one, other),
+                f"feed by name: {{'{one}': {identifier(one)}, '{other}': {identifier(other)}}}",
+            )  # fmt: skip
+
+
+def _is_mask(name: str, array: np.ndarray) -> bool:
+    return any(word in name.lower() for word in _MASK_WORDS) and bool(np.isin(array, (0, 1)).all())
+
+
+def _is_flag(name: str, array: np.ndarray) -> bool:
+    return "type" in name.lower() or "position" in name.lower() or bool(np.isin(array, (0, 1)).all())
+
+
+def _masks(name: str, array: np.ndarray) -> Iterator[Transform]:
+    yield of_input(name, "mask", "is inverted", lambda x: 1 - x.astype(np.int64), "{x} = 1 - {x}", value="inverted")
+    for value in (1, 0):
+        yield of_input(name, "mask", f"is {value} everywhere", functools.partial(np.full_like, fill_value=value),
+                       "{x} = (input_ids != pad_token_id)", value=value)  # fmt: skip
+    yield of_input(name, "mask", "is reversed along its last axis", lambda x: x[..., ::-1], "{x} = {x}[..., ::-1]",
+                   value="reversed")  # fmt: skip
+    for count, words in ((1, "one token"), (2, "two tokens")):
+        yield of_input(name, "mask", f"hides {words} more", functools.partial(_hides_more, count=count),
+                       "mask the special tokens in, too", hidden=count)  # fmt: skip
+    for step in (1, -1):
+        yield of_input(name, "mask", f"is moved by {step}", functools.partial(np.roll, shift=step, axis=-1),
+                       f"{{x}} = np.roll({{x}}, {-step}, axis=-1)", shift=step)  # fmt: skip
+
+
+def _padding(array: np.ndarray, mask: np.ndarray | None) -> tuple[int, ...]:
+    """Return token numbers that padding may have, the likeliest first."""
+    hidden = array[mask == 0] if mask is not None else array[..., -1]
+    found = [int(hidden.flat[0])] if hidden.size else []
+    return tuple(dict.fromkeys([*found, 0, 1]))
+
+
+def _exchanged(one: str, other: str, feed: Tensors) -> Tensors:
+    return {one: feed[other], other: feed[one]}
+
+
+def _moved(rows: np.ndarray, step: int, filled: int) -> np.ndarray:
+    rows = np.roll(rows, step, axis=-1)
+    rows[..., 0 if step > 0 else -1] = filled
+    return rows
+
+
+def _raised(rows: np.ndarray, step: int) -> np.ndarray:
+    return np.asarray(np.maximum(rows + step, 0))
+
+
+def _shifted(name: str, array: np.ndarray, pads: tuple[int, ...]) -> Iterator[Transform]:
+    first = int(array.reshape(-1, array.shape[-1])[0, 0])
+    for pad in pads:
+        yield of_input(name, "tokens", f"lacks its first token (BOS or CLS): moved left by one, then {pad}",
+                       functools.partial(_moved, step=-1, filled=pad),
+                       "tokenize with special tokens (add_special_tokens=True)", shift=-1, filled=pad)  # fmt: skip
+        yield of_input(name, "tokens", f"lacks its last token (EOS or SEP): {pad} in its place",
+                       functools.partial(_without_last, pad=pad),
+                       "tokenize with special tokens (add_special_tokens=True)", last=pad)  # fmt: skip
+        yield of_input(name, "tokens", f"lacks its first and its last token (BOS, EOS): moved left, then {pad}",
+                       functools.partial(_without_both, pad=pad),
+                       "tokenize with special tokens (add_special_tokens=True)", shift=-1, last=pad)  # fmt: skip
+    yield of_input(name, "tokens", "is moved right by one, its first token twice",
+                   lambda x: np.concatenate([x[..., :1], x[..., :-1]], axis=-1),
+                   "{x} = {x}[:, 1:], with its last token", shift=1)  # fmt: skip
+    for value in dict.fromkeys((first, *pads)):
+        yield of_input(name, "tokens", f"is moved right by one, after {value}",
+                       functools.partial(_moved, step=1, filled=value),
+                       "{x} = {x}[:, 1:], with its last token", shift=1, filled=value)  # fmt: skip
+    for step in (-1, 1):
+        yield of_input(name, "tokens", f"is moved by {step} along its last axis, around its end",
+                       functools.partial(np.roll, shift=step, axis=-1),
+                       f"{{x}} = np.roll({{x}}, {-step}, axis=-1)", shift=step)  # fmt: skip
+        yield of_input(name, "tokens", f"has every number {abs(step)} too {'large' if step > 0 else 'small'}",
+                       functools.partial(_raised, step=step), f"{{x}} = {{x}} - ({step})",
+                       offset=step)  # fmt: skip
+    yield of_input(name, "tokens", "is reversed along its last axis", lambda x: x[..., ::-1], "{x} = {x}[..., ::-1]")
+    if array.ndim == 2 and len(array) > 1:
+        yield of_input(name, "batch-order", "has its rows in reverse", lambda x: x[::-1], "{x} = {x}[::-1]")
+
+
+def _without_last(rows: np.ndarray, pad: int) -> np.ndarray:
+    """Return rows whose last token before the padding is padding."""
+    made = rows.reshape(-1, rows.shape[-1]).copy()
+    for row in made:
+        filled = np.flatnonzero(row != pad)
+        if filled.size:
+            row[filled[-1]] = pad
+    return made.reshape(rows.shape)
+
+
+def _without_both(rows: np.ndarray, pad: int) -> np.ndarray:
+    return _moved(_without_last(rows, pad), -1, pad)
+
+
+def _hides_more(mask: np.ndarray, count: int) -> np.ndarray:
+    for _ in range(count):
+        mask = _without_last(mask, 0)
+    return mask
+
+
+def _sides(ids: Mapping[str, np.ndarray], masks: Mapping[str, np.ndarray]) -> Iterator[Transform]:
+    """Yield padding on the other side, of tokens and of their mask, or of the tokens alone."""
+    for (name, array), (mask_name, mask) in itertools.product(ids.items(), masks.items()):
+        if array.shape != mask.shape or array.ndim != 2 or mask.all():
+            continue
+
+        def apply(feed: Tensors, names: tuple[str, ...], by: str = mask_name) -> Tensors:
+            return {name: _on_the_other_side(feed[name], feed[by]) for name in names}
+
+        left = bool(mask[:, -1].min() == 0)
+        side = "left" if left else "right"
+        for names in ((name, mask_name), (name,)):
+            words = f"{'are' if len(names) > 1 else 'is'} padded on the {side}" + (
+                "" if len(names) > 1 else ", and its mask is not"
+            )
+            yield Transform("padding-side", names, words, functools.partial(apply, names=names),
+                            f"tokenizer.padding_side = '{'right' if left else 'left'}'", {"side": side})  # fmt: skip
+
+
+def _on_the_other_side(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    moved = [np.roll(row, _hidden(hides), axis=-1) for row, hides in zip(rows, mask, strict=True)]
+    return np.stack(moved)
+
+
+def _hidden(mask: np.ndarray) -> int:
+    """Return by how much a row moves: padding behind it comes before it, and the other way round."""
+    count = int((mask == 0).sum())
+    return count if mask[-1] == 0 else -count

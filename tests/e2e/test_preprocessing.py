@@ -1,0 +1,52 @@
+"""A program that preprocesses wrongly, and two files of inputs, as users ask about them.
+
+What is right is what the program's text, and numpy here, do to the picture.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from running_cli import EXAMPLES, triage
+
+APP = """import numpy as np, onnxruntime
+class Session:
+    def __init__(self, path): self.session = onnxruntime.InferenceSession(path)
+    def run(self, feed):
+        image = np.ascontiguousarray(feed["image"][..., ::-1] / 255, np.float32)
+        return {"logits": self.session.run(["logits"], {"image": image})[0]}
+class App:
+    def compile(self, model_path, options): return Session("digits_cnn.onnx")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("digits_cnn.onnx", "digits.npz"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+@pytest.mark.lengthy
+def test_a_program_that_shows_outputs_alone_is_told_what_it_does_to_its_input(folder):
+    words = ["digits_cnn.onnx", "--inputs", "digits.npz", "--target", "script:app.py:App", "--json"]
+    done = triage("diagnose", *words, cwd=folder)
+    assert done.returncode == 1
+    verdict = json.loads(done.stdout)["verdict"]
+    assert verdict["verdict"] == "comparison-unsound"
+    (told,) = [step["evidence"]["transforms"] for step in verdict["steps"] if "transforms" in step["evidence"]]
+    assert {each["kind"] for each in told} == {"flipped-horizontally", "scale"}
+    assert [each["parameters"]["scale"] for each in told if each["kind"] == "scale"] == [[0.0039216]]
+
+
+def test_two_files_are_compared_and_a_model_tells_the_cost(folder):
+    image = np.load(folder / "digits.npz")["image"]
+    np.savez(folder / "app.npz", image=image * np.float32(255))
+    done = triage("check", "feed", "digits.npz", "app.npz", "--model", "digits_cnn.onnx", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("'image' is multiplied by 255")
+    assert "to cure it: image = image / 255\n" in done.stdout
+    assert "at output 'logits'" in done.stdout
