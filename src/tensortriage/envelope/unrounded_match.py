@@ -31,7 +31,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantized
-from tensortriage.model.transforms.widen import narrow_nodes
+from tensortriage.model.transforms.widen import narrow_nodes, stores_narrow
 from tensortriage.runs.lab import Lab
 
 _ENOUGH_ELEMENTS = 1000
@@ -67,7 +67,7 @@ def enough(network: Sequence[Arrays]) -> bool:
 
 def is_rounded(file: Model) -> bool:
     """Return whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
-    return is_quantized(file.graph) or bool(narrow_nodes(file))
+    return is_quantized(file.graph) or bool(narrow_nodes(file)) or stores_narrow(file.graph)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

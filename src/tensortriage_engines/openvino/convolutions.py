@@ -1,5 +1,7 @@
 """Convolutions and poolings of OpenVINO as ONNX: weights of groups have an axis of their own, biases are added behind."""
 
+from collections.abc import Sequence
+
 from tensortriage_engines.openvino.intermediate import Layer
 from tensortriage_engines.openvino.network import Network, Untranslatable
 
@@ -9,13 +11,14 @@ _AUTO = {"same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER", "valid": "VALID
 def convolution(network: Network, layer: Layer) -> None:
     """Write a Conv."""
     weight, group = _weight(network, layer)
-    network.one(layer, "Conv", [network.value(layer, 0), weight], group=group, **_window(layer))
+    spatial = len(network.shape(layer)) - 2
+    network.one(layer, "Conv", [network.value(layer, 0), weight], group=group, **_window(layer, network.shape(layer, 1)[-spatial:]))
 
 
 def transposed(network: Network, layer: Layer) -> None:
     """Write a ConvTranspose."""
     weight, group = _weight(network, layer)
-    attributes = _window(layer)
+    attributes = _window(layer, network.shape(layer, 1)[2 - len(network.shape(layer)) :])
     if any(added := layer.numbers("output_padding")):
         attributes["output_padding"] = added
     if len(layer.sources) > 2:
@@ -46,7 +49,7 @@ def biased(network: Network, layer: Layer) -> bool:
 
 def pool(network: Network, layer: Layer) -> None:
     """Write a MaxPool or an AveragePool."""
-    attributes = {**_window(layer), "kernel_shape": layer.numbers("kernel")}
+    attributes = _window(layer, layer.numbers("kernel"))
     attributes["ceil_mode"] = int(layer.data.get("rounding_type", "floor").startswith("ceil"))
     value = network.value(layer, 0)
     if layer.kind == "AvgPool":
@@ -59,9 +62,11 @@ def pool(network: Network, layer: Layer) -> None:
     network.give(layer, [made, *places])  # whoever reads the places finds that no node makes them
 
 
-def _window(layer: Layer) -> dict[str, object]:
+def _window(layer: Layer, kernel: Sequence[int | None]) -> dict[str, object]:
     strides = layer.numbers("strides")
     found: dict[str, object] = {"strides": strides, "dilations": layer.numbers("dilations", [1] * len(strides))}
+    if None not in kernel:
+        found["kernel_shape"] = list(kernel)
     auto = _AUTO.get(layer.data.get("auto_pad", "explicit").lower())
     if auto is None:
         found["pads"] = [*layer.numbers("pads_begin"), *layer.numbers("pads_end")]

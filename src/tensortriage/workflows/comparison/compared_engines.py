@@ -3,7 +3,7 @@
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage.runs.analyses.given_layouts import as_its_file_lies
+from tensortriage.runs.analyses.given_layouts import as_its_file_lies, held_network
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.tally import Tally
@@ -40,9 +40,10 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     own = [request.reference] if request.reference else []
     feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
     targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
+    held = [held_network(spec, model, feed(), reference, lab) if changed is model else None for spec in targets]
+    models = [*(model for _ in own), *(each.model if each and each.model else changed for each in held)]
     known_only = request.outputs.is_everything
     return [
         Live(name, spec, each, lab, warm_up=request.warm_up, known_outputs_only=known_only)
-        for number, (name, spec) in enumerate(numbered([*own, *targets]))
-        for each in [changed if number >= len(own) else model]
+        for (name, spec), each in zip(numbered([*own, *targets]), models, strict=True)
     ]

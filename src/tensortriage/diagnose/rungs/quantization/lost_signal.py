@@ -27,6 +27,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
+from tensortriage.model.transforms.widen import stores_narrow
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude, percent
@@ -149,6 +150,8 @@ def _found(
     """Return the finding of a sound file, with what it costs."""
     known = evidence.quantization
     fit = known.fit if known is not None else "unrounded, the file is the reference's network"
+    if evidence.model_diff is not None and stores_narrow(evidence.model_diff.changed.graph):
+        fit = f"its weights are stored in 16 bits; {fit}"
     return SoundQuantization(output, error, fit, lost, culprits, cure)
 
 
