@@ -79,7 +79,8 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
             ) from error
         large = sum(len(each.raw_data) for each in made.graph.initializer) > 1 << 30
         onnx.save(made, str(path), save_as_external_data=large, location=f"{path.stem}.bin")
-        return "its weights are stored in fp16" if file.half_weights else ""
+        half = any(each.data_type == onnx.TensorProto.FLOAT16 for each in made.graph.initializer)
+        return "its weights are stored in fp16" if half else ""
 
 
 class FileSession(ArrangedSession):

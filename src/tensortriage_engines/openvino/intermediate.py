@@ -112,11 +112,6 @@ class Intermediate:
             return (raw.astype(np.int8) if word == "u4" else (raw.astype(np.int8) ^ 8) - 8).astype(dtype).reshape(shape)
         return raw.view(dtype).reshape(shape)
 
-    @property
-    def half_weights(self) -> bool:
-        """Whether float32 weights are stored in float16, to be widened when the file is loaded."""
-        return any(layer.kind == "Const" and layer.data.get("element_type") == "f16" for layer in self.layers)
-
 
 def read(path: Path) -> Intermediate:
     """Return the network of an .xml, its .bin beside it.
