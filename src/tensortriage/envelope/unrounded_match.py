@@ -30,6 +30,7 @@ from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.quantizer_tools import corrects_biases
 from tensortriage.model.quantization.qdq import is_quantized
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
@@ -130,6 +131,18 @@ class UnroundedMatch:
         """Whether the file stands for the network."""
         return bool(self.outputs) and not self.lacking and all(each.is_same for each in self.outputs.values())
 
+    def with_costs_of(self, file: Self) -> Self:
+        """Return it with costs that hold what corrected biases cost as well: those of the file as it is.
+
+        Args:
+            file: The match of the file with its own biases.
+        """
+        found = {
+            name: dataclasses.replace(each, cost=max(each.cost, file.outputs[name].own_error))
+            for name, each in self.outputs.items()
+        }
+        return dataclasses.replace(self, outputs=found)
+
     @property
     def worst(self) -> str:
         """The output that is farthest from the network, by its limit."""
@@ -200,7 +213,7 @@ def match_of_file(
     if not standing.is_same and (others := _other_biases(beside)):
         restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors)
         if restored.is_same:
-            return restored, len(others)
+            return restored.with_costs_of(standing), len(others)
     return standing, 0
 
 
@@ -208,7 +221,8 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
     """Return the original's biases where a file has others, by their names in the file; none where only one is another.
 
     Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
-    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one.
+    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one,
+    unless the tool says that it corrects them.
     """
     found = {}
     for now, was in beside.constants.items():
@@ -218,7 +232,7 @@ def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
         alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
         if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
             found[now] = bias
-    return found if len(found) > 1 else {}
+    return found if len(found) > 1 or corrects_biases(beside.changed) else {}
 
 
 def _is_bias(array: np.ndarray) -> bool:

@@ -258,7 +258,9 @@ class Network:
         inputs = [_info(each.spec, _open(each)) for each in way.inputs]
         outputs = [_info(each.spec, _open(each)) for each in way.outputs]
         graph = helper.make_graph(self.nodes, "network", inputs, outputs, self.initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        helper.set_model_props(made, {key: value for key, value in self.file.made.items() if key.startswith("nncf/")})
+        return made
 
     def fed(self, layer: Layer, each: Placed) -> None:
         """Make a Parameter of an input of the model."""

@@ -26,6 +26,7 @@ from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.quantizer_tools import excluding
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.transforms.widen import stores_narrow
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -105,7 +106,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         DESTROYED,
         f"this quantization destroys the answer: {lost} is lost{first}{tried}",
         culprits=culprits,
-        next=[cure],
+        next=[*excluding(file, (each.node.name for each in rounding[: best or 1])), cure],
     )
     return Answer(verdict, Findings(quantization=sound, calibrated=left_out))
 
@@ -124,6 +125,7 @@ def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, p
             f"this quantization destroys a part of the answer: {lost}; leave '{culprit.node}' in float, or make its "
             "operands outputs of their own",
             culprits=[culprit],
+            next=excluding(file, [culprit.node]),
         ),
         Findings(quantization=_found(evidence, part.output, part.error, lost, (culprit,)), calibrated=mixed),
     )
