@@ -25,6 +25,7 @@ from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import way_to_concat
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.quantizer_tools import excluding
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
@@ -125,7 +126,7 @@ def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, p
             f"this quantization destroys a part of the answer: {lost}; leave '{culprit.node}' in float, or make its "
             "operands outputs of their own",
             culprits=[culprit],
-            next=excluding(file, [culprit.node]),
+            next=excluding(file, [each.name for each in way_to_concat(file.graph, part.output)]),
         ),
         Findings(quantization=_found(evidence, part.output, part.error, lost, (culprit,)), calibrated=mixed),
     )
