@@ -17,9 +17,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import openvino as ov
@@ -32,7 +32,16 @@ except ImportError:
 SILENT = ("match", "rounding")
 WRONG = ("model-changed", "quantization", "local-fault")
 PRECISION = "precision=fp32"
-TYPES = {"u4": np.uint8, "i4": np.uint8, "f32": np.float32, "f16": np.float16, "u8": np.uint8, "i8": np.int8, "i64": np.int64}
+PLACES = "coordinate_transformation_mode"
+TYPES = {
+    "u4": np.uint8,
+    "i4": np.uint8,
+    "f32": np.float32,
+    "f16": np.float16,
+    "u8": np.uint8,
+    "i8": np.int8,
+    "i64": np.int64,
+}
 
 
 class File:
@@ -40,23 +49,23 @@ class File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.net = xml.parse(path).getroot()
+        self.net = ElementTree.parse(path).getroot()
         self.content = bytearray(path.with_suffix(".bin").read_bytes())
         self.layers = {int(layer.attrib["id"]): layer for layer in self.net.find("layers")}
         self.sources: dict[tuple[int, int], int] = {}
         for edge in self.net.find("edges"):
             self.sources[int(edge.attrib["to-layer"]), int(edge.attrib["to-port"])] = int(edge.attrib["from-layer"])
 
-    def of(self, kind: str, number: int = 0) -> xml.Element:
+    def of(self, kind: str, number: int = 0) -> ElementTree.Element:
         """Return one of the layers of a kind."""
         return [layer for layer in self.layers.values() if layer.attrib["type"] == kind][number]
 
-    def operands(self, layer: xml.Element) -> list[xml.Element]:
+    def operands(self, layer: ElementTree.Element) -> list[ElementTree.Element]:
         """Return the layers that a layer reads."""
         number = int(layer.attrib["id"])
         return [self.layers[source] for (reader, _), source in sorted(self.sources.items()) if reader == number]
 
-    def constant(self, layer: xml.Element) -> np.ndarray:
+    def constant(self, layer: ElementTree.Element) -> np.ndarray:
         """Return the numbers of the Const that a layer is, or that its first operands lead to; edits are kept."""
         while layer.attrib["type"] != "Const":
             layer = self.operands(layer)[0]
@@ -69,7 +78,7 @@ class File:
 
     def save(self) -> Path:
         """Write it over what it was read from."""
-        xml.ElementTree(self.net).write(self.path)
+        ElementTree.ElementTree(self.net).write(self.path)
         self.path.with_suffix(".bin").write_bytes(self.content)
         return self.path
 
@@ -108,7 +117,10 @@ def calibration(model: Path, count: int = 8) -> list[dict[str, np.ndarray]]:
     random = np.random.default_rng(0)
     feed = dict(np.load(model.with_suffix(".npz")))
     noisy = [
-        {n: a if a.dtype.kind != "f" else (a + random.normal(0, 0.3 * a.std(), a.shape)).astype(a.dtype) for n, a in feed.items()}
+        {
+            n: a if a.dtype.kind != "f" else (a + random.normal(0, 0.3 * a.std(), a.shape)).astype(a.dtype)
+            for n, a in feed.items()
+        }
         for _ in range(count - 1)
     ]
     return [feed, *noisy]
@@ -142,7 +154,9 @@ def kinds() -> dict[str, Callable[[Path, Path], Path]]:
         found |= {
             "int8": quantized,
             "int8 weights": compressed,
-            "int4 weights": functools.partial(compressed, mode=nncf.CompressWeightsMode.INT4_SYM, group_size=-1, **four),
+            "int4 weights": functools.partial(
+                compressed, mode=nncf.CompressWeightsMode.INT4_SYM, group_size=-1, **four
+            ),
             "int4 groups": functools.partial(compressed, mode=nncf.CompressWeightsMode.INT4_ASYM, group_size=8, **four),
         }
     return found
@@ -179,7 +193,7 @@ class Mistake:
     edit: Callable[[File], list[str]]
 
 
-def _whole_name(file: File, layer: xml.Element) -> list[str]:
+def _whole_name(file: File, layer: ElementTree.Element) -> list[str]:
     """Return the names of a layer and of the Add behind it, which the converter made of one node."""
     name = layer.attrib["name"]
     return [name, name.removesuffix("/WithoutBiases")]
@@ -216,7 +230,9 @@ def attribute(kind: str, number: int, key: str, value: str) -> Callable[[File], 
     return edit
 
 
-def operand(kind: str, number: int, place: int, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[File], list[str]]:
+def operand(
+    kind: str, number: int, place: int, change: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[File], list[str]]:
     """Return an edit of one constant operand of a layer."""
 
     def edit(file: File) -> list[str]:
@@ -250,10 +266,11 @@ def decompression(kind: str, number: int, change: Callable[[np.ndarray], np.ndar
 
     def edit(file: File) -> list[str]:
         found = [
-            layer for layer in file.layers.values()
-            if layer.attrib["type"] == kind and ("fq_weights" in layer.attrib["name"] or "zero_point" in layer.attrib["name"])
-
-        ]  # fmt: skip
+            layer
+            for layer in file.layers.values()
+            if layer.attrib["type"] == kind
+            and any(word in layer.attrib["name"] for word in ("fq_weights", "zero_point"))
+        ]
         layer = found[number]
         array = file.constant(file.operands(layer)[1])
         array[...] = change(array.copy())
@@ -284,7 +301,7 @@ PREPARED = {"means and deviations": means, "scale of 255": scaled, "channels rev
 
 
 def _nothing(file: File) -> list[str]:
-    return ["image", "x", "input"]
+    return ["prepares its input itself"]
 
 
 def _swapped(array: np.ndarray) -> np.ndarray:
@@ -292,28 +309,29 @@ def _swapped(array: np.ndarray) -> np.ndarray:
     return array
 
 
+WEIGHT = "Convolution"
 MISTAKES = (
-    Mistake("unet", "fp32", "a weight times 1.1", weights("Convolution", 1, lambda array: array * 1.1)),
-    Mistake("squeeze", "fp16 weights", "a weight rolled by one", weights("Convolution", 0, lambda array: np.roll(array, 1))),
+    Mistake("unet", "fp32", "a weight times 1.1", weights(WEIGHT, 1, lambda array: array * 1.1)),
+    Mistake("squeeze", "fp16 weights", "a weight rolled by one", weights(WEIGHT, 0, lambda array: np.roll(array, 1))),
     Mistake("bert", "fp32", "another checkpoint", every_weight),
-    Mistake("audio", "fp16 weights", "a weight times 1.2", weights("Convolution", 2, lambda array: array * np.float16(1.2))),
+    Mistake("audio", "fp16 weights", "a weight times 1.2", weights(WEIGHT, 2, lambda array: array * np.float16(1.2))),
     Mistake("keypoints", "means and deviations", "means and deviations baked in", _nothing),
     Mistake("squeeze", "scale of 255", "a scale baked in", _nothing),
     Mistake("convnext", "channels reversed", "channels reversed", _nothing),
     Mistake("bert", "fp32", "an epsilon of 0.1", attribute("MVN", 0, "eps", "0.1")),
-    Mistake("convnext", "fp16 weights", "an epsilon outside the root", attribute("MVN", 1, "eps", "0.03")),
-    Mistake("unet", "fp32", "other coordinates of a resize", attribute("Interpolate", 0, "coordinate_transformation_mode", "asymmetric")),
+    Mistake("convnext", "fp16 weights", "an epsilon of 0.03", attribute("MVN", 1, "eps", "0.03")),
+    Mistake("unet", "fp32", "other coordinates of a resize", attribute("Interpolate", 0, PLACES, "asymmetric")),
     Mistake("audio", "fp32", "another alpha", attribute("Elu", 0, "alpha", "0.5")),
     Mistake("tagger", "fp32", "an embedding times 3", operand("Gather", 0, 0, lambda array: array * 3)),
-    Mistake("squeeze", "fp32", "two rows of a weight swapped", weights("Convolution", 3, _swapped)),
+    Mistake("squeeze", "fp32", "two rows of a weight swapped", weights(WEIGHT, 3, _swapped)),
     Mistake("unet", "int8", "the range of an activation a third", ranges(4, (1 / 3, 1 / 3))),
     Mistake("squeeze", "int8", "the range of an activation five times", ranges(6, (5.0, 5.0))),
-    Mistake("convnext", "int8", "the range of a weight halved", ranges(3, (0.5, 0.5))),
-    Mistake("bert", "int8 weights", "a scale times 1.2", decompression("Multiply", 2, lambda array: array * np.float16(1.2))),
-    Mistake("bert", "int4 groups", "a zero point off by three", decompression("Subtract", 2, lambda array: array ^ 0x33)),
-    Mistake("keypoints", "int8", "a weight rolled by one", weights("Convolution", 1, lambda array: np.roll(array, 1))),
+    Mistake("convnext", "int8", "the range of an activation halved", ranges(3, (0.5, 0.5))),
+    Mistake("bert", "int8 weights", "a scale times 1.2", decompression("Multiply", 2, lambda a: a * np.float16(1.2))),
+    Mistake("bert", "int4 groups", "zero points off by up to three", decompression("Subtract", 2, lambda a: a ^ 0x33)),
+    Mistake("keypoints", "int8", "a weight rolled by one", weights(WEIGHT, 1, lambda array: np.roll(array, 1))),
     Mistake("bert", "int8", "scales of two rows swapped", decompression("Multiply", 1, _swapped)),
-)  # fmt: skip
+)
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------
@@ -333,10 +351,16 @@ def sound(nets: Path, folder: Path, networks: list[str]) -> Iterator[bool]:
                 continue
             model = nets / f"{network}.onnx"
             file = known[kind](model, folder / f"{network}-{kind.replace(' ', '-')}.xml")
-            words = [str(model), "--inputs", str(model.with_suffix(".npz")), "--target", f"openvino:file={file},{PRECISION}"]
+            words = [
+                str(model),
+                "--inputs",
+                str(model.with_suffix(".npz")),
+                "--target",
+                f"openvino:file={file},{PRECISION}",
+            ]
             run, verdict = triage("run", *words).returncode, diagnosed(words, folder / file.stem)
             right = run == 0 and verdict["verdict"] in SILENT
-            print(f"{'ok ' if right else 'BAD'} {network:10} {kind:14} run {run}  {verdict['verdict']:12} {verdict['summary'][:110]}", flush=True)
+            show(right, network, kind, run, verdict)
             yield right
 
 
@@ -352,12 +376,25 @@ def mistaken(nets: Path, folder: Path, networks: list[str]) -> Iterator[bool]:
         file = File(make(model, path))
         names = mistake.edit(file)
         file.save()
-        words = [str(model), "--inputs", str(model.with_suffix(".npz")), "--target", f"openvino:file={path},{PRECISION}"]
+        words = [
+            str(model),
+            "--inputs",
+            str(model.with_suffix(".npz")),
+            "--target",
+            f"openvino:file={path},{PRECISION}",
+        ]
         run, verdict = triage("run", *words).returncode, diagnosed(words, folder / path.stem)
-        told = " ".join([verdict["summary"], *(f"{c['node']} {c['value']} {c['reason']}" for c in verdict["culprits"][:3])])
+        told = " ".join(
+            [verdict["summary"], *(f"{c['node']} {c['value']} {c['reason']}" for c in verdict["culprits"][:3])]
+        )
         right = verdict["verdict"] in WRONG and any(name in told for name in names)
-        print(f"{'ok ' if right else 'BAD'} {mistake.network:10} {mistake.words:36} run {run}  {verdict['verdict']:14} {verdict['summary'][:260]}", flush=True)
+        show(right, mistake.network, mistake.words, run, verdict)
         yield right
+
+
+def show(right: bool, network: str, what: str, run: int, verdict: dict) -> None:
+    words = f"{'ok ' if right else 'BAD'} {network:10} {what:36} run {run}  {verdict['verdict']:14} "
+    print(words + verdict["summary"][:200], flush=True)
 
 
 def diagnosed(words: list[str], case: Path) -> dict:

@@ -288,7 +288,9 @@ def _ways_of_side(
 ) -> Iterator[list[Placed]]:
     """Yield the ways of one side: each input of the file is one of the model's, each output of the model the file's."""
     every = itertools.product(specs, rows)
-    fitting = {(spec.name, row.name): told.ways(spec, row) for spec, row in every if _types_alike(spec, row, outputs=outputs)}
+    fitting = {
+        (spec.name, row.name): told.ways(spec, row) for spec, row in every if _types_alike(spec, row, outputs=outputs)
+    }
     by_name, held = {spec.name: spec for spec in specs}, {row.name: row for row in rows}
     named = _named(fitting, told)
     open_specs = [name for name in by_name if name not in named]

@@ -17,15 +17,29 @@ pytestmark = [pytest.mark.lengthy, pytest.mark.unbudgeted]
 
 def python(folder, *words):
     """Run Python and return what it prints."""
-    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def diagnosed(folder, *words):
     """Return the verdict on the detector."""
-    command = [sys.executable, "-m", "tensortriage", "diagnose", "detector.onnx", "--inputs", "images.npz", *words, "--fresh"]
-    subprocess.run(command, cwd=folder, capture_output=True, timeout=300, check=False, env={**os.environ, "COLUMNS": "100"})
+    command = [
+        sys.executable,
+        "-m",
+        "tensortriage",
+        "diagnose",
+        "detector.onnx",
+        "--inputs",
+        "images.npz",
+        *words,
+        "--fresh",
+    ]
+    subprocess.run(
+        command, cwd=folder, capture_output=True, timeout=300, check=False, env={**os.environ, "COLUMNS": "100"}
+    )
     return json.loads((folder / "triage-case/verdict.json").read_text())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tensortriage.engines.base import Availability, Limits, Plan, Session
+from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.capabilities import (
     ChecksOptions,
     OffersLadder,
@@ -22,8 +22,9 @@ from tensortriage.engines.capabilities import (
     VariesBuilds,
 )
 from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.given_files import FILE
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, installed
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
 from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
@@ -53,7 +54,7 @@ class OpenVinoEngine(
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
         "config.KEY": "any OpenVINO property, e.g. config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
-        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin beside it, to run instead of the model; whole models only",
+        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin beside it, to run instead; whole models only",
         "worker": WORKER_OPTION,
     }
 
@@ -123,7 +124,7 @@ class OpenVinoEngine(
         """
         return _settings(read_options(options, self.options))
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> Session:
+    def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession | SessionByShape:
         """Build an ONNX file in a worker.
 
         Raises:
@@ -131,7 +132,9 @@ class OpenVinoEngine(
             EngineMissing: When OpenVINO, the device or the precision is not to be had here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
-        return self.isolated.compile(model, self.words(options), declared_inputs=_declared_inputs, translate=_in_terms_of_onnx)
+        return self.isolated.compile(
+            model, self.words(options), declared_inputs=_declared_inputs, translate=_in_terms_of_onnx
+        )
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -30,8 +30,8 @@ from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.provenance.quantizer_tools import corrects_biases
 from tensortriage.model.quantization.qdq import is_quantized
+from tensortriage.model.quantization.quantizer_tools import corrects_biases
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.model.transforms.widen import narrow_nodes, stores_narrow

@@ -1,4 +1,4 @@
-"""Convolutions and poolings of OpenVINO as ONNX: weights of groups have an axis of their own, biases are added behind."""
+"""Convolutions and poolings of OpenVINO as ONNX: weights of groups have an axis more, biases are added behind."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,13 @@ def convolution(network: Network, layer: Layer) -> None:
     """Write a Conv."""
     weight, group = _weight(network, layer)
     spatial = len(network.shape(layer)) - 2
-    network.one(layer, "Conv", [network.value(layer, 0), weight], group=group, **_window(layer, network.shape(layer, 1)[-spatial:]))
+    network.one(
+        layer,
+        "Conv",
+        [network.value(layer, 0), weight],
+        group=group,
+        **_window(layer, network.shape(layer, 1)[-spatial:]),
+    )
 
 
 def transposed(network: Network, layer: Layer) -> None:

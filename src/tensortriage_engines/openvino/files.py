@@ -23,7 +23,6 @@ from tensortriage_engines.arrangement import ARRANGEMENT_OPTIONS, Arrangements, 
 from tensortriage_engines.converted import ArrangedSession, declared_of
 from tensortriage_engines.openvino.intermediate import read
 
-
 _TITLE = "OpenVINO"
 
 
@@ -91,7 +90,9 @@ class FileSession(ArrangedSession):
         return
 
 
-def _rows(path: Path, declared: tuple[Sequence[ValueSpec], Sequence[ValueSpec]]) -> tuple[list[ValueSpec], list[ValueSpec]]:
+def _rows(
+    path: Path, declared: tuple[Sequence[ValueSpec], Sequence[ValueSpec]]
+) -> tuple[list[ValueSpec], list[ValueSpec]]:
     """Return inputs and outputs of a file; integers count as real numbers where the model's are real."""
     from tensortriage_engines.openvino.translation import ends_of
 

@@ -6,9 +6,9 @@ among its ``names``; a layer has the name of the source's node where its convert
 
 import dataclasses
 import re
-import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import ml_dtypes
 import numpy as np
@@ -127,17 +127,19 @@ def read(path: Path) -> Intermediate:
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
         raise unreadable(path, "it declares entities, which no file of OpenVINO does")
     try:
-        net = xml.fromstring(text)
+        net = ElementTree.fromstring(text)
         if net.tag != "net":
             raise unreadable(path, f"its root is <{net.tag}>, not <net>")
         version = int(net.get("version", "0"))
         if version > NEWEST:
             raise unreadable(
-                path, f"its format is version {version}, newer than {NEWEST}", "convert the model with OpenVINO 2024 to 2026"
+                path,
+                f"its format is version {version}, newer than {NEWEST}",
+                "convert the model with OpenVINO 2024 to 2026",
             )
         content = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else b""
         return Intermediate(path, tuple(_in_order(net)), dict(_made(net)), content)
-    except (xml.ParseError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ElementTree.ParseError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(path, " ".join(str(error).split()) or type(error).__name__) from error
 
 
@@ -147,7 +149,7 @@ def unreadable(path: Path, why: str, cure: str = "") -> UsageError:
     return UsageError(f"{path} is no file of OpenVINO: {why}", slug="engine-option-file", cure=cure)
 
 
-def _in_order(net: xml.Element) -> Iterator[Layer]:
+def _in_order(net: ElementTree.Element) -> Iterator[Layer]:
     """Yield the layers, each after those that it reads."""
     edges: dict[int, dict[int, tuple[int, int]]] = {}
     for edge in net.findall("edges/edge"):
@@ -165,7 +167,7 @@ def _in_order(net: xml.Element) -> Iterator[Layer]:
             raise ValueError("its layers read each other in a circle, or some that are missing")
 
 
-def _layer(element: xml.Element, edges: Mapping[int, Mapping[int, tuple[int, int]]]) -> Layer:
+def _layer(element: ElementTree.Element, edges: Mapping[int, Mapping[int, tuple[int, int]]]) -> Layer:
     number, data = int(element.attrib["id"]), element.find("data")
     ports = {int(port.attrib["id"]): _port(port) for port in element.findall("output/port")}
     fed = edges.get(number, {})
@@ -176,14 +178,14 @@ def _layer(element: xml.Element, edges: Mapping[int, Mapping[int, tuple[int, int
     )  # fmt: skip
 
 
-def _port(element: xml.Element) -> Port:
+def _port(element: ElementTree.Element) -> Port:
     word = element.get("precision", "").strip()
     names = _COMMA.split(element.get("names", ""))
     sizes = tuple(size if size >= 0 else None for size in (int(each.text or -1) for each in element.findall("dim")))
     return Port(_PRECISIONS.get(word, word.lower()), sizes, tuple(name.replace("\\,", ",") for name in names if name))
 
 
-def _made(net: xml.Element) -> Iterator[tuple[str, str]]:
+def _made(net: ElementTree.Element) -> Iterator[tuple[str, str]]:
     """Yield what stands under the network's ``rt_info``."""
     waiting = [("", each) for each in net.findall("rt_info/*")]
     for before, element in waiting:

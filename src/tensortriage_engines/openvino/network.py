@@ -6,6 +6,7 @@ of, in its layout: what differs then is what was changed.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -95,7 +96,8 @@ class Network:
         own = [fixed[name] for name in sorted(read) if name in fixed]
         graph = helper.make_graph(nodes, "constant", [], [helper.make_empty_tensor_value_info(value)], own)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-        return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
+        found: Any = ReferenceEvaluator(model).run(None, {})
+        return np.asarray(found[0])
 
     def value(self, layer: Layer, number: int) -> str:
         """Return the name of an operand."""
@@ -151,7 +153,7 @@ class Network:
         self._names.add(found)
         return found
 
-    def node(self, kind: str, name: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: object) -> None:
+    def node(self, kind: str, name: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Add a node."""
         own, count = name, 0
         while own in self._node_names:
@@ -162,7 +164,7 @@ class Network:
         self.nodes.append(made)
         self.makers |= dict.fromkeys(outputs, made)
 
-    def one(self, layer: Layer, kind: str, inputs: Sequence[str], **attributes: object) -> None:
+    def one(self, layer: Layer, kind: str, inputs: Sequence[str], **attributes: Any) -> None:
         """Add the node that a layer is."""
         outputs = self.results(layer)
         self.node(kind, layer.name, inputs, outputs, **attributes)
@@ -180,7 +182,7 @@ class Network:
         self._node_names.add(node.name)
         self.give(layer, [result])
 
-    def between(self, layer: Layer, kind: str, inputs: Sequence[str], part: str = "", **attributes: object) -> str:
+    def between(self, layer: Layer, kind: str, inputs: Sequence[str], part: str = "", **attributes: Any) -> str:
         """Add one of several nodes that a layer is, and return its result."""
         name = f"{layer.name}/{part or kind}"
         made = self.fresh(name)
@@ -303,6 +305,12 @@ def _open(each: Placed) -> list[int | str | None] | None:
     return [own if isinstance(own, int) or size is None else size for own, size in zip(spec, back, strict=True)]
 
 
+def integers(dtype: np.dtype | type) -> Any:
+    """Return the range of a type of integers, as `numpy.iinfo`; of 4 bits as well."""
+    told: Any = ml_dtypes.iinfo
+    return told(dtype)
+
+
 def _fits(zero: np.ndarray, dtype: np.dtype) -> bool:
-    bounds = ml_dtypes.iinfo(dtype)
+    bounds = integers(dtype)
     return bool((zero >= bounds.min).all() and (zero <= bounds.max).all())

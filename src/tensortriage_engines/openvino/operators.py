@@ -161,7 +161,7 @@ def _reduce(network: Network, layer: Layer) -> None:
 
 
 def _attribute(kind: str, **keys: tuple[str, Callable[[str], Any], Any]) -> Write:
-    """Return a writer for an operator with attributes: ONNX's key, with OpenVINO's, how it is read, and what is usual."""
+    """Return a writer for an operator with attributes: ONNX's key; OpenVINO's, how it is read, and what is usual."""
 
     def written(network: Network, layer: Layer) -> None:
         read = {own: parse(layer.data.get(key, usual)) for own, (key, parse, usual) in keys.items()}
@@ -247,7 +247,9 @@ def _strided_slice(network: Network, layer: Layer) -> None:
     count = network.shape(layer, 1)[0]
     if count is None:
         raise Untranslatable(layer, "slices an unknown number of axes")
-    masks = {key: (layer.numbers(f"{key}_mask") + [0] * count)[:count] for key in ("begin", "end", "new_axis", "shrink_axis")}
+    masks = {
+        key: (layer.numbers(f"{key}_mask") + [0] * count)[:count] for key in ("begin", "end", "new_axis", "shrink_axis")
+    }
     if any(masks["new_axis"]):
         raise Untranslatable(layer, "adds axes")
     far = np.iinfo(np.int64).max
@@ -269,7 +271,12 @@ def _strided_slice(network: Network, layer: Layer) -> None:
             raise Untranslatable(layer, "has bounds that are computed")
         else:
             bounds.append(network.between(layer, "Cast", [network.value(layer, number)], key, to=onnx_type("i64")))
-    inputs = [network.value(layer, 0), *bounds, network.numbers(layer, "axes", range(count)), network.numbers(layer, "steps", steps)]
+    inputs = [
+        network.value(layer, 0),
+        *bounds,
+        network.numbers(layer, "axes", range(count)),
+        network.numbers(layer, "steps", steps),
+    ]
     shrunk = [axis for axis, mask in enumerate(masks["shrink_axis"]) if mask]
     if shrunk:
         made = network.between(layer, "Slice", inputs)
@@ -343,7 +350,11 @@ def _interpolate(network: Network, layer: Layer) -> None:
     rank = _rank(network, layer)
     axes = network.constant(layer, place).reshape(-1).tolist() if len(layer.sources) > place else list(range(rank))
     number = 2 if by_scales and old else 1
-    inputs = [network.value(layer, 0), "", *([network.value(layer, number)] if by_scales else ["", _wide(network, layer, number)])]
+    inputs = [
+        network.value(layer, 0),
+        "",
+        *([network.value(layer, number)] if by_scales else ["", _wide(network, layer, number)]),
+    ]
     attributes: dict[str, object] = {"axes": axes, "cubic_coeff_a": float(layer.data.get("cube_coeff", "-0.75"))}
     if mode == "nearest":
         word = layer.data.get("nearest_mode", "round_prefer_floor")
@@ -360,7 +371,15 @@ def _topk(network: Network, layer: Layer) -> None:
     largest, ordered = int(layer.data.get("mode", "max") == "max"), int(layer.data.get("sort", "value") != "none")
     if layer.data.get("sort") == "index":
         raise Untranslatable(layer, "sorts by index")
-    network.node("TopK", layer.name, [network.value(layer, 0), k], [values, wide], axis=int(layer.data["axis"]), largest=largest, sorted=ordered)
+    network.node(
+        "TopK",
+        layer.name,
+        [network.value(layer, 0), k],
+        [values, wide],
+        axis=int(layer.data["axis"]),
+        largest=largest,
+        sorted=ordered,
+    )
     if wide != places:
         network.node("Cast", f"{layer.name}/places", [wide], [places], to=onnx_type(word))
     network.give(layer, [values, places])
@@ -386,7 +405,9 @@ def _cumsum(network: Network, layer: Layer) -> None:
 def _range(network: Network, layer: Layer) -> None:
     word, inputs = layer.data.get("output_type", network.dtype(layer)), _values(network, layer)
     if any(network.dtype(layer, number) != word for number in range(3)):
-        inputs = [network.between(layer, "Cast", [each], f"operand_{n}", to=onnx_type(word)) for n, each in enumerate(inputs)]
+        inputs = [
+            network.between(layer, "Cast", [each], f"operand_{n}", to=onnx_type(word)) for n, each in enumerate(inputs)
+        ]
     network.one(layer, "Range", inputs)
 
 
@@ -430,7 +451,9 @@ def _attention(network: Network, layer: Layer) -> None:
     if layer.flag("causal") or rank < 2 or (last is None and len(layer.sources) < 5):
         raise Untranslatable(layer)
     turned = network.between(layer, "Transpose", [key], perm=[*range(rank - 2), rank - 1, rank - 2])
-    scale = network.value(layer, 4) if len(layer.sources) > 4 else _real(network, layer, "scale", float(last or 1) ** -0.5)
+    scale = (
+        network.value(layer, 4) if len(layer.sources) > 4 else _real(network, layer, "scale", float(last or 1) ** -0.5)
+    )
     scores = network.between(layer, "Mul", [network.between(layer, "MatMul", [query, turned], "scores"), scale])
     if len(layer.sources) > 3:
         mask = network.value(layer, 3)

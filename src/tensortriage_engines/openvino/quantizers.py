@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tensortriage_engines.openvino.intermediate import Layer
-from tensortriage_engines.openvino.network import Network
+from tensortriage_engines.openvino.network import Network, integers
 
 NEAR = 1e-3
 """Steps by which a zero may lie beside its level: ranges are stored in float32."""
@@ -50,18 +50,26 @@ def fake_quantize(network: Network, layer: Layer) -> None:
         return
     value, dtype = network.value(layer, 0), _LEVELS[levels]
     if levels % 2:  # the lowest integer is none of the levels
-        bounds = [network.fixed(f"{layer.name}/{key}", end.astype(np.float32)) for key, end in zip("lh", ends[:2], strict=True)]
+        bounds = [
+            network.fixed(f"{layer.name}/{key}", end.astype(np.float32))
+            for key, end in zip("lh", ends[:2], strict=True)
+        ]
         value = network.between(layer, "Max", [network.between(layer, "Min", [value, bounds[1]]), bounds[0]])
-    shape, attributes = (() if axis is None else (-1,)), {} if axis is None else {"axis": axis + len(network.shape(layer)) - scale.ndim}
+    shape, attributes = (
+        (() if axis is None else (-1,)),
+        {} if axis is None else {"axis": axis + len(network.shape(layer)) - scale.ndim},
+    )
     integer = network.fixed(f"{layer.name}/zero_point", zero.astype(np.int64).reshape(shape).astype(dtype))
     steps = [each.astype(np.float32).reshape(shape) for each in (scale, out)]
     names = [network.fixed(f"{layer.name}/scale", steps[0])] * 2
-    if not np.allclose(*steps, rtol=NEAR / levels, atol=0.0):
+    if not np.allclose(steps[0], steps[1], rtol=NEAR / levels, atol=0.0):
         names[1] = network.fixed(f"{layer.name}/out_scale", steps[1])
     (result,) = network.results(layer)
     whole = network.fresh(f"{result}/whole")
     network.node("QuantizeLinear", layer.name, [value, names[0], integer], [whole], **attributes)
-    network.node("DequantizeLinear", f"{layer.name}/DequantizeLinear", [whole, names[1], integer], [result], **attributes)
+    network.node(
+        "DequantizeLinear", f"{layer.name}/DequantizeLinear", [whole, names[1], integer], [result], **attributes
+    )
     network.give(layer, [result])
 
 
@@ -73,7 +81,7 @@ def _grid(levels: int, *ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     scale, out = (high - low) / (levels - 1), (out_high - out_low) / (levels - 1)
     if not (scale > 0).all() or not (out > 0).all():
         return None
-    bounds = ml_dtypes.iinfo(_LEVELS[levels])
+    bounds = integers(_LEVELS[levels])
     first = bounds.min + levels % 2  # of 255 levels the first is -127
     zero, out_zero = first - low / scale, first - out_low / out
     near = (np.abs(zero - np.rint(zero)) <= NEAR) & (np.abs(out_zero - zero) <= NEAR)
@@ -91,5 +99,7 @@ def _in_steps(network: Network, layer: Layer, levels: int, ends: list[np.ndarray
     back = network.fixed(f"{layer.name}/step", ((ends[3] - ends[2]) / (levels - 1)).astype(np.float32))
     del out_high
     cut = network.between(layer, "Max", [network.between(layer, "Min", [network.value(layer, 0), high]), low])
-    whole = network.between(layer, "Round", [network.between(layer, "Mul", [network.between(layer, "Sub", [cut, low]), by])])
+    whole = network.between(
+        layer, "Round", [network.between(layer, "Mul", [network.between(layer, "Sub", [cut, low]), by])]
+    )
     network.one(layer, "Add", [network.between(layer, "Mul", [whole, back], "back"), out_low])

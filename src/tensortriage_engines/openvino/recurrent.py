@@ -13,12 +13,16 @@ _PLAIN = {"LSTMSequence": "sigmoid,tanh,tanh", "GRUSequence": "sigmoid,tanh", "R
 def sequence(network: Network, layer: Layer) -> None:
     """Write an LSTM, a GRU or an RNN."""
     kind, size = layer.kind.removesuffix("Sequence"), int(layer.data["hidden_size"])
-    if layer.data.get("activations", _PLAIN[layer.kind]).replace(" ", "") != _PLAIN[layer.kind] or layer.data.get("clip", "0") not in ("0", "inf"):
+    if layer.data.get("activations", _PLAIN[layer.kind]).replace(" ", "") != _PLAIN[layer.kind] or layer.data.get(
+        "clip", "0"
+    ) not in ("0", "inf"):
         raise Untranslatable(layer, "with other functions than usual")
     states = 2 if kind == "LSTM" else 1
     weights = [network.constant(layer, 2 + states + number) for number in range(3)]
     after = layer.flag("linear_before_reset")
-    given = [_gates(layer.kind, array, size) for array in weights[:2]] + [_bias(layer.kind, weights[2], size, after=after)]
+    given = [_gates(layer.kind, array, size) for array in weights[:2]] + [
+        _bias(layer.kind, weights[2], size, after=after)
+    ]
     fixed = [network.fixed(f"{layer.name}/{key}", array) for key, array in zip("WRB", given, strict=True)]
     batch_first = network.between(layer, "Transpose", [network.value(layer, 0)], "time_first", perm=[1, 0, 2])
     first = [

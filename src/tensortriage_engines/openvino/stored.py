@@ -7,7 +7,7 @@ them have an axis of their own until a Reshape joins them. In ONNX that is Dequa
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Stored:
         """Whether the stored numbers are integers, such as weights of few bits."""
         return str(self.array.dtype) in ("int4", "uint4", "int8", "uint8")
 
-    def then(self, name: str, **changed: object) -> Self:
+    def then(self, name: str, **changed: Any) -> Self:
         """Return it with one thing more done to it, by a layer of that name."""
         return dataclasses.replace(self, name=name, **changed)
 
@@ -64,7 +64,7 @@ class Stored:
         if part.size == 1:
             return part.reshape([1] * len(wanted))
         sizes = [1] * (len(own) - part.ndim) + list(part.shape)
-        groups = own[:-2] + (own[-2] * own[-1],) if len(own) > 1 else ()
+        groups = (*own[:-2], own[-2] * own[-1]) if len(own) > 1 else ()
         if tuple(wanted) == groups and sizes[-1] == 1:  # groups are joined
             return part.reshape([*sizes[:-2], sizes[-2]])
         moved = np.broadcast_to(part.reshape(sizes), own).reshape(wanted)

@@ -13,7 +13,9 @@ from tensortriage_engines.openvino.operators import write
 Side = Sequence[ValueSpec]
 
 
-def ends_of(file: Intermediate, declared: tuple[Side, Side]) -> tuple[tuple[Side, Side], tuple[Sequence[Layer], Sequence[Layer]]]:
+def ends_of(
+    file: Intermediate, declared: tuple[Side, Side]
+) -> tuple[tuple[Side, Side], tuple[Sequence[Layer], Sequence[Layer]]]:
     """Return inputs and outputs of a file, and the layers that they are.
 
     Args:
@@ -64,7 +66,9 @@ def _placed(spec: ValueSpec, inputs: Sequence[Placed]) -> Placed:
 def _direct(each: Placed, source: tuple[int, int], file: Intermediate) -> tuple[int, int] | None:
     """Return what an output is in the file, unless it is laid out anew or converted."""
     layer = next(layer for layer in file.layers if layer.number == source[0])
-    moved = each.moved or (each.spec.dtype is not None and onnx_type(layer.ports[source[1]].dtype) != each.spec.dtype.value)
+    moved = each.moved or (
+        each.spec.dtype is not None and onnx_type(layer.ports[source[1]].dtype) != each.spec.dtype.value
+    )
     return None if moved or layer.kind in ("Parameter", "Const") else source
 
 

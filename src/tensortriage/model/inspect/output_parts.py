@@ -40,7 +40,7 @@ class OutputPart:
 
 
 def last_concat(graph: Graph, output: str) -> tuple[Node | None, tuple[int, ...]]:
-    """Return the Concat that an output is made by, through `PASSES` and `SCALES`, and the permutation of axes behind it.
+    """Return the Concat that an output is made by, through `PASSES` and `SCALES`, and how axes are permuted behind it.
 
     Returns:
         The Concat, None where there is none; for every axis of the output the Concat's, empty for the same order.

@@ -97,7 +97,7 @@ class HeldNetwork:
     """What a given file computes.
 
     Attributes:
-        model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it cannot be told.
+        model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
         words: How it was made, or why it cannot be told; empty for nothing.
     """
 

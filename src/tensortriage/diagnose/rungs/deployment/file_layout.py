@@ -31,8 +31,8 @@ def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
     if question.target_model is None and question.against is None:
         held = held_network(target, question.model, question.feeds[0], question.reference, inv.lab)
         if held is not None:
-            told = "is read as an ONNX model" if held.model else "shows its outputs only"
-            inv.record.answered(HELD, f"it {told}{': ' * bool(held.words)}{held.words}")
+            form = "is read as an ONNX model" if held.model else "shows its outputs only"
+            inv.record.answered(HELD, f"it {form}{': ' * bool(held.words)}{held.words}")
             asking = dataclasses.replace(asking, target_model=held.model)
     return Answer(question=asking) if asking != question else None
 

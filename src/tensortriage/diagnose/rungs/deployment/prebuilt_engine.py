@@ -87,13 +87,15 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))
     known = evidence.unrounded_match.outputs.get(name) if evidence.unrounded_match is not None else None
     if known is not None and left.passes and error <= known.allowed.error:
-        words = f"other roundings to its integers: output '{name}' differs by {error_size(error)} from what {spec} builds"
+        words = (
+            f"other roundings to its integers: output '{name}' differs by {error_size(error)} from what {spec} builds"
+        )
         inv.record.answered(QUESTION, f"the file: {words}", output=name, relative_error=error)
         return Conclusion(
             VerdictKind.ROUNDING,
             QUANTIZATION_COSTS,
-            f"quantization explains the error: {target} makes {words}, which {_standing_of(left)}; all its rounding costs "
-            f"{error_size(known.own_error)}",
+            f"quantization explains the error: {target} makes {words}, which {_standing_of(left)}; all its "
+            f"rounding costs {error_size(known.own_error)}",
         )
     if not beyond_fp32(ratio) or (isinstance(engine, TranslatesFiles) and not left.passes):
         inv.record.answered(

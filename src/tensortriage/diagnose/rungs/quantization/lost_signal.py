@@ -27,10 +27,10 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import way_to_concat
 from tensortriage.model.model import Model
-from tensortriage.model.provenance.quantizer_tools import excluding
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
-from tensortriage.model.transforms.widen import stores_narrow
+from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.widen import stores_narrow
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude, percent
 

@@ -46,7 +46,9 @@ def _any(*ways: Callable[[Model], bool]) -> Callable[[Model], bool]:
 
 def _modules(names: Sequence[str]) -> list[str]:
     """Return the modules of the source network that nodes are of, by the names that PyTorch's exporters give."""
-    return list(dict.fromkeys(name.strip("/").rpartition("/")[0].replace("/", ".") or name.strip("/") for name in names))
+    return list(
+        dict.fromkeys(name.strip("/").rpartition("/")[0].replace("/", ".") or name.strip("/") for name in names)
+    )
 
 
 TOOLS: tuple[QuantizerTool, ...] = (
@@ -63,7 +65,9 @@ TOOLS: tuple[QuantizerTool, ...] = (
     QuantizerTool(
         "AIMET",
         _any(_noted("aimet"), lambda model: any(node.op_type == "QcQuantizeOp" for node in model.graph.nodes)),
-        lambda names: f"sim.exclude_layers_from_quantization([{', '.join(f'model.{each}' for each in _modules(names))}])",
+        lambda names: (
+            f"sim.exclude_layers_from_quantization([{', '.join(f'model.{each}' for each in _modules(names))}])"
+        ),
     ),
     QuantizerTool(
         "Model Optimizer",
@@ -106,4 +110,6 @@ def _meant(file: Model, name: str) -> str:
     if made is not None and made.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return made.name
     readers = graph.consumers(node.outputs[0])
-    return _meant(file, readers[0].name) if made is None and readers else name if made is None else _meant(file, made.name)
+    return (
+        _meant(file, readers[0].name) if made is None and readers else name if made is None else _meant(file, made.name)
+    )
