@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import ml_dtypes
 import numpy as np
 
-from tensortriage.engines.sdk import UsageError, beside
+from tensortriage.engines.sdk import UsageError, beside, checked_file
 
 NEWEST = 11
 """Latest version of the format."""
@@ -120,9 +120,10 @@ def read(path: Path) -> Intermediate:
         UsageError: When there is no .bin, the .xml is none of OpenVINO's, or is of a newer format
             (``engine-option-file``).
     """
-    weights = Path(beside(str(path), ".bin"))
+    checked_file(str(path), "OpenVINO")
     if path.suffix != ".xml":
         raise unreadable(path, "it is no .xml")
+    weights = Path(beside(str(path), ".bin"))
     text = path.read_bytes()
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
         raise unreadable(path, "it declares entities, which no file of OpenVINO does")
