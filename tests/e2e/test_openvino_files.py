@@ -17,10 +17,11 @@ pytestmark = [pytest.mark.lengthy, pytest.mark.unbudgeted]
 
 
 def triage(folder, command, file, *words, model=MODEL, inputs=INPUTS):
-    """Return exit code and messages of a command on a file."""
+    """Return exit code and messages of a command."""
     target = f"openvino:file={file},precision=fp32"
+    asked = [command, str(model), "--inputs", str(inputs), "--target", target, *words]
     done = subprocess.run(
-        [sys.executable, "-m", "tensortriage", command, str(model), "--inputs", str(inputs), "--target", target, *words],
+        [sys.executable, "-m", "tensortriage", *asked],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr

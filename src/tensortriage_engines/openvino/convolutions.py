@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from tensortriage_engines.openvino.intermediate import Layer
-from tensortriage_engines.openvino.network import Network, Untranslatable
+from tensortriage_engines.openvino.network import OnnxGraph, Untranslatable
 
 _AUTO = {"same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER", "valid": "VALID"}
 
 
-def convolution(network: Network, layer: Layer) -> None:
+def convolution(network: OnnxGraph, layer: Layer) -> None:
     """Write a Conv."""
     weight, group = _weight(network, layer)
     spatial = len(network.shape(layer)) - 2
@@ -21,7 +21,7 @@ def convolution(network: Network, layer: Layer) -> None:
     )
 
 
-def transposed(network: Network, layer: Layer) -> None:
+def transposed(network: OnnxGraph, layer: Layer) -> None:
     """Write a ConvTranspose."""
     weight, group = _weight(network, layer)
     attributes = _window(layer, network.shape(layer, 1)[2 - len(network.shape(layer)) :])
@@ -32,7 +32,7 @@ def transposed(network: Network, layer: Layer) -> None:
     network.one(layer, "ConvTranspose", [network.value(layer, 0), weight], group=group, **attributes)
 
 
-def biased(network: Network, layer: Layer) -> bool:
+def biased(network: OnnxGraph, layer: Layer) -> bool:
     """Return whether an Add is the bias of a convolution, and became a part of it."""
     for number in (0, 1):
         bias, rank = network.stored(layer, number), len(network.shape(layer, 1 - number))
@@ -53,7 +53,7 @@ def biased(network: Network, layer: Layer) -> bool:
     return False
 
 
-def pool(network: Network, layer: Layer) -> None:
+def pool(network: OnnxGraph, layer: Layer) -> None:
     """Write a MaxPool or an AveragePool."""
     attributes = _window(layer, layer.numbers("kernel"))
     attributes["ceil_mode"] = int(layer.data.get("rounding_type", "floor").startswith("ceil"))
@@ -81,7 +81,7 @@ def _window(layer: Layer, kernel: Sequence[int | None]) -> dict[str, object]:
     return found
 
 
-def _weight(network: Network, layer: Layer) -> tuple[str, int]:
+def _weight(network: OnnxGraph, layer: Layer) -> tuple[str, int]:
     """Return the name of a convolution's weight, and the number of groups."""
     if not layer.kind.startswith("Group"):
         return network.value(layer, 1), 1

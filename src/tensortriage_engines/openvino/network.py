@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from tensortriage.engines.sdk import ValueSpec
 from tensortriage_engines.arrangement import Arrangement, Placed
 from tensortriage_engines.openvino.intermediate import TYPES, Intermediate, Layer, Port, Shape
-from tensortriage_engines.openvino.stored import Stored
+from tensortriage_engines.openvino.stored import StoredConstant
 
 OPSET = 21
 NARROW = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4}
@@ -35,7 +35,7 @@ def onnx_type(word: str) -> int:
     return int(helper.np_dtype_to_tensor_dtype(TYPES[word]))
 
 
-class Network:
+class OnnxGraph:
     """The ONNX graph that grows layer by layer.
 
     Args:
@@ -54,7 +54,7 @@ class Network:
         self.initializers: list[onnx.TensorProto] = []
         self._known, self._names, self._node_names = known, {name for name, _ in given}, set[str]()
         self._given_names = {source: name for name, source in given if source is not None}
-        self._values: dict[tuple[int, int], str | Stored] = {}
+        self._values: dict[tuple[int, int], str | StoredConstant] = {}
         self._ports: dict[tuple[int, int], Port] = {}
         self._readers: dict[tuple[int, int], int] = {}
         for layer in file.layers:
@@ -64,10 +64,10 @@ class Network:
 
     # -- what a layer reads -------------------------------------------------------------------------------------------
 
-    def stored(self, layer: Layer, number: int) -> Stored | None:
+    def stored(self, layer: Layer, number: int) -> StoredConstant | None:
         """Return an operand that is a constant, with what is done to it; None for another."""
         found = self._values[layer.sources[number]] if number < len(layer.sources) else None
-        return found if isinstance(found, Stored) else None
+        return found if isinstance(found, StoredConstant) else None
 
     def constant(self, layer: Layer, number: int) -> np.ndarray:
         """Return the numbers of an operand that ONNX wants to be known.
@@ -106,7 +106,7 @@ class Network:
     def named(self, source: tuple[int, int]) -> str:
         """Return the name of a value; a constant is written the first time."""
         found = self._values[source]
-        if isinstance(found, Stored):
+        if isinstance(found, StoredConstant):
             found = self._values[source] = self.written(found, self.fresh(found.name))
         return found
 
@@ -124,7 +124,7 @@ class Network:
 
     # -- what it writes -----------------------------------------------------------------------------------------------
 
-    def keep(self, layer: Layer, stored: Stored) -> None:
+    def keep(self, layer: Layer, stored: StoredConstant) -> None:
         """Make a constant the result of a layer."""
         self._values[layer.number, min(layer.ports)] = stored
 
@@ -204,7 +204,7 @@ class Network:
         """Add a constant list of whole numbers."""
         return self.fixed(f"{layer.name}/{what}", np.asarray(values, np.int64))
 
-    def written(self, stored: Stored, name: str) -> str:
+    def written(self, stored: StoredConstant, name: str) -> str:
         """Write a constant, and what is done to it; return the name of what comes of it."""
         if stored.scale is not None:
             return self._dequantized(stored, name)
@@ -221,7 +221,7 @@ class Network:
         self.node("Cast", name, [kept], [name], to=onnx_type(stored.dtype))
         return name
 
-    def _dequantized(self, stored: Stored, name: str) -> str:
+    def _dequantized(self, stored: StoredConstant, name: str) -> str:
         """Write integers that stand for real numbers."""
         assert stored.scale is not None, "asked of quantized numbers"
         block, zero = stored.block(), stored.zero

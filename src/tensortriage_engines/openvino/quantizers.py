@@ -10,16 +10,17 @@ import ml_dtypes
 import numpy as np
 
 from tensortriage_engines.openvino.intermediate import Layer
-from tensortriage_engines.openvino.network import Network, integers
+from tensortriage_engines.openvino.network import OnnxGraph, integers
 
 NEAR = 1e-3
 """Steps by which a zero may lie beside its level: ranges are stored in float32."""
 _LEVELS: dict[int, Any] = {
     256: np.uint8, 255: np.int8, 65536: np.uint16, 65535: np.int16, 16: ml_dtypes.uint4, 15: ml_dtypes.int4,
 }  # fmt: skip
+_SIGNED: dict[int, Any] = {256: np.int8, 65536: np.int16, 16: ml_dtypes.int4}
 
 
-def decompressed(network: Network, layer: Layer) -> bool:
+def decompressed(network: OnnxGraph, layer: Layer) -> bool:
     """Return whether a Subtract or Multiply belongs to stored integers, which then are known with it."""
     for number in (0, 1):
         numbers, other = network.stored(layer, number), network.stored(layer, 1 - number)
@@ -35,7 +36,7 @@ def decompressed(network: Network, layer: Layer) -> bool:
     return False
 
 
-def fake_quantize(network: Network, layer: Layer) -> None:
+def fake_quantize(network: OnnxGraph, layer: Layer) -> None:
     """Write a pair of QuantizeLinear and DequantizeLinear, or what FakeQuantize does in steps where it is none."""
     levels = int(layer.data["levels"])
     ends = [np.asarray(network.constant(layer, number), np.float64) for number in range(1, 5)]
@@ -49,6 +50,8 @@ def fake_quantize(network: Network, layer: Layer) -> None:
         _in_steps(network, layer, levels, ends)
         return
     value, dtype = network.value(layer, 0), _LEVELS[levels]
+    if levels % 2 == 0 and (zero == levels // 2).all():  # meant to be symmetric
+        dtype, zero = _SIGNED[levels], np.zeros_like(zero)
     if levels % 2:  # the lowest integer is none of the levels
         bounds = [
             network.fixed(f"{layer.name}/{key}", end.astype(np.float32))
@@ -90,7 +93,7 @@ def _grid(levels: int, *ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     return scale, np.rint(zero), out
 
 
-def _in_steps(network: Network, layer: Layer, levels: int, ends: list[np.ndarray]) -> None:
+def _in_steps(network: OnnxGraph, layer: Layer, levels: int, ends: list[np.ndarray]) -> None:
     low, high, out_low, out_high = (
         network.fixed(f"{layer.name}/{key}", end.astype(np.float32))
         for key, end in zip(("low", "high", "out_low", "out_high"), ends, strict=True)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from tensortriage_engines.openvino.intermediate import Layer
-from tensortriage_engines.openvino.network import Network, Untranslatable, onnx_type
+from tensortriage_engines.openvino.network import OnnxGraph, Untranslatable, onnx_type
 
 _GATES = {"LSTMSequence": (1, 3, 0, 2), "GRUSequence": (0, 1, 2), "RNNSequence": (0,)}
 """Where each gate of ONNX's order is in OpenVINO's."""
 _PLAIN = {"LSTMSequence": "sigmoid,tanh,tanh", "GRUSequence": "sigmoid,tanh", "RNNSequence": "tanh"}
 
 
-def sequence(network: Network, layer: Layer) -> None:
+def sequence(network: OnnxGraph, layer: Layer) -> None:
     """Write an LSTM, a GRU or an RNN."""
     kind, size = layer.kind.removesuffix("Sequence"), int(layer.data["hidden_size"])
     if layer.data.get("activations", _PLAIN[layer.kind]).replace(" ", "") != _PLAIN[layer.kind] or layer.data.get(

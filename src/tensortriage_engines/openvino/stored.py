@@ -15,7 +15,7 @@ _INTEGERS = "iu"
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
+class StoredConstant:
     """A constant.
 
     Attributes:

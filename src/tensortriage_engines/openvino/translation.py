@@ -7,7 +7,7 @@ import onnx
 from tensortriage.engines.sdk import DType, Model, ValueSpec
 from tensortriage_engines.arrangement import Arrangement, Placed
 from tensortriage_engines.openvino.intermediate import Intermediate, Layer, Port
-from tensortriage_engines.openvino.network import Network, onnx_type
+from tensortriage_engines.openvino.network import OnnxGraph, onnx_type
 from tensortriage_engines.openvino.operators import write
 
 Side = Sequence[ValueSpec]
@@ -49,7 +49,7 @@ def translated(file: Intermediate, model: Model, way: Arrangement, declared: tup
     ends = {spec.name: layer.sources[0] for spec, layer in zip(given, outputs, strict=True)}
     direct = [(each.spec.name, None) for each in way.inputs]
     reserved = [(each.spec.name, _direct(each, ends[each.held.name], file)) for each in way.outputs]
-    network = Network(file, frozenset(model.graph.values), [*direct, *reserved])
+    network = OnnxGraph(file, frozenset(model.graph.values), [*direct, *reserved])
     placed = {layer.number: _placed(spec, way.inputs) for spec, layer in zip(fed, inputs, strict=True)}
     for layer in file.layers:
         if layer.kind == "Parameter":
