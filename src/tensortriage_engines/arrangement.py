@@ -54,7 +54,26 @@ class Placed:
     def fed(self, array: np.ndarray) -> np.ndarray:
         """Return an array of the model's as the file takes it."""
         moved = array if self.axes is None else array.transpose(self.axes)
+        dtype = self.held.dtype
+        if dtype is not None and not dtype.is_float and moved.dtype.kind == "f":
+            moved = self._whole(moved, dtype)
         return np.ascontiguousarray(moved).reshape(_with_ones(moved.shape, self.held.shape))
+
+    def _whole(self, array: np.ndarray, dtype: DType) -> np.ndarray:
+        """Return numbers in the integers that the file takes.
+
+        Raises:
+            UsageError: When they are none (``file-input-type``).
+        """
+        whole = array.astype(dtype.numpy)
+        if np.array_equal(whole, array):
+            return whole
+        raise UsageError(
+            f"the file takes '{self.spec.name}' as {dtype.label}, and the data are no whole numbers of that type: it "
+            "prepares its input itself",
+            slug="file-input-type",
+            cure="give the file that was made without that, or a model that takes the same data",
+        )
 
     def given(self, array: np.ndarray) -> np.ndarray:
         """Return a result of the file's in the axes and the type of the model; in its own where it has others."""
@@ -269,7 +288,9 @@ def _ways_of_side(
 ) -> Iterator[list[Placed]]:
     """Yield the ways of one side: each input of the file is one of the model's, each output of the model the file's."""
     every = itertools.product(specs, rows)
-    fitting = {(spec.name, row.name): told.ways(spec, row) for spec, row in every if _types_alike(spec, row)}
+    fitting = {
+        (spec.name, row.name): told.ways(spec, row) for spec, row in every if _types_alike(spec, row, outputs=outputs)
+    }
     by_name, held = {spec.name: spec for spec in specs}, {row.name: row for row in rows}
     named = _named(fitting, told)
     open_specs = [name for name in by_name if name not in named]
@@ -319,8 +340,10 @@ def _plain(name: str) -> str:
     return name
 
 
-def _types_alike(spec: ValueSpec, row: ValueSpec) -> bool:
-    return spec.dtype is None or row.dtype is None or spec.dtype.is_float is row.dtype.is_float
+def _types_alike(spec: ValueSpec, row: ValueSpec, *, outputs: bool) -> bool:
+    """Return whether types are one but for their width; files may take images as they are stored, in 8 bits."""
+    own, held = spec.dtype, row.dtype
+    return own is None or held is None or own.is_float is held.is_float or (not outputs and held.bits == 8)
 
 
 def _known(shape: Sequence[int | str | None]) -> bool:

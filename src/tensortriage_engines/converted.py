@@ -190,18 +190,8 @@ class ConvertedEngine(
         return {**words, **self.words(given)}
 
 
-class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
-    """A converted model; made by `ConvertedEngine.compile`.
-
-    Args:
-        model: The ONNX model.
-        build: Converts and loads a file.
-        engine: What made it.
-        at_once: See `SessionByShape`.
-    """
-
-    def __init__(self, model: "Model", build: Build, engine: ConvertedEngine, *, at_once: bool = True) -> None:
-        super().__init__(model, build, title=engine.title, fixed_shapes=engine.fixed_shapes, at_once=at_once)
+class ArrangedSession(SessionByShape, AnswersQuestions):
+    """A session whose file may have been given."""
 
     def query(
         self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
@@ -214,6 +204,20 @@ class ConvertedSession(SessionByShape, ShowsValues, AnswersQuestions):
         assert question == "ways", "there is no other question"
         ways = [{"options": way.options, "words": way.words, "evident": way.evident} for way in ways_of(built)]
         return {"ways": ways, "weights": built.info.get("weights", "")}, {}
+
+
+class ConvertedSession(ArrangedSession, ShowsValues):
+    """A converted model; made by `ConvertedEngine.compile`.
+
+    Args:
+        model: The ONNX model.
+        build: Converts and loads a file.
+        engine: What made it.
+        at_once: See `SessionByShape`.
+    """
+
+    def __init__(self, model: "Model", build: Build, engine: ConvertedEngine, *, at_once: bool = True) -> None:
+        super().__init__(model, build, title=engine.title, fixed_shapes=engine.fixed_shapes, at_once=at_once)
 
     def in_terms_of_onnx(self, plan: Plan | None, values: Callable[[str], Iterable[str]]) -> Plan | None:
         """Return a plan with the ONNX nodes that its regions execute; None when no name is the model's.
@@ -272,22 +276,23 @@ def _opened(title: str, path: Path) -> "Model":
 
 def _declared(model: "Model") -> str:
     """Return names, types and shapes of inputs and outputs as JSON, as far as they are known."""
-    return json.dumps({"inputs": _rows(model.inputs), "outputs": _rows(_outputs(model))})
+    return json.dumps(dict(zip(("inputs", "outputs"), map(_rows, declared_of(model)), strict=True)))
 
 
 def _arranging(model: "Model", words: Mapping[str, str]) -> Arrange | None:
     """Return a reader for the form of a given file; None where none is given."""
     if FILE not in words:
         return None
-    declared = (model.inputs, _outputs(model))
+    declared = declared_of(model)
     return lambda inputs, outputs: Arrangements(arrangements(declared, (inputs, outputs), words))
 
 
-def _outputs(model: "Model") -> Sequence[ValueSpec]:
+def declared_of(model: "Model") -> tuple[Sequence[ValueSpec], Sequence[ValueSpec]]:
+    """Return inputs and outputs of a model, with their types and shapes as far as they are known."""
     from tensortriage.engines.sdk import value_specs
 
     known = value_specs(model)
-    return [known.get(spec.name, spec) for spec in model.outputs]
+    return model.inputs, [known.get(spec.name, spec) for spec in model.outputs]
 
 
 def _rows(specs: Sequence[ValueSpec]) -> list[dict[str, Any]]:

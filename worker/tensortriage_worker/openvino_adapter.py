@@ -13,10 +13,11 @@ of it, and drop inputs that nothing uses; the host finds the model's inputs by a
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -81,21 +82,42 @@ def compile(model: Path, options: Mapping[str, str]) -> "OpenVinoSession":
     device = _device(core, options)
     config = _config(core, device, options)
     try:
-        compiled = core.compile_model(core.read_model(str(model)), device, config)
-        return OpenVinoSession(openvino, compiled)
+        compiled = core.compile_model(_given(core, options) or core.read_model(str(model)), device, config)
+        return OpenVinoSession(openvino, compiled, json.loads(options.get("names", "[]")))
     except RuntimeError as error:
         raise AdapterError(AdapterFailure.BUILD, plain_words(str(error))) from error
+
+
+def _given(core: Any, options: Mapping[str, str]) -> Any:
+    """Return the model of a given file; None where none is given.
+
+    Raises:
+        AdapterError: When this release does not read it.
+    """
+    if "file" not in options:
+        return None
+    try:
+        return core.read_model(options["file"], options["weights"])
+    except RuntimeError as error:
+        message = "this release of OpenVINO does not read {}: {}".format(options["file"], plain_words(str(error)))
+        cure = "use the release that wrote it, or convert the model with this one; operators of extensions are not run"
+        raise AdapterError(AdapterFailure.USAGE, message, "engine-option-file", cure) from error
 
 
 class OpenVinoSession:
     """A compiled model; see `AdapterSession`."""
 
-    def __init__(self, openvino: Any, compiled: Any) -> None:
+    def __init__(self, openvino: Any, compiled: Any, names: Sequence[Sequence[str]] = ()) -> None:
         self._openvino = openvino
         self._compiled = compiled
         self._request = compiled.create_infer_request()
+        own = [[_name(port) for port in side] for side in (compiled.inputs, compiled.outputs)]
+        self._names = names or own
         self.inputs = [_input_spec(port) for port in compiled.inputs]  # type: Optional[List[Spec]]
         self.outputs = [_spec(port) for port in compiled.outputs]  # type: Optional[List[Spec]]
+        for rows, called in zip((self.inputs, self.outputs), self._names):  # noqa: B905 - Python 3.8
+            for row, name in zip(rows, called):  # noqa: B905
+                row["name"] = name
         precision = compiled.get_property("INFERENCE_PRECISION_HINT")
         self.info = {"precision": _precision_word(precision)}  # type: Dict[str, Any]
 
@@ -108,7 +130,7 @@ class OpenVinoSession:
         kept = []  # type: List[np.ndarray]  # tensors do not keep the memory they are built on alive
         try:
             for index, port in enumerate(self._compiled.inputs):
-                self._request.set_input_tensor(index, self._tensor(port, feed, kept))
+                self._request.set_input_tensor(index, self._tensor(port, self._names[0][index], feed, kept))
             self._request.infer()
         except RuntimeError as error:
             raise AdapterError(AdapterFailure.RUN, plain_words(str(error))) from error
@@ -117,17 +139,17 @@ class OpenVinoSession:
     def _results(self) -> Iterator[Item]:
         for index, port in enumerate(self._compiled.outputs):
             tensor = self._request.get_output_tensor(index)
-            label, bits = _label(port)
+            (label, bits), name = _label(port), self._names[1][index]
             shape = tuple(tensor.shape)
             if label == "string":
-                yield Item(_name(port), np.asarray(tensor.str_data, dtype=object).reshape(shape), label)
+                yield Item(name, np.asarray(tensor.str_data, dtype=object).reshape(shape), label)
             elif bits:
                 items = unpack(tensor.data.reshape(-1).view(np.uint8), bits, math.prod(shape), signed=label == "int4")
-                yield Item(_name(port), items.reshape(shape), label)
+                yield Item(name, items.reshape(shape), label)
             else:
                 data = tensor.data
                 raw = data.view("u{}".format(data.itemsize)) if label not in _NATIVE else data
-                yield Item(_name(port), raw.reshape(shape), label)
+                yield Item(name, raw.reshape(shape), label)
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
         """Return the executed nodes of the runtime model in execution order."""
@@ -150,8 +172,7 @@ class OpenVinoSession:
         """Release the engine's memory."""
         self._request = self._compiled = None
 
-    def _tensor(self, port: Any, feed: Mapping[str, Item], kept: List[np.ndarray]) -> Any:
-        name = _name(port)
+    def _tensor(self, port: Any, name: str, feed: Mapping[str, Item], kept: List[np.ndarray]) -> Any:
         label, bits = _label(port)
         item = feed.get(name)
         if item is None or item.label != label:

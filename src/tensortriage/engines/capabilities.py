@@ -243,6 +243,22 @@ class ArrangesFiles(DeclaredCapability):
         """Return whether these options name such a file."""
 
 
+class TranslatesFiles(ArrangesFiles, RunsFiles):
+    """Capability of an engine: it reads what a given file computes, without running it."""
+
+    @abstractmethod
+    def translated(self, options: Mapping[str, str], model: "Model", path: Path) -> str:
+        """Write a given file as an ONNX model with the inputs and outputs of the one it was made of.
+
+        Returns:
+            What is known of how it was made, as a clause; empty for nothing.
+
+        Raises:
+            ModelError: When the file holds something that has no form in ONNX.
+            UsageError: When the options name no file of the engine, or several ways to hold it (``layout-unknown``).
+        """
+
+
 class RunsGivenEngines(DeclaredCapability):
     """Capability of an engine: it runs a prebuilt file, regardless of the model that it gets with it."""
 

@@ -22,6 +22,8 @@ from tensortriage.engines.capabilities import (
     VariesBuilds,
 )
 from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.by_shape import SessionByShape
+from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession, installed
 from tensortriage.engines.spec import HARDWARE
 from tensortriage.errors import TriageError, UsageError
@@ -52,12 +54,13 @@ class OpenVinoEngine(
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
         "config.KEY": "any OpenVINO property, e.g. config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
+        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin beside it, to run instead; whole models only",
         "worker": WORKER_OPTION,
     }
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._isolated = IsolatedEngine("openvino", title="OpenVINO", limits=self.limits)
+        self.isolated = IsolatedEngine("openvino", title="OpenVINO", limits=self.limits)
 
     def availability(self) -> Availability:
         """Return whether OpenVINO is installed for this interpreter; nothing is imported or started."""
@@ -72,10 +75,10 @@ class OpenVinoEngine(
             UsageError: For an unknown option or option value.
             EngineMissing: When OpenVINO must be queried and cannot be used here.
         """
-        settings = _settings(read_options(options, self.options))
+        settings = self.words(options)
         word = settings.get("precision", AUTO)
         if word == AUTO:
-            word = str(self._isolated.probe(settings)["precision"])
+            word = str(self.isolated.probe(settings)["precision"])
         return Precision.FP32.value if word == DYNAMIC else word
 
     def hardware(self, options: Mapping[str, str]) -> str:
@@ -85,7 +88,7 @@ class OpenVinoEngine(
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask OpenVINO whether the device has the requested features; see `ChecksOptions`."""
-        self._isolated.probe(_settings(read_options(options, self.options)))
+        self.isolated.probe(self.words(options))
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
         """Return True: the plan is part of the compiled model."""
@@ -113,7 +116,15 @@ class OpenVinoEngine(
         """
         return options.get(_DYNAMIC_QUANTIZATION) != "0" and options.get(_EXECUTION, "").lower() != _ACCURACY
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
+    def words(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return options in the words of the adapter.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+        """
+        return _settings(read_options(options, self.options))
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession | SessionByShape:
         """Build an ONNX file in a worker.
 
         Raises:
@@ -121,8 +132,9 @@ class OpenVinoEngine(
             EngineMissing: When OpenVINO, the device or the precision is not to be had here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
-        settings = _settings(read_options(options, self.options))
-        return self._isolated.compile(model, settings, declared_inputs=_declared_inputs, translate=_in_terms_of_onnx)
+        return self.isolated.compile(
+            model, self.words(options), declared_inputs=_declared_inputs, translate=_in_terms_of_onnx
+        )
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -26,6 +26,9 @@ from tensortriage_worker.silence import APART
 GROUP = "tensortriage.engines"
 """Entry-point group under which other packages register engine classes."""
 
+FILES_GROUP = "tensortriage.engines.files"
+"""Entry-point group of classes of this distribution that are a built-in engine where a file is given."""
+
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "onnxruntime": "tensortriage.engines.onnxruntime.in_place:EmbeddedOnnxRuntime",
@@ -59,7 +62,7 @@ def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
         EngineMissing: When the class behind a known name cannot be imported or constructed (slug ``engine-broken``).
     """
     limits = limits or Limits()
-    factory = _resolve(spec.name)
+    factory = _resolve(spec)
     try:
         return factory(limits=limits)
     except TriageError:
@@ -162,14 +165,16 @@ def _availability(name: str) -> Availability:
         return Availability(usable=False, reason=_one_line(error))
 
 
-def _resolve(name: str) -> Callable[..., Engine]:
+def _resolve(spec: EngineSpec) -> Callable[..., Engine]:
+    name = spec.name
     if os.environ.get(APART):  # this process has crashed before
         from tensortriage.engines import apart
 
         if name in apart.IN_PROCESS:
             return apart.engine_class(name)
     if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
+        point = registered(FILES_GROUP).get(name) if "file" in spec.options else None
+        module, _, attribute = (point.value if point and point.distribution == OWN else BUILT_IN[name]).partition(":")
         try:
             return cast(Callable[..., Engine], getattr(importlib.import_module(module), attribute))
         except ImportError as error:

@@ -48,6 +48,7 @@ from tensortriage.values.files import placed as placed
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
+    from tensortriage.engines.openvino import OpenVinoEngine as OpenVinoEngine
     from tensortriage.model.ir.graph import Graph as Graph
     from tensortriage.model.model import Model as Model
     from tensortriage.model.provenance.network_outputs import noted_outputs as noted_outputs
@@ -59,21 +60,22 @@ if TYPE_CHECKING:
     from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
     from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 
-_OF_THE_MODEL = {
-    "FX_NODE": "provenance.origin",
-    "Graph": "ir.graph",
-    "Model": "model",
-    "NodeOrigin": "provenance.origin",
-    "fix_weights": "transforms.mark_outputs",
-    "mark_outputs": "transforms.mark_outputs",
-    "noted_outputs": "provenance.network_outputs",
-    "read_origin": "provenance.origin",
-    "value_specs": "shape_inference.value_specs",
-    "with_input_shapes": "shape_inference.annotate",
+_ON_FIRST_USE = {
+    "FX_NODE": "model.provenance.origin",
+    "Graph": "model.ir.graph",
+    "Model": "model.model",
+    "NodeOrigin": "model.provenance.origin",
+    "OpenVinoEngine": "engines.openvino",
+    "fix_weights": "model.transforms.mark_outputs",
+    "mark_outputs": "model.transforms.mark_outputs",
+    "noted_outputs": "model.provenance.network_outputs",
+    "read_origin": "model.provenance.origin",
+    "value_specs": "model.shape_inference.value_specs",
+    "with_input_shapes": "model.shape_inference.annotate",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _OF_THE_MODEL:
+    if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tensortriage.model.{_OF_THE_MODEL[name]}"), name)
+    return getattr(importlib.import_module(f"tensortriage.{_ON_FIRST_USE[name]}"), name)

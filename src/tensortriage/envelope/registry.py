@@ -25,7 +25,12 @@ from tensortriage.envelope.explanations import (
 )
 from tensortriage.envelope.limits import OPS_IN_FP32, of_equal, of_floor
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.int8_operands import blocks_of_products, int8_operands
+from tensortriage.model.quantization.int8_operands import (
+    blocks_of_products,
+    groups_of_products,
+    int8_groups,
+    int8_operands,
+)
 from tensortriage.model.quantization.qdq import integer_biases
 from tensortriage.model.quantization.whole_numbers import has_narrow_types, rounds_to_integers
 from tensortriage.model.transforms.folded_norms import has_foldable_norms
@@ -231,6 +236,19 @@ REGISTRY: tuple[Explanation, ...] = (
         applies=lambda model: bool(blocks_of_products(model.graph)),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime"}),
+    ),
+    Explanation(
+        name="int8-activations-in-groups",
+        words="activations in int8",
+        avoided="config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
+        source="OpenVINO 2026.4.1 (CPU) quantizes what it multiplies by compressed weights dynamically, by default in "
+        "groups of 32: 256 terms by weights of 8 or 4 bits make 9e-3, and are 7e-8 from this prediction",
+        cost=of_rewrite,
+        needs=Needs(finite=True, alone=1.0),
+        rewrite=int8_groups,
+        applies=lambda model: bool(groups_of_products(model.graph)),
+        hardware=frozenset({Hardware.CPU}),
+        engines=frozenset({"openvino"}),
     ),
     Explanation(
         name="amplification",

@@ -31,8 +31,14 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantized
-from tensortriage.model.transforms.widen import narrow_nodes
+from tensortriage.model.quantization.quantizer_tools import corrects_biases
+from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.model.transforms.widen import narrow_nodes, stores_narrow
 from tensortriage.runs.lab import Lab
+
+_BIAS_KEPT = 1e-5
+"""Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
 _ENOUGH_ELEMENTS = 1000
 """Elements of an output from which on more samples sharpen a comparison by less than a dB: 26 / sqrt(n) dB are allowed
@@ -67,7 +73,7 @@ def enough(network: Sequence[Arrays]) -> bool:
 
 def is_rounded(file: Model) -> bool:
     """Return whether a file stores or computes numbers rounded: quantized, or in fp16 or bf16."""
-    return is_quantized(file.graph) or bool(narrow_nodes(file))
+    return is_quantized(file.graph) or bool(narrow_nodes(file)) or stores_narrow(file.graph)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,6 +130,18 @@ class UnroundedMatch:
     def is_same(self) -> bool:
         """Whether the file stands for the network."""
         return bool(self.outputs) and not self.lacking and all(each.is_same for each in self.outputs.values())
+
+    def with_costs_of(self, file: Self) -> Self:
+        """Return it with costs that hold what corrected biases cost as well: those of the file as it is.
+
+        Args:
+            file: The match of the file with its own biases.
+        """
+        found = {
+            name: dataclasses.replace(each, cost=max(each.cost, file.outputs[name].own_error))
+            for name, each in self.outputs.items()
+        }
+        return dataclasses.replace(self, outputs=found)
 
     @property
     def worst(self) -> str:
@@ -183,6 +201,45 @@ class UnroundedMatch:
         return cls(outputs, unrounded, tuple(sorted(lacking)))
 
 
+def match_of_file(
+    lab: Lab, beside: Correspondence, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]
+) -> tuple[UnroundedMatch, int]:
+    """Hold a file against a network, and once more with its biases as they were; return how many of these count.
+
+    Raises:
+        TriageError: As `UnroundedMatch.of`.
+    """
+    standing = UnroundedMatch.of(lab, beside.changed, network, floors)
+    if not standing.is_same and (others := _other_biases(beside)):
+        restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors)
+        if restored.is_same:
+            return restored.with_costs_of(standing), len(others)
+    return standing, 0
+
+
+def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
+    """Return the original's biases where a file has others, by their names in the file; none where only one is another.
+
+    Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
+    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one,
+    unless the tool says that it corrects them.
+    """
+    found = {}
+    for now, was in beside.constants.items():
+        if now not in beside.changed.graph.constants:
+            continue
+        other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
+        alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
+        if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
+            found[now] = bias
+    return found if len(found) > 1 or corrects_biases(beside.changed) else {}
+
+
+def _is_bias(array: np.ndarray) -> bool:
+    """Return whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
+    return array.size > 1 and max(array.shape) == array.size
+
+
 def _moved(fed: Feed, given: Feed, draw: int) -> Feed:
     """Return a feed whose inputs, where rounding narrowed them, are other roundings of what was given.
 
@@ -234,11 +291,13 @@ class FileStanding:
 
     Args:
         file: The file.
+        original: The network, where it is at hand.
         lab: Where it is evaluated.
     """
 
-    def __init__(self, file: Model, *, lab: Lab) -> None:
+    def __init__(self, file: Model, original: Model | None = None, *, lab: Lab) -> None:
         self._file, self._lab = file, lab
+        self._beside = Correspondence.of(original or file, file)
         self._seen: dict[str, tuple[Feed, Arrays]] = {}
         self._known: tuple[int, UnroundedMatch | None] = 0, None
 
@@ -265,7 +324,7 @@ class FileStanding:
     def _standing(self) -> UnroundedMatch | None:
         if self._known[0] != len(self._seen):
             try:
-                found = UnroundedMatch.of(self._lab.remembering, self._file, list(self._seen.values()), {})
+                found = match_of_file(self._lab.remembering, self._beside, list(self._seen.values()), {})[0]
             except (EngineError, UsageError, DataError):
                 found = None
             self._known = len(self._seen), found

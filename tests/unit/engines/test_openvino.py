@@ -58,8 +58,8 @@ class Isolated:
 @pytest.fixture
 def watched():
     engine = OpenVinoEngine()
-    engine._isolated = Isolated()
-    return engine, engine._isolated.asked
+    engine.isolated = Isolated()
+    return engine, engine.isolated.asked
 
 
 def test_what_options_leave_open_the_engine_is_asked_for(watched):

@@ -12,6 +12,8 @@ from tensortriage.model.ir.graph import Graph, Node
 
 PASSES = frozenset({"Identity", "Transpose", "QuantizeLinear", "DequantizeLinear"})
 """Operators between a Concat and an output that leave each element where an axis says."""
+SCALES = frozenset({"Add", "Div", "Mul", "Sub"})
+"""Operators that leave each element of any operand where it is, as where boxes become pixels of an image."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,21 +40,31 @@ class OutputPart:
 
 
 def last_concat(graph: Graph, output: str) -> tuple[Node | None, tuple[int, ...]]:
-    """Return the Concat that an output is made by, through `PASSES`, and the permutation of axes behind it.
+    """Return the Concat that an output is made by, through `PASSES` and `SCALES`, and how axes are permuted behind it.
 
     Returns:
         The Concat, None where there is none; for every axis of the output the Concat's, empty for the same order.
     """
+    way = way_to_concat(graph, output)
     order: tuple[int, ...] = ()
-    value = output
-    while (node := graph.producer(value)) is not None and node.op_type in PASSES:
-        perm = node.attributes.get("perm")
+    for node in way[:0:-1]:
         if node.op_type == "Transpose":
+            perm = node.attributes.get("perm")
             if not isinstance(perm, tuple):
                 return None, ()
             order = tuple(perm[axis] for axis in order) if order else tuple(int(axis) for axis in perm)
-        value = node.inputs[0]
-    return (node, order) if node is not None and node.op_type == "Concat" else (None, ())
+    return (way[0] if way else None), order
+
+
+def way_to_concat(graph: Graph, value: str) -> list[Node]:
+    """Return the Concat that a value is made by, and the nodes between, in order; nothing where none makes it."""
+    node = graph.producer(value)
+    if node is None or node.op_type == "Concat":
+        return [node] if node is not None else []
+    sources = node.inputs if node.op_type in SCALES else node.inputs[:1] if node.op_type in PASSES else ()
+    ways = (way_to_concat(graph, name) for name in sources if name)
+    found = next(filter(None, ways), [])
+    return [*found, node] if found else []
 
 
 def output_parts(graph: Graph, output: str, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[OutputPart]:

@@ -1,7 +1,10 @@
-"""Products by weights of 4 bits in blocks, as ONNX Runtime computes them: its CPU kernels round activations to int8.
+"""Products by weights of few bits as engines on CPUs compute them: they round activations to int8, in groups.
 
-It makes a MatMulNBits of accuracy level 4 out of a DequantizeLinear and the MatMul behind it.
+ONNX Runtime makes a MatMulNBits of accuracy level 4 out of a DequantizeLinear of 4 bits and the MatMul behind it;
+OpenVINO quantizes dynamically before each product by a weight of 8 bits or less.
 """
+
+from collections.abc import Mapping
 
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
@@ -12,6 +15,9 @@ from tensortriage.model.quantization.blocked import blocked_quantizers
 from tensortriage.values.dtype import DType
 
 _FOUR_BITS = (DType.INT4, DType.UINT4)
+_FEW_BITS = (*_FOUR_BITS, DType.INT8, DType.UINT8)
+_GROUP = 32
+"""Activations that share a scale in OpenVINO, by default."""
 
 
 def blocks_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
@@ -26,9 +32,30 @@ def blocks_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
     return found
 
 
+def groups_of_products(graph: Graph) -> dict[str, tuple[int, int]]:
+    """Return the same of weights of 8 bits or less in groups of OpenVINO's, by what is dequantized."""
+    found = {}
+    for node in graph.nodes:
+        made = graph.producer(node.inputs[1]) if node.op_type == "MatMul" and not node.domain else None
+        stored = graph.constants.get(made.inputs[0]) if made and made.op_type == "DequantizeLinear" else None
+        if stored is None or stored.dtype not in _FEW_BITS or stored.shape is None or len(stored.shape) != 2:
+            continue
+        if isinstance(terms := stored.shape[0], int) and terms % _GROUP == 0:
+            found[node.inputs[1]] = terms, _GROUP
+    return found
+
+
 def int8_operands(model: Model) -> Model | None:
     """Return the model with what it multiplies by weights of 4 bits in int8; None for a model without any."""
-    known = blocks_of_products(model.graph)
+    return _rounded(model, blocks_of_products(model.graph))
+
+
+def int8_groups(model: Model) -> Model | None:
+    """Return the model with what it multiplies by weights of few bits in int8, as OpenVINO does; None without any."""
+    return _rounded(model, groups_of_products(model.graph))
+
+
+def _rounded(model: Model, known: Mapping[str, tuple[int, int]]) -> Model | None:
 
     def product(body: OperatorBody) -> Results:
         x, weight = body.inputs(2)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.ir.messages import DTYPE_ATTRIBUTES
 from tensortriage.model.ir.traversal import all_graphs, all_nodes, replace_tensors
 from tensortriage.model.model import Model
@@ -30,6 +31,13 @@ def narrow_nodes(model: Model) -> dict[str, Precision]:
         if narrow and not is_standard(node, "Cast", "CastLike", "Constant"):
             found[node.name or ""] = narrow[0]
     return found
+
+
+def stores_narrow(graph: Graph) -> bool:
+    """Return whether constants of a narrow type are widened before anything computes with them."""
+    kinds = {NARROW[kind].dtype for kind in NARROW}
+    stored = {name for name, spec in graph.constants.items() if spec.dtype in kinds and spec.shape != ()}
+    return any(node.op_type == "Cast" and node.inputs[0] in stored for node in graph.nodes)
 
 
 def widened(model: Model) -> Model:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import clearly_best
+from tensortriage.compare.judgement.within import certainly_fails, clearly_best, is_minor
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.capabilities import ArrangesFiles
+from tensortriage.engines.capabilities import ArrangesFiles, TranslatesFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import Lab
+from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.values.text import error_size
 
 PRECISION = "precision"
@@ -90,6 +90,67 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         slug="layout-unknown",
         cure=f"say it in the target: {shown}",
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeldNetwork:
+    """What a given file computes.
+
+    Attributes:
+        model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
+        words: How it was made, or why it cannot be told; empty for nothing.
+    """
+
+    model: Model | None
+    words: str
+
+
+def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
+    """Return what a file given to an engine computes; None where there is none, or the engine does not read files.
+
+    What was read is believed if the engine makes of it what it makes of the file, at least as far as neither is the
+    reference's.
+
+    Args:
+        spec: The engine, with the file.
+        model: The model that the file is said to be made of.
+        feed: What is run.
+        reference: Whose results are taken as right.
+        lab: Where engines are asked.
+    """
+    engine = resolve(spec).engine
+    if not isinstance(engine, TranslatesFiles) or not engine.arranges(spec.options):
+        return None
+    path = lab.remembering.case.runs / f"{resolve(spec).file.stem}.onnx"
+    try:
+        said = engine.translated(spec.options, model, path)
+        network = Model.load(path)
+        built = spec.with_options(engine.building(spec.options) or {})
+        given, own = lab.outputs(spec, model, feed), lab.outputs(built, network, feed)
+        right = lab.outputs(reference, model, feed)
+        far, off = (_apart(each, given) for each in (right, own))
+        doubtful = [name for name, error in off.items() if certainly_fails(error) and not is_minor(error, far[name])]
+        if doubtful:  # roundings to integers that fall to the other side
+            whole, unrounded = (
+                lab.outputs(FLOAT64.with_options(given), network, feed)
+                for given in ({"rounding": "results"}, {"quantizers": "unbounded"})
+            )
+            costs = _apart(whole, unrounded)
+            doubtful = [name for name in doubtful if off[name] > costs[name]]
+    except (EngineError, ModelError, UsageError) as error:
+        return HeldNetwork(None, error.message)
+    if doubtful:
+        name = max(doubtful, key=lambda name: off[name])
+        return HeldNetwork(None, f"output '{name}' of what was read differs from the file's by {error_size(off[name])}")
+    return HeldNetwork(network, said)
+
+
+def _apart(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Return the relative error of each output of the second; infinity where shapes differ."""
+    return {
+        name: error_of(measure(one[name], array)) if name in one and one[name].shape == array.shape else math.inf
+        for name, array in other.items()
+    }
 
 
 def without_format(spec: EngineSpec) -> EngineSpec:

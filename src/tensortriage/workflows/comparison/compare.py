@@ -306,7 +306,7 @@ class _Comparing:
 
     def _rewritten(self, file: Model) -> FileStanding:
         """Return who holds a file against the network that it may stand for."""
-        return self.rewritten.setdefault(id(file), FileStanding(file, lab=self.lab))
+        return self.rewritten.setdefault(id(file), FileStanding(file, self.model, lab=self.lab))
 
     def _by_rounding(
         self,

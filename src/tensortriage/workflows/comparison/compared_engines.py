@@ -2,8 +2,9 @@
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.analyses.given_layouts import as_its_file_lies
+from tensortriage.runs.analyses.given_layouts import as_its_file_lies, held_network
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.tally import Tally
@@ -38,11 +39,16 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
     own = [request.reference] if request.reference else []
-    feed, reference = (lambda: next(iter(feeds(request.feeding, changed)))), request.reference or PLAIN
+    reference = request.reference or PLAIN
+
+    def feed() -> Feed:
+        return next(iter(feeds(request.feeding, changed)))
+
     targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
+    held = [held_network(spec, model, feed(), reference, lab) if changed is model else None for spec in targets]
+    models = [*(model for _ in own), *(each.model if each and each.model else changed for each in held)]
     known_only = request.outputs.is_everything
     return [
         Live(name, spec, each, lab, warm_up=request.warm_up, known_outputs_only=known_only)
-        for number, (name, spec) in enumerate(numbered([*own, *targets]))
-        for each in [changed if number >= len(own) else model]
+        for (name, spec), each in zip(numbered([*own, *targets]), models, strict=True)
     ]

@@ -110,7 +110,8 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             with floors_ahead(investigation) if _has_room(request, model) else nullcontext(investigation) as asking:
                 end = climb(asking)
             investigation = end.investigation
-            graphs = [each.graph for each in (model, changed, investigation.model) if each is not None]
+            files = (model, investigation.question.target_model or changed, investigation.model)
+            graphs = [each.graph for each in files if each is not None]
             if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
                 asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
                 case.write("case.json", asked_of)

@@ -12,6 +12,8 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy
+from tensortriage.engines.capabilities import RunsFiles
+from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
 
@@ -29,8 +31,11 @@ def recalibration(inv: Investigation, calibrated: Calibrated, fix: Path | None) 
     """
     feed = inv.question.feeds[0]
     golden, output = inv.golden.outputs(feed), calibrated.output
+    engine = resolve(inv.question.target).engine
+    own = engine.building(inv.question.target.options) if isinstance(engine, RunsFiles) else None
+    target = inv.question.target.with_options(own) if own is not None else inv.question.target
     try:
-        made = inv.lab.outputs(inv.question.target, calibrated.model, feed)[output]
+        made = inv.lab.outputs(target, calibrated.model, feed)[output]
     except (EngineError, KeyError) as error:
         inv.record.answered(QUESTION, f"unknown: the target fails: {error}")
         return None
@@ -52,5 +57,4 @@ def recalibration(inv: Investigation, calibrated: Calibrated, fix: Path | None) 
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
     note = f"; written to {written}" if written else ""
     inv.record.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)
-    target = str(inv.question.target)
-    return Remedy(calibrated.kind, summary, (), target, calibrated.before, after, written)
+    return Remedy(calibrated.kind, summary, (), str(target), calibrated.before, after, written)

@@ -6,10 +6,11 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.analyses.given_layouts import Arranged, arranged
+from tensortriage.runs.analyses.given_layouts import Arranged, arranged, held_network
 from tensortriage.values.text import error_size
 
 QUESTION = "how does the given file take its data?"
+HELD = "what does the given file hold?"
 
 
 @rung(QUESTION, cost="a build and a run of each way that fits")
@@ -26,9 +27,14 @@ def file_layout(inv: Investigation, _: Evidence) -> Answer | None:
 
     target = told(question.target)
     against = told(question.against) if question.against is not None else None
-    if (target, against) == (question.target, question.against):
-        return None
-    return Answer(question=dataclasses.replace(question, target=target, against=against))
+    asking = dataclasses.replace(question, target=target, against=against)
+    if question.target_model is None and question.against is None:
+        held = held_network(target, question.model, question.feeds[0], question.reference, inv.lab)
+        if held is not None:
+            form = "is read as an ONNX model" if held.model else "shows its outputs only"
+            inv.record.answered(HELD, f"it {form}{': ' * bool(held.words)}{held.words}")
+            asking = dataclasses.replace(asking, target_model=held.model)
+    return Answer(question=asking) if asking != question else None
 
 
 def _answer(found: Arranged) -> str:

@@ -18,10 +18,10 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.state.confidence import GIVEN_FILE
+from tensortriage.diagnose.state.confidence import GIVEN_FILE, QUANTIZATION_COSTS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
-from tensortriage.engines.capabilities import RunsFiles, UnroundsFiles
+from tensortriage.engines.capabilities import RunsFiles, TranslatesFiles, UnroundsFiles
 from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
@@ -62,7 +62,13 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     return Answer(findings=Findings(results=results), question=asking.question)
 
 
-@rung(QUESTION, reads=("results",), gives=("results",), cost="a build and a run", ends=(VerdictKind.MODEL_CHANGED,))
+@rung(
+    QUESTION,
+    reads=("results", "unrounded_match"),
+    gives=("results",),
+    cost="a build and a run",
+    ends=(VerdictKind.MODEL_CHANGED, VerdictKind.ROUNDING),
+)
 def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
@@ -78,17 +84,25 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         inv.record.answered(QUESTION, f"unknown: {problem}")
         return None
     name, error, ratio = _farthest(evidence.worst_feed, built, given)
-    if not beyond_fp32(ratio):
+    left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))
+    known = evidence.unrounded_match.outputs.get(name) if evidence.unrounded_match is not None else None
+    if known is not None and left.passes and error <= known.allowed.error:
+        words = (
+            f"other roundings to its integers: output '{name}' differs by {error_size(error)} from what {spec} builds"
+        )
+        inv.record.answered(QUESTION, f"the file: {words}", output=name, relative_error=error)
+        return Conclusion(
+            VerdictKind.ROUNDING,
+            QUANTIZATION_COSTS,
+            f"quantization explains the error: {target} makes {words}, which {_standing_of(left)}; all its "
+            f"rounding costs {error_size(known.own_error)}",
+        )
+    if not beyond_fp32(ratio) or (isinstance(engine, TranslatesFiles) and not left.passes):
         inv.record.answered(
             QUESTION, f"what {spec} builds gives the same, within {error_size(error)}: that is investigated instead"
         )
         return Answer(findings=Findings(results=results), question=asking.question)
-    left = max(results, key=lambda each: (not each.passes, each.worst_output()[2]))
-    found = (
-        "agrees with the reference"
-        if left.passes
-        else f"is off from the reference by {error_size(left.worst_output()[1])}"
-    )
+    found = _standing_of(left)
     inv.record.answered(
         QUESTION,
         f"the file: output '{name}' differs by {error_size(error)} from what {spec} builds, which {found}",
@@ -105,6 +119,13 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
             triage_command(inv.question, "diagnose", "--target", str(spec)),
         ],
     )
+
+
+def _standing_of(built: FeedResult) -> str:
+    """Return how far what was built is from the reference, as a clause."""
+    if built.passes:
+        return "agrees with the reference"
+    return f"is off from the reference by {error_size(built.worst_output()[1])}"
 
 
 def _farthest(

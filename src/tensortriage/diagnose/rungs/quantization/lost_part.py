@@ -17,7 +17,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.output_parts import OutputPart, last_concat, output_parts
+from tensortriage.model.inspect.output_parts import OutputPart, output_parts, way_to_concat
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
@@ -121,12 +121,9 @@ def culprit_of(lost: LostPart) -> Culprit:
 
 def _around(graph: Graph, output: str) -> list[Quantizer]:
     """Return the pairs between the Concat of an output and the output, and those of the Concat's operands."""
-    concat, _ = last_concat(graph, output)
-    if concat is None:
+    way = way_to_concat(graph, output)
+    if not way:
         return []
-    by_result, found, value = {pair.result: pair for pair in quantizers(graph) if pair.quantize}, [], output
-    while (node := graph.producer(value)) is not None and node is not concat:
-        if value in by_result:
-            found.append(by_result[value])
-        value = node.inputs[0]
-    return found + [by_result[name] for name in concat.inputs if name in by_result]
+    by_result = {pair.result: pair for pair in quantizers(graph) if pair.quantize}
+    seen = [*(name for node in way for name in (*node.outputs, *node.inputs))]
+    return [by_result[name] for name in dict.fromkeys(seen) if name in by_result]

@@ -25,9 +25,12 @@ from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import way_to_concat
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
+from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.widen import stores_narrow
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude, percent
 
@@ -104,7 +107,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         DESTROYED,
         f"this quantization destroys the answer: {lost} is lost{first}{tried}",
         culprits=culprits,
-        next=[cure],
+        next=[*excluding(file, (each.node.name for each in rounding[: best or 1])), cure],
     )
     return Answer(verdict, Findings(quantization=sound, calibrated=left_out))
 
@@ -123,6 +126,7 @@ def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, p
             f"this quantization destroys a part of the answer: {lost}; leave '{culprit.node}' in float, or make its "
             "operands outputs of their own",
             culprits=[culprit],
+            next=excluding(file, [each.name for each in way_to_concat(file.graph, part.output)]),
         ),
         Findings(quantization=_found(evidence, part.output, part.error, lost, (culprit,)), calibrated=mixed),
     )
@@ -149,6 +153,8 @@ def _found(
     """Return the finding of a sound file, with what it costs."""
     known = evidence.quantization
     fit = known.fit if known is not None else "unrounded, the file is the reference's network"
+    if evidence.model_diff is not None and stores_narrow(evidence.model_diff.changed.graph):
+        fit = f"its weights are stored in 16 bits; {fit}"
     return SoundQuantization(output, error, fit, lost, culprits, cure)
 
 

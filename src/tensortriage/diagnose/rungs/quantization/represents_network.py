@@ -13,15 +13,10 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import fp32_floors
-from tensortriage.envelope.unrounded_match import UnroundedMatch, enough, is_rounded
+from tensortriage.envelope.unrounded_match import enough, is_rounded, match_of_file
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.values.text import error_size
-
-_BIAS_KEPT = 1e-5
-"""Relative difference up to which a bias is the original's: folding a normalization in float32 moves it by less."""
 
 QUESTION = "does the target's file stand for the reference's network?"
 
@@ -44,13 +39,9 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         network.append((feed, {name: store[name] for name in own if name in store}))
         if enough([outputs for _, outputs in network]):
             break
-    floors, corrected = fp32_floors(inv.setting(inv.question.feeds[0]), own), 0
+    floors = fp32_floors(inv.setting(inv.question.feeds[0]), own)
     try:
-        standing = UnroundedMatch.of(inv.lab, beside.changed, network, floors)
-        if not standing.is_same and (others := _other_biases(beside)):
-            restored = UnroundedMatch.of(inv.lab, freeze(beside.changed, others), network, floors)
-            if restored.is_same:
-                standing, corrected = restored, len(others)
+        standing, corrected = match_of_file(inv.lab, beside, network, floors)
     except (EngineError, UsageError, DataError) as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -69,25 +60,3 @@ def represents_network(inv: Investigation, evidence: Evidence) -> Answer | None:
         unrounded=str(standing.unrounded),
     )
     return Answer(findings=Findings(unrounded_match=standing, same_network=standing.is_same))
-
-
-def _other_biases(beside: Correspondence) -> dict[str, np.ndarray]:
-    """Return the original's biases where a file has others, by their names in the file; none where only one is another.
-
-    Quantizers correct the biases of layer after layer for what rounding moves in the mean (Nagel et al. 2019,
-    "Data-Free Quantization Through Weight Equalization and Bias Correction"; NNCF by default). A mistake is in one.
-    """
-    found = {}
-    for now, was in beside.constants.items():
-        if now not in beside.changed.graph.constants:
-            continue
-        other, bias = beside.changed.graph.weight(now), beside.original.graph.weight(was)
-        alike = other.shape == bias.shape and other.dtype == bias.dtype == np.float32 and _is_bias(bias)
-        if alike and not np.allclose(other, bias, rtol=_BIAS_KEPT, atol=0.0):
-            found[now] = bias
-    return found if len(found) > 1 else {}
-
-
-def _is_bias(array: np.ndarray) -> bool:
-    """Return whether a constant has one number for each channel, whatever axes of size 1 it has besides."""
-    return array.size > 1 and max(array.shape) == array.size

@@ -16,17 +16,17 @@ pytest.importorskip("openvino")
 TERMS, COLUMNS, BLOCK = 256, 64, 32
 
 
-def compressed(path):
-    """Write a product by int4 weights with a scale for 32 of them, in standard operators, between two activations."""
+def compressed(path, block=BLOCK):
+    """Write a product by int4 weights with a scale for a block of them, in standard operators, between activations."""
     random = np.random.default_rng(0)
     whole = random.integers(-8, 8, (TERMS, COLUMNS))
     weight = onnx.helper.make_tensor(
         "w", onnx.TensorProto.INT4, whole.shape, whole.astype(ml_dtypes.int4).astype(np.int8).ravel().tolist()
     )
-    scale = random.uniform(0.01, 0.02, (TERMS // BLOCK, COLUMNS)).astype(np.float32)
+    scale = random.uniform(0.01, 0.02, (TERMS // block, COLUMNS)).astype(np.float32)
     nodes = [
         onnx.helper.make_node("Tanh", ["x"], ["t"], name="before"),
-        onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["d"], name="real", axis=0, block_size=BLOCK),
+        onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["d"], name="real", axis=0, block_size=block),
         onnx.helper.make_node("MatMul", ["t", "d"], ["m"], name="product"),
         onnx.helper.make_node("Sigmoid", ["m"], ["y"], name="after"),
     ]
@@ -53,15 +53,24 @@ def verdict_on(path, folder, target):
 
 @pytest.mark.lengthy
 @exact_int8  # elsewhere OpenVINO multiplies the weights out and keeps the activations
-def test_products_by_compressed_weights_are_named_and_the_setting_that_cures_them(tmp_path):
+def test_what_its_groups_of_activations_cost_is_rounding(tmp_path):
     path = compressed(tmp_path / "m.onnx")
     found = verdict_on(path, tmp_path / "case", "openvino:precision=fp32")
-    assert found.kind is VerdictKind.QUANTIZATION
+    assert found.kind is VerdictKind.ROUNDING
+    assert "activations in int8" in found.summary
+
+
+@pytest.mark.lengthy
+@exact_int8
+def test_products_by_compressed_weights_are_named_and_the_setting_that_cures_them(tmp_path):
+    path = compressed(tmp_path / "m.onnx", block=128)
+    found = verdict_on(path, tmp_path / "case", "openvino:precision=fp32,config.DYNAMIC_QUANTIZATION_GROUP_SIZE=128")
+    assert found.kind is VerdictKind.QUANTIZATION  # groups of 128 cost more than its own of 32
     assert [culprit.node for culprit in found.culprits] == ["product"]
     assert found.remedy is not None
     assert found.remedy.target == "openvino:precision=fp32,config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0"
     before, after = found.remedy.error_before, found.remedy.error_after
-    assert after < 1e-5 < 1e-4 < before  # int8 in groups of 32: half a step is 1/254 of the largest
+    assert after < 1e-5 < 1e-4 < before  # int8 in groups: half a step is 1/254 of the largest
 
 
 def test_it_is_known_which_options_switch_it_off():
