@@ -5,7 +5,7 @@ result is then the reference's, converted, to the last bit.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -39,6 +39,24 @@ def through_another_type(specimen: Specimen) -> PatternFinding | None:
                 continue  # others that should have changed did not
             facts = {"type": dtype.label, "effect": effect, "elements": int(changed)}
             return PatternFinding("through-type", f"the target is the reference {words}, to the last bit", 1.0, facts)
+    return None
+
+
+def operand_beyond(operands: Mapping[str, np.ndarray], result: np.ndarray) -> PatternFinding | None:
+    """Does a wrong op on whole numbers read one that 32 bits do not hold? Then it was changed before the op began.
+
+    Args:
+        operands: By name.
+        result: The right result.
+    """
+    for name, array in operands.items():
+        if result.dtype.kind not in "iu" or array.dtype.kind not in "iu" or not array.size:
+            continue
+        largest = max(int(array.max()), -int(array.min()) - 1)
+        if largest > np.iinfo(np.uint32).max or (largest > np.iinfo(np.int32).max and array.dtype.kind == "i"):
+            said = f"its operand '{name}' holds {largest:,}, which int32 does not"
+            facts = {"effect": f"reads '{name}' of {largest:,} as if int32 held it", "largest": largest}
+            return PatternFinding("through-type", said, 1.0, facts)
     return None
 
 

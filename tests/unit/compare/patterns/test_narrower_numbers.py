@@ -5,7 +5,7 @@ import pytest
 
 from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.compare.patterns.error_view import lay_out
-from tensortriage.compare.patterns.narrower_numbers import through_another_type
+from tensortriage.compare.patterns.narrower_numbers import operand_beyond, through_another_type
 
 RANDOM = np.random.default_rng(0)
 WIDE = RANDOM.integers(-(2**40), 2**40, (4, 50))
@@ -58,3 +58,11 @@ def test_fractions_and_few_bits_prove_nothing():
     half[0, 0] = 0.5
     assert through_another_type(lay_out(half, np.clip(half, -(2**31), 2**31 - 1), floor=0.0)) is None
     assert through_another_type(lay_out(np.array([200, 1]), np.array([-56, 1]), floor=0.0)) is None  # 8 bits of luck
+
+
+def test_an_operand_beyond_int32():
+    found = operand_beyond({"x": SMALL, "c": np.array([5 * 10**9])}, SMALL)
+    assert found.sentence == "its operand 'c' holds 5,000,000,000, which int32 does not"
+    assert operand_beyond({"x": SMALL, "c": np.float32([5e9])}, SMALL) is None
+    assert operand_beyond({"c": np.array([5 * 10**9])}, SMALL.astype(np.float32)) is None
+    assert operand_beyond({"c": np.array([-(2**31), 2**31 - 1]), "e": np.zeros(0, np.int64)}, SMALL) is None

@@ -4,6 +4,7 @@ import numpy as np
 
 from tensortriage.compare.patterns.anatomy import MINORITY
 from tensortriage.diagnose.rungs.other_model.departure import Departure
+from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.model.ir.graph import Graph, Node
@@ -84,6 +85,8 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
     for name in reader.inputs:
         if name not in graph.constants or not _is_weight(graph, name):
             continue
+        if clipped := at_the_ends(beside.paired.graph, name):
+            return [clipped]
         now = graph.weight(name).astype(np.float64)
         was = beside.most_alike(now)
         if was is None:

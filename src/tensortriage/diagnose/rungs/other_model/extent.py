@@ -5,11 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import is_lost, within_fp32
+from tensortriage.compare.judgement.within import is_decisive, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.rungs.quantization.other_weights import share_beyond
 from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
+from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.correspondence import Correspondence
 
@@ -31,17 +33,18 @@ _WORDS = {
 def extent_of_weights(beside: Correspondence) -> str:
     """Return in how many layers weights changed, and what that means; empty where fewer than two layers have any.
 
-    Of a file that is rounded, only weights that have nothing in common with the original's count.
+    Of a file that is rounded, only quantized weights count, where most numbers are more than a step away.
     """
     layers, changed = [], dict[str, ChangeKind]()
+    others = _others_of(beside) if is_rounded(beside.changed) else None
     for name, other in beside.diff.pairs.items():
         node, new = beside.original.graph.node(name), beside.plain.graph.node(other)
         if node.op_type in _ELEMENTWISE or not _weights(beside, new):
             continue
         layers.append(new)
         kinds = [change.kind for change in beside.diff.at.get(other, ()) if change.kind in _WORDS]
-        if kinds and is_rounded(beside.changed):
-            kinds = [ChangeKind.WEIGHT] if _is_another(beside, new) else []
+        if kinds and others is not None:
+            kinds = [ChangeKind.WEIGHT] if not others.isdisjoint(new.inputs) else []
         if kinds:
             changed[other] = max(kinds, key=lambda kind: (kind is ChangeKind.WEIGHT, kind.is_named_cause))
     kinds = set(changed.values())
@@ -77,16 +80,17 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
     ]
 
 
-def _is_another(beside: Correspondence, node: Node) -> bool:
-    """Return whether a weight of a node is farther from its counterpart than rounding to few bits brings it."""
-    for name in _weights(beside, node):
-        before = beside.constants.get(name)
-        if before is None:
-            continue
-        was, now = beside.original.graph.weight(before), beside.plain.graph.weight(name)
-        if was.shape == now.shape and is_lost(error_of(measure(was, now.astype(was.dtype)))):
-            return True
-    return False
+def _others_of(beside: Correspondence) -> frozenset[str]:
+    """Return the quantized weights of which most rows are farther from their original than rounding brings them."""
+    weights, graph = beside.weights(), beside.paired.graph
+    return frozenset(
+        pair.result
+        for pair in quantizers(graph)
+        if pair.of_weight
+        and len(graph.constants[pair.stored].shape or ()) > 1
+        and pair.result in beside.constants
+        and (pair.result not in weights or is_decisive(share_beyond(graph, pair, weights)))
+    )
 
 
 def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: float) -> str:
