@@ -120,6 +120,8 @@ def _on_a_grid(was: np.ndarray, now: np.ndarray) -> str:
         if np.allclose(np.round(was, decimals), now, rtol=1e-6, atol=1e-9) and now.any():
             return f"rounded to {decimals} decimals"
     for axis in (None, *range(was.ndim)):
+        if axis is not None and was.size < _FEWEST * was.shape[axis]:
+            continue
         others = None if axis is None else tuple(each for each in range(was.ndim) if each != axis)
         largest = np.abs(now).max(axis=others, keepdims=True)
         for top, words in _LEVELS.items():

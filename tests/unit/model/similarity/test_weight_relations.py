@@ -65,6 +65,7 @@ def test_each_relation(was, now, kind, words):
     [
         W * 1.01,
         W + 0.1,
+        W * (1 + 1e-3 * RANDOM.standard_normal(W.shape)),
         RANDOM.standard_normal(W.shape),
         np.where(np.arange(16) < 4, np.round(W, 2), W),  # a part only
         np.where(W > 1, np.nan, W),
@@ -72,6 +73,11 @@ def test_each_relation(was, now, kind, words):
 )
 def test_no_relation_gives_every_number(now):
     assert relation(W, now) is None
+
+
+def test_a_scale_for_each_number_proves_nothing():
+    bias = RANDOM.standard_normal(16)
+    assert relation(bias, bias * (1 + 1e-3 * RANDOM.standard_normal(16))) is None
 
 
 def test_few_numbers_are_in_any_relation():

@@ -6,6 +6,7 @@ on the original's golden values. What differs beyond the floor of the original t
 """
 
 import contextlib
+import dataclasses
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, extent_of_weights, first_row
+from tensortriage.diagnose.rungs.other_model.misfolded import misfolded
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
@@ -96,6 +98,8 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     unrounded = evidence.unrounded_match.unrounded if evidence.unrounded_match is not None else FLOAT64
     culprits = changed_ops(inv, beside, feed, unrounded)
+    if culprits and (folding := misfolded(inv.model, beside, culprits[0].node)):
+        culprits[0] = dataclasses.replace(culprits[0], reason=folding)
     inv.record.answered(
         QUESTION,
         f"no: output '{where}' differs by {error_size(worst)}",
@@ -106,7 +110,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     reference = str(inv.question.reference)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
-    if layers := extent_of_weights(beside):
+    if (layers := extent_of_weights(beside)) and not (culprits and culprits[0].reason.startswith("folds ")):
         named += f"; {layers}"
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
