@@ -1,7 +1,7 @@
 """A user's Python file as an engine: anything with ``compile(model_path, options)`` whose result has ``run(feed)``.
 
 Everything else is optional. The engine may have a ``ladder(options)``. A session may declare ``inputs`` and ``outputs``
-(names, objects or mappings with name, dtype and shape, or such triples), a ``plan()`` (regions as objects or mappings, or an
+(names, or objects, mappings or triples of name, dtype and shape), a ``plan()`` (regions as objects or mappings, or an
 object with ``regions``), ``tactics()`` (what it chose while building: objects or mappings with layer and tactic) and a
 ``close()``.
 The file is executed anew for every compile, so that an edited script is an edited engine.
@@ -234,8 +234,8 @@ def _compiles(value: Any) -> bool:
 
 def _spec(entry: Any) -> Spec:
     if isinstance(entry, str):
-        name, dtype, shape = entry, None, None  # type: Any
-    elif isinstance(entry, (tuple, list)):
+        return {"name": entry, "dtype": None, "shape": None}
+    if isinstance(entry, (tuple, list)):
         name, dtype, shape = entry
     else:
         name, dtype, shape = (_get(entry, field, None) for field in ("name", "dtype", "shape"))

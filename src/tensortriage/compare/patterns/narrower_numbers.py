@@ -104,5 +104,7 @@ def _is_whole(values: np.ndarray) -> bool:
     """Return whether floating-point numbers are whole, finite and some beyond what float32 holds exactly."""
     with np.errstate(all="ignore"):
         return bool(
-            np.isfinite(values).all() and np.abs(values).max(initial=0) > 2**24 and np.array_equal(values, np.rint(values))
+            np.isfinite(values).all()
+            and np.abs(values).max(initial=0) > 2**24
+            and np.array_equal(values, np.rint(values))
         )

@@ -175,7 +175,7 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
 
 
 def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, str]]:
-    """Return which quantizers may be a ReLU: where it would end, and how its scale fits what is left (a kind of `KINDS`).
+    """Return which quantizers may be a ReLU: where it would end, and how its scale fits what is left (one of `KINDS`).
 
     Args:
         candidates: As for `activations`.

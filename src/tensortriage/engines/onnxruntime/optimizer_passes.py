@@ -50,8 +50,8 @@ PASSES = (
     "ConvAddActivationFusion", "SkipLayerNormFusion", "BiasSkipLayerNormFusion", "EmbedLayerNormFusion",
     "AttentionFusion", "FastGeluFusion", "QuickGeluFusion", "BiasGeluFusion", "BiasSoftmaxFusion", "BiasDropoutFusion",
     "GatherSliceToSplitFusion", "GatherToSliceFusion", "GatherToSplitFusion", "SliceConcatToSpaceToDepthFusion",
-    "MatMulActivationFusion", "MatMulNBitsFusion", "DQMatMulNBitsFusion", "GroupQueryAttentionFusion", "NhwcTransformer",
-    "NchwcTransformer", "RemoveDuplicateCastTransformer",
+    "MatMulActivationFusion", "MatMulNBitsFusion", "DQMatMulNBitsFusion", "GroupQueryAttentionFusion",
+    "NhwcTransformer", "NchwcTransformer", "RemoveDuplicateCastTransformer",
 )  # fmt: skip
 """Graph transformers of releases from 1.16 to 1.31; ONNX Runtime ignores those that a release lacks."""
 
@@ -86,7 +86,6 @@ class InSteps(OffersLadder, NamesPasses, TellsPlan):
         disabled = dict.fromkeys([*read_options(options, self.options).words("disabled_optimizers"), *passes])
         return {**options, "disabled_optimizers": "+".join(disabled)} if disabled else dict(options)
 
-
     def leaving_out(self, passes: Sequence[str]) -> str:
         """Return the argument of a session in Python, and the session option of other languages."""
         entry = f'"optimization.disable_specified_optimizers", "{";".join(passes)}"'
@@ -97,7 +96,7 @@ class InSteps(OffersLadder, NamesPasses, TellsPlan):
 
 
 def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
-    """Return the transformers that change a model, each once, in order of first application; empty when unknown.
+    """Return the transformers that change a model, each once, in order of first application; all where it is refused.
 
     Args:
         model: ONNX file.
@@ -112,4 +111,4 @@ def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(dict.fromkeys(_LINE.findall(done.stderr))) if done.returncode == 0 else ()
+    return tuple(dict.fromkeys(_LINE.findall(done.stderr))) if done.returncode == 0 else PASSES

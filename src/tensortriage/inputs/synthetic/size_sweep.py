@@ -1,8 +1,8 @@
 """Sweeping open dimensions: one feed of another shape for every combination of sizes.
 
 The numbers of a feed are kept: along a swept axis they are repeated in turn when it grows and cut off when it shrinks.
-So real data stay real. Repeated floating-point rows are shifted along the last axis: where all rows of a batch were one,
-a result that is the first row's everywhere would be right.
+So real data stay real. Repeated floating-point rows are shifted along the last axis: where all rows of a batch were
+one, a result that is the first row's everywhere would be right.
 """
 
 import dataclasses

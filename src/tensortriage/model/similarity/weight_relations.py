@@ -59,7 +59,11 @@ def narrowed(was: np.ndarray, now: np.ndarray) -> str:
 
 
 def _reordered(was: np.ndarray, now: np.ndarray) -> str:
-    if was.ndim > _MOST_AXES or was.max() != now.max() or not np.array_equal(np.sort(was, axis=None), np.sort(now, axis=None)):
+    if (
+        was.ndim > _MOST_AXES
+        or was.max() != now.max()
+        or not np.array_equal(np.sort(was, axis=None), np.sort(now, axis=None))
+    ):
         return ""
     axes = [axis for axis in range(was.ndim) if was.shape[axis] > 1]
     for count in range(1, len(axes) + 1):
@@ -157,7 +161,10 @@ def places(changed: np.ndarray) -> str:
         indices = np.flatnonzero(changed.any(axis=tuple(each for each in range(changed.ndim) if each != axis)))
         if changed.ndim > 1 and indices.size and indices.size / size <= best[0]:
             shown = ", ".join(map(str, indices[:4])) + (", ..." if indices.size > 4 else "")
-            best = (indices.size / size, f", all in {'index' if indices.size == 1 else 'indices'} {shown} of axis {axis}")
+            best = (
+                indices.size / size,
+                f", all in {'index' if indices.size == 1 else 'indices'} {shown} of axis {axis}",
+            )
     return best[1]
 
 

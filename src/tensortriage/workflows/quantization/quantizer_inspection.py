@@ -13,7 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import errors_of
-from tensortriage.compare.quantization.quantizer_fit import Meant, QuantizerFit, Rectifier, activations, calibrate, rectifiers
+from tensortriage.compare.quantization.quantizer_fit import (
+    Meant,
+    QuantizerFit,
+    Rectifier,
+    activations,
+    calibrate,
+    rectifiers,
+)
 from tensortriage.compare.quantization.smoothing import smoothing
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.spec import PLAIN
@@ -248,8 +255,7 @@ def _as_relu(found: _Fit, *, unsure: bool) -> _Fit:
     Up to twice as wide is what other samples make; wider ones are told where the ReLU is sure.
     """
     fit = found.calibration
-    top, largest = (fit.representable or (0.0, 0.0))[1], (fit.observed or (0.0, 0.0))[1]
-    if fit.kind == "scale-too-large" and (unsure or top < 2.0 * largest):
+    if fit.kind == "scale-too-large" and (unsure or fit.representable[1] < 2.0 * fit.observed[1]):
         fit = dataclasses.replace(fit, kind="" if unsure else "fits", words="")
     return dataclasses.replace(found, calibration=fit, design="ReLU?" if unsure else found.design)
 

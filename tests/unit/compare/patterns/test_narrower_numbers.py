@@ -45,7 +45,7 @@ def test_the_type_and_what_it_does(reference, target, label, words):
         WIDE + 1,
         -WIDE,
         np.where(np.arange(50) < 25, WIDE, WIDE.astype(np.int32)),  # half of what would wrap does not
-        WIDE.astype(np.int32).astype(np.int64) + (WIDE == WIDE.max()),
+        WIDE.astype(np.int32).astype(np.int64) + (WIDE.max() == WIDE),
         WIDE + RANDOM.integers(-5, 5, WIDE.shape),
     ],
 )

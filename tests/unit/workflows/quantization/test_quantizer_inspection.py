@@ -125,7 +125,7 @@ def test_a_relu_that_lives_in_the_zero_point_is_no_cut_off(tmp_path, kind):
 
 @pytest.mark.parametrize("larger", [1.4, 2.5, 0.8])
 def test_a_range_that_begins_at_zero_accuses_nobody_without_the_float_model(tmp_path, larger):
-    """Every Relu went into its quantizer, and samples were larger (or smaller) than these: no ReLU fits them exactly."""
+    """Every Relu went into its quantizer, and samples were larger or smaller than these: no ReLU fits exactly."""
     model = conv_net(blocks=2, channels=8)
     feed = feed_for(model)
     onnx.save(model, tmp_path / "float.onnx")

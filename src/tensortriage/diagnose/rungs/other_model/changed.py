@@ -75,7 +75,9 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
             if runs_one_row(inv, changed, each):
                 inv.record.answered(QUESTION, f"no: with one row only: {failure.message}")
-                words = f"the target's model runs with one row of {each.name} and not with all: a batch size is baked in"
+                words = (
+                    f"the target's model runs with one row of {each.name} and not with all: a batch size is baked in"
+                )
                 return Conclusion(VerdictKind.MODEL_CHANGED, CHANGED_UNNAMED, f"{words}; {failure.message}")
             inv.record.answered(QUESTION, f"unknown: {reason}")
             return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")

@@ -186,7 +186,9 @@ def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float,
     if wrong and reason == _UNTOLD and (missing := _missing(beside, wrong[2])) is not None:
         where = f"is missing behind {beside.plain.graph.node(name).op_type} '{name}'"
         change, value = ChangeKind.REMOVED.value, missing.outputs[0]
-        return Culprit(missing.name, missing.op_type, value, wrong[1], floor_ratio=wrong[0], reason=where, change=change)
+        return Culprit(
+            missing.name, missing.op_type, value, wrong[1], floor_ratio=wrong[0], reason=where, change=change
+        )
     graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
     node = graph.node(name)
     kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]

@@ -47,13 +47,13 @@ def extent_of_weights(beside: Correspondence) -> str:
             kinds = [ChangeKind.WEIGHT] if not others.isdisjoint(new.inputs) else []
         if kinds:
             changed[other] = max(kinds, key=lambda kind: (kind is ChangeKind.WEIGHT, kind.is_named_cause))
-    kinds = set(changed.values())
-    if len(layers) < 2 or not kinds or (len(changed) == 1 and ChangeKind.WEIGHT not in kinds):
+    seen = set(changed.values())
+    if len(layers) < 2 or not seen or (len(changed) == 1 and ChangeKind.WEIGHT not in seen):
         return ""
     layers.sort(key=lambda node: node.index)
-    words = _WORDS[next(iter(kinds))] if len(kinds) == 1 else _WORDS[ChangeKind.WEIGHT]
+    words = _WORDS[next(iter(seen))] if len(seen) == 1 else _WORDS[ChangeKind.WEIGHT]
     told = f"{words} in {len(changed)} of {len(layers)} layers"
-    return told + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in kinds else "")
+    return told + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
 
 
 def _meaning(layers: list[Node], changed: list[str]) -> str:
@@ -76,7 +76,7 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
     return [
         name
         for name, spec in specs.items()
-        if spec.dtype is not None and spec.dtype.is_float and int(np.prod([n or 1 for n in spec.shape or ()])) > 1
+        if spec.dtype is not None and spec.dtype.is_float and any(size != 1 for size in spec.shape or ())
     ]
 
 
@@ -110,11 +110,13 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
     if not 0 < first < rows or any(right[first:]):
         return ""
     copies = all(np.array_equal(found[row], found[row % first]) for row in range(first, rows))
-    which, they = ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "those from there on")
+    which, they = (
+        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "those from there on")
+    )
     what = ", which are copies of it," if copies and first == 1 else ", which are copies of these," if copies else ""
     return (
-        f"; of {rows} rows, {which} and {they}{'s' if first == 1 else ''}{what} do not: the file was made for a batch of "
-        f"{first} (a loop over rows unrolled, or a size baked in, by the exporter)"
+        f"; of {rows} rows, {which} and {they}{'s' if first == 1 else ''}{what} do not: the file was made for a batch "
+        f"of {first} (a loop over rows unrolled, or a size baked in, by the exporter)"
     )
 
 

@@ -73,9 +73,7 @@ def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, e
     yield "its factors are not scale / sqrt(variance + epsilon)"
 
 
-def _bias_words(
-    added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean: np.ndarray, bias: np.ndarray
-) -> str:
+def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean: np.ndarray, bias: np.ndarray) -> str:
     """Return what the bias is, if not right for the factors that the file has."""
     right = shift + (bias - mean) * factors
     if _is_equal(right, added):

@@ -14,8 +14,8 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
 from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
-from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
+from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
