@@ -38,9 +38,9 @@ _FEWEST_IN_PART = 16
 """Wrong elements from which on a relation to the reference is looked for among them alone."""
 
 SLUGS = (
-    "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation", "zeros",
-    "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale", "slice-offset",
-    "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
+    "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation",
+    "zeros", "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale",
+    "slice-offset", "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
 )  # fmt: skip
 """Every kind of finding; ``docs/anatomy.md`` says what each usually means."""
 
