@@ -1,7 +1,7 @@
 """A user's Python file as an engine: anything with ``compile(model_path, options)`` whose result has ``run(feed)``.
 
 Everything else is optional. The engine may have a ``ladder(options)``. A session may declare ``inputs`` and ``outputs``
-(objects or mappings with name, dtype and shape, or such triples), a ``plan()`` (regions as objects or mappings, or an
+(names, or objects, mappings or triples of name, dtype and shape), a ``plan()`` (regions as objects or mappings, or an
 object with ``regions``), ``tactics()`` (what it chose while building: objects or mappings with layer and tactic) and a
 ``close()``.
 The file is executed anew for every compile, so that an edited script is an edited engine.
@@ -139,14 +139,16 @@ class ScriptSession:
         if declared is None:
             return None
         try:
+            if isinstance(declared, str):
+                raise TypeError("a str instead of a list")
             return [_spec(entry) for entry in declared]
         except (TypeError, ValueError) as error:
-            wanted = "list objects with name, dtype and shape, or leave the attribute out"
             raise AdapterError(
-                AdapterFailure.BUILD,
+                AdapterFailure.USAGE,
                 "{}: session.{}: {}".format(self._script, attribute, error),
                 "script-session",
-                wanted,
+                "leave the attribute out, or list names of the model or triples: "
+                "self.{} = [('{}', 'float32', [None, 3])]".format(attribute, "x" if attribute == "inputs" else "y"),
             ) from None
 
     def _item(self, name: Any, value: Any) -> Item:
@@ -231,6 +233,8 @@ def _compiles(value: Any) -> bool:
 
 
 def _spec(entry: Any) -> Spec:
+    if isinstance(entry, str):
+        return {"name": entry, "dtype": None, "shape": None}
     if isinstance(entry, (tuple, list)):
         name, dtype, shape = entry
     else:

@@ -343,3 +343,7 @@ class NamesPasses(DeclaredCapability):
     @abstractmethod
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
         """Return the options with more passes left out than they leave out already."""
+
+    def leaving_out(self, passes: Sequence[str]) -> str:
+        """Return how a user of the engine leaves passes out, in its own words; empty where that is not known."""
+        return ""

@@ -94,7 +94,8 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     first: NetworkValues | None = None
     whole: Mapping[str, Dispute] = {}
     suspected = may_have_inexact_integers(inv.model)
-    for feed in inv.question.feeds:
+    swept = {shaped.feed.name: shaped for shaped in inv.question.sweep}
+    for feed in (*inv.question.feeds, *(shaped.feed for shaped in swept.values())):
         try:
             values = network_values(inv, network, feed, inner=Inner.NONE if first else Inner.MODULES)
             if first is None and not values.covers_most:
@@ -108,6 +109,8 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
                 whole = inexact_integers(inv, feed, values)
                 found = dict(whole) or found
         except EngineError as failure:
+            if feed.name in swept:  # asked of every engine by `shape_sweep`
+                continue
             if evidence.in_training and first is not None and not first.training:
                 return _left_on(inv, evidence.in_training[0], first)
             return _unanswered(inv, failure, mistake(Subject(inv, network, feed))[0])
@@ -144,7 +147,11 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         disputed=list(found)[:_MOST_NODES],
         **values.evidence,
     )
-    return Answer(_verdict(inv, values, found, outputs, culprit, weights), findings)
+    verdict = _verdict(inv, values, found, outputs, culprit, weights)
+    if feed.name in swept:
+        words = f"{verdict.summary}, at {swept[feed.name].label}; at the given sizes they agree"
+        verdict = dataclasses.replace(verdict, summary=words)
+    return Answer(verdict, findings)
 
 
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:

@@ -132,12 +132,20 @@ def test_specs_are_declared_in_several_ways(entry):
 
 
 @pytest.mark.parametrize(
-    "declared", [[("x", "float32")], [3], 3, [("x", "float7" * 2, ("N", 3.5, []))], [{"dtype": "f4"}]]
+    "declared",
+    [[("x", "float32")], [3], 3, "x", lambda: ["x"], [("x", "float7" * 2, ("N", 3.5, []))], [{"dtype": "f4"}]],
 )
 def test_specs_that_are_none(declared):
     with pytest.raises(AdapterError, match=r"mine\.py: session\.inputs") as caught:
         wrapped(inputs=declared)
-    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.BUILD, "script-session")
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "script-session")
+    assert "self.inputs = [('x', 'float32', [None, 3])]" in caught.value.cure
+
+
+def test_plain_names_are_specs_of_any_type_and_shape():
+    session = wrapped(outputs=["y", "z"], inputs={"x": 0})
+    assert session.outputs == [{"name": name, "dtype": None, "shape": None} for name in ("y", "z")]
+    assert [spec["name"] for spec in session.inputs] == ["x"]
 
 
 def test_plans_and_tactics_become_plain():

@@ -26,6 +26,8 @@ MOST_SHOWN = 20
 DESIGNS = {
     "ReLU": "it is a ReLU as well: what lies below 0 is cut off on purpose",
     "ReLU6": "it is a ReLU6 as well: what lies below 0 and above 6 is cut off on purpose",
+    "ReLU?": "it begins at 0 behind an op that makes both signs: a ReLU went into it, or its zero point is lost, which "
+    "only the float model tells (--original); it counts as a ReLU here",
     "7 bits": "7 bits on purpose, as all weights here (reduce_range): for kernels that sum in int16",
     "half range": "half of its range on purpose (as NNCF's overflow fix): for kernels that sum in int16",
     "smoothed": "a factor per input went into it on purpose, and out of the other operand (SmoothQuant)",

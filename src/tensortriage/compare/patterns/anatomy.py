@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.patterns import misplaced, narrower_format, value_relations
+from tensortriage.compare.patterns import misplaced, narrower_format, narrower_numbers, value_relations
 from tensortriage.compare.patterns.error_places import nonfinite, places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
 from tensortriage.compare.patterns.finding import PatternFinding, energy
@@ -38,9 +38,9 @@ _FEWEST_IN_PART = 16
 """Wrong elements from which on a relation to the reference is looked for among them alone."""
 
 SLUGS = (
-    "shape", "nonfinite", "rounding", "constant", "stale", "sign", "scale", "offset", "saturation", "zeros", "shift",
-    "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale", "slice-offset",
-    "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
+    "shape", "nonfinite", "rounding", "through-type", "constant", "stale", "sign", "scale", "offset", "saturation",
+    "zeros", "shift", "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale",
+    "slice-offset", "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
 )  # fmt: skip
 """Every kind of finding; ``docs/anatomy.md`` says what each usually means."""
 
@@ -194,6 +194,7 @@ def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Itera
 
 def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Callable[[], PatternFinding | None]]:
     numeric = not specimen.text
+    yield lambda: narrower_numbers.through_another_type(specimen)
     yield lambda: value_relations.constant(specimen)
     if numeric and (zeros := value_relations.zeroed(specimen)):
         yield lambda: zeros[0]

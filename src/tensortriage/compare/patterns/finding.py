@@ -47,6 +47,8 @@ class PatternFinding:
         known = self.evidence
         if self.sentence.startswith("in the wrong elements") or self.strength < PATTERN_SHARE:
             return ""
+        if self.slug == "through-type":
+            return str(known["effect"])
         if self.slug == "scale" and not known["offset"]:
             factor = known["factor"]
             return f"returns {magnitude(factor, 3 if abs(factor - 1.0) > 0.01 else 6)} times the right value"

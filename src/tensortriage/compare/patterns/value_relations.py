@@ -41,7 +41,8 @@ rounded constant by one amount."""
 _LIMITS = {
     float(kind.finfo.max): f"the largest {kind.label} number"
     for kind in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2)
-} | {127.0: "the largest int8 number", 255.0: "the largest uint8 number", 32767.0: "the largest int16 number"}
+} | {127.0: "the largest int8 number", 255.0: "the largest uint8 number", 32767.0: "the largest int16 number",
+     65535.0: "the largest uint16 number", 2147483647.0: "the largest int32 number"}  # fmt: skip
 
 
 def constant(specimen: Specimen) -> PatternFinding | None:

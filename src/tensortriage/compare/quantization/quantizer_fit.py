@@ -168,8 +168,19 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
         candidates: Quantizers whose zero point is the lowest integer, behind operators that make both signs
             (`tensortriage.model.quantization.qdq.may_rectify`), by a name; numbers are finite.
     """
-    found: dict[str, float] = {}
-    large: dict[str, float] = {}
+    told = rectifiers(candidates)
+    found = {name: top for name, (top, kind) in told.items() if kind == "fits"}
+    large = {name: top for name, (top, kind) in told.items() if kind == "scale-too-large"}
+    return found | (large if len(found) > len(large) else {})
+
+
+def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, str]]:
+    """Return which quantizers may be a ReLU: where it would end, and how its scale fits what is left (one of `KINDS`).
+
+    Args:
+        candidates: As for `activations`.
+    """
+    told = {}
     for name, each in candidates.items():
         x, (low, high) = each.numbers, integer_range(each.dtype)
         if each.scale.size != 1 or not ((x < 0).any() and (x > 0).any()):
@@ -177,11 +188,8 @@ def activations(candidates: Mapping[str, Rectifier]) -> dict[str, float]:
         step = float(each.scale.reshape(()))
         top = _RELU6 if abs(step * (high - low) - _RELU6) <= step else math.inf
         fit = calibrate(np.clip(x, 0.0, top), each.scale, each.zero_point, axis=0, dtype=each.dtype)
-        if fit.kind == "fits" or (top == _RELU6 and fit.kind == "scale-too-large"):
-            found[name] = top
-        elif fit.kind == "scale-too-large":
-            large[name] = top
-    return found | (large if len(found) > len(large) else {})
+        told[name] = (top, "fits" if top == _RELU6 and fit.kind == "scale-too-large" else fit.kind)
+    return told
 
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.patterns.anatomy import Anatomy, dissect
+from tensortriage.compare.patterns.narrower_numbers import operand_beyond
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
@@ -73,6 +74,12 @@ def born_in(inv: Investigation, evidence: Evidence, values: Sequence[str]) -> Pa
         node = inv.model.graph.producer(value)
         operands = {f"its operand '{name}'": golden[name] for name in (node.uses if node else ()) if name in golden}
         found[value] = dissected(golden[value], target, others=operands, floor=floor)
+        constants = [name for name in (node.uses if node else ()) if name in inv.model.graph.constants]
+        whole = {name: golden[name] for name in (node.uses if node else ()) if name in golden}
+        whole |= {name: inv.model.graph.weight(name) for name in constants}
+        beyond = operand_beyond(whole, golden[value]) if found[value].findings else None
+        if beyond is not None and "through-type" not in found[value].slugs:
+            found[value] = Anatomy((beyond, *found[value].findings))
     return found
 
 

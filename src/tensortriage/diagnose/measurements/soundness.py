@@ -8,12 +8,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.diagnose.measurements.guilty_passes import guilty_passes
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.base import LIMIT_REACHED
-from tensortriage.engines.capabilities import OffersLadder, VariesBuilds
+from tensortriage.engines.capabilities import NamesPasses, OffersLadder, VariesBuilds
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.inputs.feed import Feed
@@ -82,6 +83,9 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
         if works := _runs_with(inv, feed):
             words, options = works
             summary += f"; with {words} it runs"
+            if passes := _refused_because_of(inv, feed):
+                words, options = passes
+                summary += f", and {words}"
             commands.insert(
                 0, triage_command(inv.question, "diagnose", "--target", str(inv.question.target.with_options(options)))
             )
@@ -99,16 +103,36 @@ def _runs_with(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] 
     if not rungs or not affords(inv, BUILDS_WITH_THE_REST):
         return None
 
-    def runs(options: Mapping[str, str]) -> bool:
-        try:
-            inv.lab.outputs(target.with_options(options), inv.model, feed, what=f"trying safer options of {target}")
-        except (EngineError, EngineMissing, UsageError):
-            return False
-        return True
-
-    if runs(target.options) or not runs(rungs[0][1]):
+    if _runs(inv, feed, target.options) or not _runs(inv, feed, rungs[0][1]):
         return None
-    return next((rung for rung in reversed(rungs) if runs(rung[1])), None)
+    return next((rung for rung in reversed(rungs) if _runs(inv, feed, rung[1])), None)
+
+
+def _runs(inv: Investigation, feed: Feed, options: Mapping[str, str]) -> bool:
+    target = inv.question.target
+    try:
+        inv.lab.outputs(target.with_options(options), inv.model, feed, what=f"trying safer options of {target}")
+    except (EngineError, EngineMissing, UsageError):
+        return False
+    return True
+
+
+def _refused_because_of(inv: Investigation, feed: Feed) -> tuple[str, Mapping[str, str]] | None:
+    """Return the optimizer pass without which the target runs, in words, and the options without it; None for none."""
+    options, engine = inv.question.target.options, resolve(inv.question.target).engine
+    if not isinstance(engine, NamesPasses):
+        return None
+    path = inv.lab.workspace.file(inv.model)
+    try:
+        names = engine.passes(path, options)
+    finally:
+        inv.lab.workspace.release(path)
+    guilty = guilty_passes(names, lambda absent: _runs(inv, feed, engine.without(options, absent)))
+    for left_out in ((name,) for name in reversed(guilty)):
+        if _runs(inv, feed, without := engine.without(options, left_out)):
+            how = engine.leaving_out(left_out)
+            return f"without the optimizer pass {left_out[0]}" + (f": {how}" if how else ""), without
+    return None
 
 
 def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:

@@ -29,6 +29,33 @@ onnxruntime.OnnxRuntimeEngine().compile(pathlib.Path(sys.argv[1]), options).clos
 """
 
 
+RULES = (
+    "EliminateIdentity", "EliminateSlice", "UnsqueezeElimination", "EliminateDropout", "ExpandElimination",
+    "CastElimination", "CastChainElimination", "PreShapeNodeElimination", "NoopElimination", "DivMulFusion",
+    "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion", "NotWhereFusion", "ConvAddFusion", "ConvMulFusion",
+    "ConvBNFusion", "Pad_Fusion", "MatMul_BatchNormalization_Fusion", "LabelEncoderFusion", "ClipQuantRewrite",
+    "ReluQuantRewrite",
+)  # fmt: skip
+"""What the transformers ``LevelN_RuleBasedTransformer`` are made of, each of which can be left out by itself
+(onnxruntime/core/optimizer/graph_transformer_utils.cc, GenerateRewriteRules)."""
+
+PASSES = (
+    "Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer", "ConstantFolding", "ConstantSharing",
+    "CommonSubexpressionElimination", "TransposeOptimizer", "MatMulAddFusion", "MatmulTransposeFusion",
+    "MatMulScaleFusion", "ReshapeFusion", "FreeDimensionOverrideTransformer", "GeluFusionL1", "GeluFusionL2",
+    "LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion", "QDQPropagationTransformer",
+    "EnsureUniqueDQForNodeUnit", "DoubleQDQPairsRemover", "WeightBiasQuantization", "QDQSelectorActionTransformer",
+    "QDQFinalCleanupTransformer", "QDQS8ToU8Transformer", "Avx2WeightS8ToU8Transformer",
+    "GemmActivationFusion", "MatMulIntegerToFloatFusion", "DynamicQuantizeMatMulFusion", "ConvActivationFusion",
+    "ConvAddActivationFusion", "SkipLayerNormFusion", "BiasSkipLayerNormFusion", "EmbedLayerNormFusion",
+    "AttentionFusion", "FastGeluFusion", "QuickGeluFusion", "BiasGeluFusion", "BiasSoftmaxFusion", "BiasDropoutFusion",
+    "GatherSliceToSplitFusion", "GatherToSliceFusion", "GatherToSplitFusion", "SliceConcatToSpaceToDepthFusion",
+    "MatMulActivationFusion", "MatMulNBitsFusion", "DQMatMulNBitsFusion", "GroupQueryAttentionFusion",
+    "NhwcTransformer", "NchwcTransformer", "RemoveDuplicateCastTransformer",
+)  # fmt: skip
+"""Graph transformers of releases from 1.16 to 1.31; ONNX Runtime ignores those that a release lacks."""
+
+
 class InSteps(OffersLadder, NamesPasses, TellsPlan):
     """Reports on builds of an engine with ONNX Runtime's options: `OffersLadder`, `NamesPasses`, `TellsPlan`."""
 
@@ -45,18 +72,31 @@ class InSteps(OffersLadder, NamesPasses, TellsPlan):
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
         """Return the graph transformers that change a model; costs a build in a process of its own.
 
-        A worker does not report them.
+        A worker does not report them: all that releases are known to have may be those.
         """
-        return () if {"worker", "ep"} & {*options} else passes_of(model, options)
+        if "ep" in options:
+            return ()
+        found = PASSES if "worker" in options else passes_of(model, options)
+        of_rules = any(name.endswith("_RuleBasedTransformer") for name in found)
+        whole = [name for name in found if not name.endswith("_RuleBasedTransformer")]
+        return tuple(dict.fromkeys([*whole, *(RULES if of_rules else ())]))
 
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
         """Return the options with more graph transformers disabled."""
         disabled = dict.fromkeys([*read_options(options, self.options).words("disabled_optimizers"), *passes])
         return {**options, "disabled_optimizers": "+".join(disabled)} if disabled else dict(options)
 
+    def leaving_out(self, passes: Sequence[str]) -> str:
+        """Return the argument of a session in Python, and the session option of other languages."""
+        entry = f'"optimization.disable_specified_optimizers", "{";".join(passes)}"'
+        return (
+            f"InferenceSession(..., disabled_optimizers={[*passes]}) in Python, AddConfigEntry({entry}) on the session "
+            "options elsewhere"
+        )
+
 
 def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
-    """Return the transformers that change a model, each once, in order of first application; empty when unknown.
+    """Return the transformers that change a model, each once, in order of first application; all where it is refused.
 
     Args:
         model: ONNX file.
@@ -71,4 +111,4 @@ def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(dict.fromkeys(_LINE.findall(done.stderr))) if done.returncode == 0 else ()
+    return tuple(dict.fromkeys(_LINE.findall(done.stderr))) if done.returncode == 0 else PASSES

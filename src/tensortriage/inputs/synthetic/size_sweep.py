@@ -1,7 +1,8 @@
 """Sweeping open dimensions: one feed of another shape for every combination of sizes.
 
 The numbers of a feed are kept: along a swept axis they are repeated in turn when it grows and cut off when it shrinks.
-So real data stay real, and what differs between two feeds of a sweep is their shape alone.
+So real data stay real. Repeated floating-point rows are shifted along the last axis: where all rows of a batch were
+one, a result that is the first row's everywhere would be right.
 """
 
 import dataclasses
@@ -119,4 +120,10 @@ def _axes(name: str, specs: Sequence[ValueSpec]) -> dict[str, int]:
 
 
 def _resized(array: np.ndarray, axis: int, size: int) -> np.ndarray:
-    return np.ascontiguousarray(np.take(array, np.arange(size) % max(array.shape[axis], 1), axis=axis))
+    had = max(array.shape[axis], 1)
+    found = np.ascontiguousarray(np.take(array, np.arange(size) % had, axis=axis))
+    if array.dtype.kind == "f" and axis < array.ndim - 1:
+        rows = np.moveaxis(found, axis, 0)
+        for first in range(had, size, had):
+            rows[first : first + had] = np.roll(rows[first : first + had], first // had, axis=-1)
+    return found

@@ -25,6 +25,10 @@ class ChangeKind(enum.Enum):
     WEIGHT_ROUNDED = "weight-rounded"
     """Equal numbers but for rounding to their type: no fault."""
     WEIGHT_TRANSPOSED = "weight-transposed"
+    WEIGHT_REORDERED = "weight-reordered"
+    """The same numbers in other places: rolled, reversed, slices in another order."""
+    WEIGHT_COARSENED = "weight-coarsened"
+    """Rounded more coarsely than the type needs, cut off, or zeroed in part."""
     WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
     WEIGHT_RESCALED = "weight-rescaled"
     WIRING = "wiring"
@@ -39,6 +43,7 @@ _CAUSES = frozenset(
     {
         ChangeKind.TRAINING_MODE, ChangeKind.EPSILON, ChangeKind.RESAMPLING, ChangeKind.PADDING, ChangeKind.STRIDES,
         ChangeKind.WEIGHT_TRANSPOSED, ChangeKind.WEIGHT_OF_ANOTHER_NODE, ChangeKind.WEIGHT_RESCALED,
+        ChangeKind.WEIGHT_REORDERED, ChangeKind.WEIGHT_COARSENED,
     }
 )  # fmt: skip
 

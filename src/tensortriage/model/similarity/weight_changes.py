@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.model.similarity.changes import ChangeKind, NodeDifference
+from tensortriage.model.similarity.weight_relations import counted, narrowed, relation
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import magnitude
 
@@ -40,10 +41,10 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
     if not _is_float(old) or not _is_float(new):
         if before.dtype != after.dtype or old.shape != new.shape:
             return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
-        return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(old, new)}")
+        return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {counted(old, new)}")
     was, now = old.astype(np.float64), new.astype(np.float64)
     if was.shape == now.shape and is_rounded(was, now):
-        return NodeDifference(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} rounded")
+        return NodeDifference(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} {narrowed(was, now) or 'rounded'}")
     unit = rounding_unit(new)
     for axes in _orders(was, now.shape):
         if _differ(was.transpose(axes), now) <= unit:
@@ -57,7 +58,9 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
         return NodeDifference(
             ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {magnitude(factor, 6)}"
         )
-    return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(was, now)}")
+    if found := relation(was, now):
+        return NodeDifference(found[0], f"has its weight {name!r} {found[1]}")
+    return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {counted(was, now)}")
 
 
 def _is_float(array: np.ndarray) -> bool:
@@ -119,15 +122,3 @@ def _factor(was: np.ndarray, now: np.ndarray) -> float:
     factor = float(np.vdot(was, now)) / energy if energy else 0.0
     rest, change = np.linalg.norm(now - factor * was), np.linalg.norm(now - was)
     return factor if factor and rest <= (1.0 - _SCALE_SHARE) * change else 0.0
-
-
-def _counted(was: np.ndarray, now: np.ndarray) -> str:
-    """Return the distance of two arrays of one shape, as text."""
-    unequal = int(np.count_nonzero(was != now))
-    told = f"{unequal} of {was.size} elements differ"
-    if was.dtype.kind in "OSUb" or not unequal:
-        return told if unequal else "equal but for signs of zeros"
-    with np.errstate(all="ignore"):
-        largest = float(np.nanmax(np.abs(now.astype(np.float64) - was.astype(np.float64))))
-    lost = np.count_nonzero(np.isfinite(was.astype(np.float64)) & ~np.isfinite(now.astype(np.float64)))
-    return f"{told}, by at most {magnitude(largest)}" + (f"; {lost} became NaN or Inf" if lost else "")

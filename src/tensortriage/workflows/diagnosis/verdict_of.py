@@ -2,7 +2,7 @@
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Dissection, Patterns
@@ -10,6 +10,8 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.deployment.training_mode import training_words
 from tensortriage.diagnose.rungs.premises.shape_sweep import in_words
 from tensortriage.diagnose.state.verdict import Culprit, Remedy, ReproFacts, Verdict
+from tensortriage.engines.capabilities import NamesPasses
+from tensortriage.engines.registry import resolve
 from tensortriage.model.ir.graph import Graph
 from tensortriage.report.verdict_words import headline
 from tensortriage.runs.questions.suggested_commands import triage_command
@@ -51,7 +53,7 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
     return Verdict(
         conclusion.kind.value,
         conclusion.confidence_on(inputs),
-        "; ".join((conclusion.summary, *_clauses(evidence))),
+        "; ".join((conclusion.summary, *_clauses(evidence), *_without_passes(evidence))),
         culprits,
         inputs,
         inv.record.steps,
@@ -74,6 +76,17 @@ def _clauses(evidence: Evidence) -> list[str]:
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
     return [clause for clause in (shapes, targets, training_words(evidence.in_training)) if clause]
+
+
+def _without_passes(evidence: Evidence) -> Iterator[str]:
+    """Yield the optimizer passes whose absence cures a target, and how its users leave them out."""
+    config = evidence.configuration
+    if config is None or not config.disabled:
+        return
+    engine = resolve(config.works).engine
+    what = "pass" if len(config.disabled) == 1 else "passes"
+    how = engine.leaving_out(config.disabled) if isinstance(engine, NamesPasses) else ""
+    yield f"it is right without the optimizer {what} {' and '.join(config.disabled)}" + (f": {how}" if how else "")
 
 
 def _with_pattern(culprit: Culprit, patterns: Patterns) -> Culprit:

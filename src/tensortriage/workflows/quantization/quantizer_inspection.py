@@ -13,7 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import errors_of
-from tensortriage.compare.quantization.quantizer_fit import Meant, QuantizerFit, Rectifier, activations, calibrate
+from tensortriage.compare.quantization.quantizer_fit import (
+    Meant,
+    QuantizerFit,
+    Rectifier,
+    activations,
+    calibrate,
+    rectifiers,
+)
 from tensortriage.compare.quantization.smoothing import smoothing
 from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.spec import PLAIN
@@ -71,7 +78,7 @@ class PairRow:
         without: The same when all pairs but this one quantize; None when that was not tried.
         words: What is wrong with it, and what to do; empty where it fits.
         design: What it does on purpose besides rounding, in a word: ``ReLU``, ``ReLU6``, ``7 bits``, ``half range`` or
-            ``smoothed``; else empty.
+            ``smoothed``; ``ReLU?`` where it may be one, which only the float model tells; else empty.
     """
 
     node: str
@@ -152,7 +159,7 @@ def inspect_quantizers(
     smoothed = _smoothed(model, pairs, weights)
     weights |= smoothed
     with Lab(batch_bytes=BATCH_BYTES) as lab:
-        tops = _activations(model, pairs, feeds, lab, beside.relus if beside is not None else ())
+        tops, unsure = _activations(model, pairs, feeds, lab, beside.relus if beside is not None else None)
     switched = switch_pairs(model, weights, tops=tops)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Lab(batch_bytes=BATCH_BYTES) as lab:
@@ -168,6 +175,11 @@ def inspect_quantizers(
                 pair.dequantize: session.error({*switched.nodes} - {pair.dequantize}) for pair in worst[:MOST_REMOVED]
             }
         fits = _fits(model, mine, weights, feeds, lab, switched, tops, smoothed)
+    fits |= {
+        pair.dequantize: _as_relu(fits[pair.dequantize], unsure=pair.value in unsure)
+        for pair in mine
+        if pair.value in tops and pair.dequantize in fits
+    }
     rows = tuple(
         _row(pair, fits.get(pair.dequantize), alone[pair.dequantize], without.get(pair.dequantize), model)
         for pair in worst
@@ -237,17 +249,31 @@ def _smoothed(model: Model, pairs: Sequence[Quantizer], weights: Mapping[str, np
     return found
 
 
+def _as_relu(found: _Fit, *, unsure: bool) -> _Fit:
+    """Return the fit of a pair that is a ReLU, or may be one: a range made for numbers larger than these is no mistake.
+
+    Up to twice as wide is what other samples make; wider ones are told where the ReLU is sure.
+    """
+    fit = found.calibration
+    if fit.kind == "scale-too-large" and (unsure or fit.representable[1] < 2.0 * fit.observed[1]):
+        fit = dataclasses.replace(fit, kind="" if unsure else "fits", words="")
+    return dataclasses.replace(found, calibration=fit, design="ReLU?" if unsure else found.design)
+
+
 def _activations(
-    model: Model, pairs: Sequence[Quantizer], feeds: Sequence[Feed], lab: Lab, known: Collection[str]
-) -> dict[str, float]:
-    """Return the values whose pair is a ReLU or ReLU6, with where that ends, by the numbers of the model as it is.
+    model: Model, pairs: Sequence[Quantizer], feeds: Sequence[Feed], lab: Lab, known: Collection[str] | None
+) -> tuple[dict[str, float], frozenset[str]]:
+    """Return the values whose pair is a ReLU or ReLU6, with where that ends, and those of which that is not sure.
+
+    It is told by the numbers of the model as it is. A range that begins at 0 and is wider than they need may also have
+    lost its zero point: without the original that is not known.
 
     Args:
         model: The model.
         pairs: Its pairs.
         feeds: What to run on.
         lab: Runs it.
-        known: Values of which the original has the ReLU.
+        known: Values of which the original has the ReLU; None without the original.
     """
     wanted = {pair.value: pair for pair in pairs if may_rectify(model.graph, pair)}
     parts: dict[str, list[np.ndarray]] = {}
@@ -260,7 +286,9 @@ def _activations(
         zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
         if np.isfinite(numbers).all():
             candidates[name] = Rectifier(numbers, model.graph.weight(pair.scale), zero, pair.dtype)
-    return dict.fromkeys(known, math.inf) | activations(candidates)
+    sure = dict.fromkeys(known or (), math.inf) | activations(candidates)
+    unsure = rectifiers(candidates).keys() - sure.keys() if known is None else frozenset()
+    return sure | dict.fromkeys(unsure, math.inf), frozenset(unsure)
 
 
 def _fits(

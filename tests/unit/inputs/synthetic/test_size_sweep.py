@@ -48,6 +48,9 @@ def test_a_dimension_is_swept_in_every_input_that_has_it():
         "image": (5, 3, 4),
     }
     np.testing.assert_array_equal(large.feed.tensors["ids"], FEED.tensors["ids"][[0, 1, 0, 1, 0]])
+    image = FEED.tensors["image"]
+    np.testing.assert_array_equal(large.feed.tensors["image"][3], np.roll(image[1], 1, axis=-1))  # no row is another
+    np.testing.assert_array_equal(large.feed.tensors["image"][:2], image)
     np.testing.assert_array_equal(small.feed.tensors["image"], FEED.tensors["image"][:1])
     assert large.feed.origin is Origin.REAL
 

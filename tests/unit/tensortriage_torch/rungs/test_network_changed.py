@@ -16,6 +16,8 @@ from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.reference import Dispute
 from tensortriage.errors import RunFailed
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.synthetic.size_sweep import Shaped
 from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.origin import FX_NODE, NodeOrigin
@@ -138,8 +140,9 @@ def test_without_a_network_nothing_is_asked(investigate):
 def asked(investigate):
     """Return a function that asks whether a network is its model; it has these numbers, by ONNX name."""
 
-    def ask(numbers, *, feeds=1, evidence=None, **given):
-        inv = investigate(exported(), *[{"x": X}] * feeds, network=EngineSpec("torch", {"file": "network.pt2"}))
+    def ask(numbers, *, feeds=1, evidence=None, sweep=(), **given):
+        network = EngineSpec("torch", {"file": "network.pt2"})
+        inv = investigate(exported(), *[{"x": X}] * feeds, network=network, sweep=sweep)
         inner = {name: array for name, array in numbers.items() if name != "y"}
         worker, ours = Worker(inner, {"y": numbers["y"]}, **given), inv.lab.outputs
         outputs = {"y": numbers["y"]}
@@ -159,6 +162,14 @@ def test_a_network_with_the_models_numbers_is_the_model(asked, last_step):
     assert (answer.verdict, answer.findings) == (None, {})
     assert last_step(inv).answer.startswith("yes: ")
     assert last_step(inv).evidence["modules_compared"] == 2
+
+
+def test_a_network_is_asked_at_every_shape_of_a_sweep(asked):
+    other = Shaped("n=3", Feed("f with n=3", {"x": 2 * X}, Origin.REAL))  # the stand-in answers as for X
+    verdict = asked(RIGHT, sweep=(other,))[0].verdict
+    assert verdict.kind is VerdictKind.MODEL_CHANGED
+    assert verdict.summary.endswith(", at n=3; at the given sizes they agree")
+    assert asked(RIGHT, sweep=(Shaped("n=2", Feed("f with n=2", {"x": X}, Origin.REAL)),))[0].verdict is None
 
 
 def test_another_number_inside_that_no_output_shows_is_no_change(asked):

@@ -121,3 +121,19 @@ def test_a_relu_that_lives_in_the_zero_point_is_no_cut_off(tmp_path, kind):
         assert found.error < 0.1
         assert found.recalibrate == ()
         assert sum(row.design == "ReLU" for row in found.pairs) >= 2
+
+
+@pytest.mark.parametrize("larger", [1.4, 2.5, 0.8])
+def test_a_range_that_begins_at_zero_accuses_nobody_without_the_float_model(tmp_path, larger):
+    """Every Relu went into its quantizer, and samples were larger or smaller than these: no ReLU fits exactly."""
+    model = conv_net(blocks=2, channels=8)
+    feed = feed_for(model)
+    onnx.save(model, tmp_path / "float.onnx")
+    once = iter([{name: np.float32(larger) * array for name, array in feed.items()}])
+    reader = SimpleNamespace(get_next=lambda: next(once, None))
+    quantize_static(str(tmp_path / "float.onnx"), str(tmp_path / "q.onnx"), reader)
+    found = inspect_quantizers(Model.load(tmp_path / "q.onnx"), [Feed("f", feed, Origin.REAL)])
+    relus = [row for row in found.pairs if row.design.startswith("ReLU")]
+    assert len(relus) >= 2
+    assert all((row.clipped or 0.0) < 0.2 for row in relus)  # nothing below 0 counts as cut off
+    assert larger < 1.0 or (found.recalibrate, {row.kind for row in relus} <= {"", "fits"}) == ((), True)

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.guilty_passes import guilty_passes
 from tensortriage.diagnose.measurements.soundness import BUILDS_WITH_THE_REST, affords
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
 from tensortriage.diagnose.rungs.number_format.function_pieces import coarse_at_most, coarse_words
@@ -21,19 +22,11 @@ from tensortriage.engines.capabilities import NamesPasses, OffersLadder
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, UsageError
-from tensortriage.runs.check_cache import digest
-from tensortriage.search.driver import minimize
-from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
-from tensortriage.search.search_result import SearchBudget
-from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.dtype import Precision
 
 QUESTION = "at which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
-
-MOST_CHECKS = 40
-"""Builds of the whole model that group testing over passes may take."""
 
 
 @rung(QUESTION, reads=("results",), gives=("configuration", "wrong_in_fp32"), cost="a build for each option")
@@ -104,21 +97,8 @@ def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Co
         names = tuple(engine.passes(path, config.broken.options))
     finally:
         inv.lab.workspace.release(path)
-    if not names or not right(inv, evidence, left_out(engine, config.broken, names)):
-        return None
-
-    def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
-        del attempt
-        absent = [name for name in names if name not in candidate]
-        answer = right(inv, evidence, left_out(engine, config.broken, absent))
-        return OracleVerdict(
-            {True: CandidateOutcome.PASS, False: CandidateOutcome.SAME, None: CandidateOutcome.UNRESOLVED}[answer]
-        )
-
-    try:
-        problem = SearchProblem(names, oracle, key=lambda candidate: digest("passes", candidate))
-        guilty = minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS)).kept
-    except UsageError:
+    guilty = guilty_passes(names, lambda absent: right(inv, evidence, left_out(engine, config.broken, absent)))
+    if not guilty:
         return None
     for disabled in (*((name,) for name in reversed(guilty)), guilty):
         cured = left_out(engine, target, disabled)

@@ -5,12 +5,19 @@ engine is to blame: nodes are matched, and each node of the new file (or the few
 on the original's golden values. What differs beyond the floor of the original there is what changed the numbers.
 """
 
+import contextlib
+import dataclasses
+
+import numpy as np
+
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
+from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, extent_of_weights, first_row
+from tensortriage.diagnose.rungs.other_model.misfolded import misfolded
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
@@ -19,6 +26,7 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -52,7 +60,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     if beside is None or evidence.quantization or evidence.same_network:
         return None
     changed = beside.changed
-    worst, where, feed = 0.0, "", inv.question.feeds[0]
+    worst, where, feed, rows = 0.0, "", inv.question.feeds[0], ""
     for each in inv.question.feeds:
         golden = inv.golden.outputs(each)
         try:
@@ -65,6 +73,12 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             )
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
+            if runs_one_row(inv, changed, each):
+                inv.record.answered(QUESTION, f"no: with one row only: {failure.message}")
+                words = (
+                    f"the target's model runs with one row of {each.name} and not with all: a batch size is baked in"
+                )
+                return Conclusion(VerdictKind.MODEL_CHANGED, CHANGED_UNNAMED, f"{words}; {failure.message}")
             inv.record.answered(QUESTION, f"unknown: {reason}")
             return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")
         expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
@@ -76,6 +90,8 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             error = error_of(figure)
             if error > worst and not within_fp32(error, floors.get(name, 0.0)):
                 worst, where, feed = error, name, each
+                pair = np.asarray(golden[name]), np.asarray(outputs[name])
+                rows = extent_of_rows(*pair, each, floors.get(name, 0.0))
     nodes = {node: [change.kind.value for change in changes] for node, changes in beside.diff.at.items()}
     changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}
     if not where:
@@ -84,6 +100,8 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     unrounded = evidence.unrounded_match.unrounded if evidence.unrounded_match is not None else FLOAT64
     culprits = changed_ops(inv, beside, feed, unrounded)
+    if culprits and (folding := misfolded(inv.model, beside, culprits[0].node)):
+        culprits[0] = dataclasses.replace(culprits[0], reason=folding)
     inv.record.answered(
         QUESTION,
         f"no: output '{where}' differs by {error_size(worst)}",
@@ -94,11 +112,13 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     reference = str(inv.question.reference)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
+    if (layers := extent_of_weights(beside)) and not (culprits and culprits[0].reason.startswith("folds ")):
+        named += f"; {layers}"
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         OBSERVED if culprits else CHANGED_UNNAMED,
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
-        f"{error_size(worst)}{named}",
+        f"{error_size(worst)}{named}{rows}",
         culprits=culprits,
         next=[
             *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),
@@ -114,6 +134,17 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             ),
         ],
     )
+
+
+def runs_one_row(inv: Investigation, changed: Model, feed: Feed) -> bool:
+    """Return whether a model that a feed breaks runs with its first row, and the original does so as well."""
+    if (row := first_row(feed)) is None:
+        return False
+    with contextlib.suppress(EngineError, DataError):
+        for model in (inv.model, changed):
+            inv.lab.outputs(inv.question.reference, model, check_feed(row, model.inputs, casting=Casting.ROUND))
+        return True
+    return False
 
 
 def _compiled(model: Model) -> str:

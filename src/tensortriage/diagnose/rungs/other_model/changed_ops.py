@@ -176,7 +176,19 @@ def _fed(exploded: Exploded, known: Mapping[str, np.ndarray]) -> dict[str, np.nd
     return inputs
 
 
+def _missing(beside: Correspondence, value: str) -> Node | None:
+    """Return the op of the original that made the value at this place, where the file has none for it."""
+    maker = beside.original.graph.producer(beside.diff.values.get(value, ""))
+    return maker if maker is not None and maker.name in beside.diff.removed else None
+
+
 def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float, float, str] | None) -> Culprit:
+    if wrong and reason == _UNTOLD and (missing := _missing(beside, wrong[2])) is not None:
+        where = f"is missing behind {beside.plain.graph.node(name).op_type} '{name}'"
+        change, value = ChangeKind.REMOVED.value, missing.outputs[0]
+        return Culprit(
+            missing.name, missing.op_type, value, wrong[1], floor_ratio=wrong[0], reason=where, change=change
+        )
     graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
     node = graph.node(name)
     kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]

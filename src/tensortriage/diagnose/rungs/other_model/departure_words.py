@@ -4,7 +4,9 @@ import numpy as np
 
 from tensortriage.compare.patterns.anatomy import MINORITY
 from tensortriage.diagnose.rungs.other_model.departure import Departure
+from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
 from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -24,8 +26,15 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
         node, change = departure.node, ChangeKind.REMOVED.value
         return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)
     node = beside.in_file(departure.node.name)
-    known = [c for c in beside.diff.at.get(departure.node.name, ()) if c.kind.is_named_cause]
+    rounded = is_rounded(beside.changed)
+    found = [] if rounded else [c for c in beside.diff.at.get(node.name, ()) if c.kind is ChangeKind.WEIGHT_ROUNDED]
+    usual = {ChangeKind.WEIGHT_COARSENED} if rounded else set()
+    at = beside.diff.at.get(departure.node.name, ())
+    known = [c for c in at if c.kind.is_named_cause and c.kind not in usual] or found
     told = [change.reason for change in known]
+    if place := _read_as_it_is(beside, departure.node.name):
+        told = [f"is not in the reference's model, which reads '{place}' as it is"]
+        return Culprit(node.name, node.op_type, departure.value, departure.error, reason=told[0], change="added")
     if not known:
         told = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
@@ -37,6 +46,22 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
         reason="; ".join(dict.fromkeys(told)),
         change=change,
     )
+
+
+def _read_as_it_is(beside: Correspondence, name: str) -> str:
+    """Return the value of the original that an added op changes before it is read; empty where the op is none such."""
+    plain, places = beside.plain.graph, beside.diff.values
+    if name not in plain or all(change.kind is not ChangeKind.ADDED for change in beside.diff.at.get(name, ())):
+        return ""
+    node, own = plain.node(name), {other: original for original, other in beside.diff.pairs.items()}
+    computed = [value for value in node.inputs if value and value not in plain.constants]
+    if len(computed) != 1 or len(node.outputs) != 1 or not (place := places.get(computed[0], "")):
+        return ""
+    readers = [own.get(reader.name, "") for reader in plain.consumers(node.outputs[0])]
+    graph = beside.original.graph
+    reads = all(reader and place in graph.node(reader).uses for reader in readers)
+    outputs = {new.name: old.name for old, new in zip(beside.original.outputs, beside.plain.outputs, strict=False)}
+    return place if reads and (readers or outputs.get(node.outputs[0]) == place) else ""
 
 
 def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
@@ -60,6 +85,8 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
     for name in reader.inputs:
         if name not in graph.constants or not _is_weight(graph, name):
             continue
+        if clipped := at_the_ends(beside.paired.graph, name):
+            return [clipped]
         now = graph.weight(name).astype(np.float64)
         was = beside.most_alike(now)
         if was is None:

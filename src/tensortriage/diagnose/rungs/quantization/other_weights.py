@@ -14,6 +14,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
 from tensortriage.compare.quantization.weight_moves import WeightMove, moved, scattered, weight_moves
+from tensortriage.diagnose.rungs.quantization.clipped_biases import at_the_ends
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -57,7 +58,7 @@ def of_other_weights(
         EngineError: When the reference cannot run a model.
     """
     graph = beside.paired.graph
-    away = {pair.result: share for pair in quantizers(graph) if (share := _beyond(graph, pair, weights)) > 0.0}
+    away = {pair.result: share for pair in quantizers(graph) if (share := share_beyond(graph, pair, weights)) > 0.0}
     if not away:
         if same is False:
             return _of_other_numbers(inv, beside, feed, weights, before)
@@ -203,7 +204,7 @@ def _numbers(
     return was, now, np.maximum(scale.reshape(shape), np.finfo(np.float64).tiny)
 
 
-def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:
+def share_beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:
     """Return the share of rows, or columns, of a weight half of whose numbers are over a step from the original's."""
     numbers = _numbers(graph, pair, weights)
     if numbers is None:
@@ -219,6 +220,8 @@ def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[W
     """Return the op that reads a weight."""
     where = "all its rows or columns" if share == 1.0 else f"{percent(share)} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
+    if clipped := at_the_ends(beside.paired.graph, value):
+        return _reader(beside, value, clipped)
     if moves:
         more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""
         reason += f"; {moves[0].words}{more}"

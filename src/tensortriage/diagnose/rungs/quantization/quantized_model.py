@@ -176,7 +176,8 @@ def against_itself(
 def inspect_command(inv: Investigation, changed: Model) -> str:
     """Return the command that judges every quantizer of a model."""
     inputs = ["--inputs", *inv.question.input_paths] if inv.question.input_paths else []
-    return shlex.join(["triage", "inspect", "quantizers", str(changed.path), *inputs])
+    original = ["--original", str(inv.model.path)] if inv.model.path is not None else []
+    return shlex.join(["triage", "inspect", "quantizers", str(changed.path), *original, *inputs])
 
 
 def guilty_pairs(

@@ -1,0 +1,129 @@
+"""How far a change goes: in how many layers the weights are others, and in which rows of a batch the outputs are."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import is_decisive, within_fp32
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.rungs.quantization.other_weights import share_beyond
+from tensortriage.envelope.unrounded_match import is_rounded
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.quantization.qdq import quantizers
+from tensortriage.model.similarity.changes import ChangeKind
+from tensortriage.model.similarity.correspondence import Correspondence
+
+_ELEMENTWISE = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Where", "Clip", "PRelu"})
+"""Operators whose constants belong to the layer before."""
+
+_MOST_NAMED = 3
+
+_WORDS = {
+    ChangeKind.WEIGHT: "the weights differ",
+    ChangeKind.WEIGHT_ROUNDED: "weights are rounded",
+    ChangeKind.WEIGHT_COARSENED: "weights are rounded, cut off or zeroed",
+    ChangeKind.WEIGHT_REORDERED: "weights are in another order",
+    ChangeKind.WEIGHT_TRANSPOSED: "weights are transposed",
+    ChangeKind.WEIGHT_RESCALED: "weights are rescaled",
+}
+
+
+def extent_of_weights(beside: Correspondence) -> str:
+    """Return in how many layers weights changed, and what that means; empty where fewer than two layers have any.
+
+    Of a file that is rounded, only quantized weights count, where most numbers are more than a step away.
+    """
+    layers, changed = [], dict[str, ChangeKind]()
+    others = _others_of(beside) if is_rounded(beside.changed) else None
+    for name, other in beside.diff.pairs.items():
+        node, new = beside.original.graph.node(name), beside.plain.graph.node(other)
+        if node.op_type in _ELEMENTWISE or not _weights(beside, new):
+            continue
+        layers.append(new)
+        kinds = [change.kind for change in beside.diff.at.get(other, ()) if change.kind in _WORDS]
+        if kinds and others is not None:
+            kinds = [ChangeKind.WEIGHT] if not others.isdisjoint(new.inputs) else []
+        if kinds:
+            changed[other] = max(kinds, key=lambda kind: (kind is ChangeKind.WEIGHT, kind.is_named_cause))
+    seen = set(changed.values())
+    if len(layers) < 2 or not seen or (len(changed) == 1 and ChangeKind.WEIGHT not in seen):
+        return ""
+    layers.sort(key=lambda node: node.index)
+    words = _WORDS[next(iter(seen))] if len(seen) == 1 else _WORDS[ChangeKind.WEIGHT]
+    told = f"{words} in {len(changed)} of {len(layers)} layers"
+    return told + (_meaning(layers, list(changed)) if ChangeKind.WEIGHT in seen else "")
+
+
+def _meaning(layers: list[Node], changed: list[str]) -> str:
+    """Return what other numbers in these layers mean."""
+    same = [layer for layer in layers if layer.name not in changed]
+    if not same:
+        return ": another checkpoint"
+    if 2 * len(changed) > len(layers):
+        named = ", ".join(f"'{layer.name}'" for layer in same[:_MOST_NAMED])
+        others = f" and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""
+        return f", all but {named}{others}: another checkpoint, or one that was trained on"
+    if {layer.name for layer in layers[-len(changed) :]} == {*changed}:
+        return ", the last: a head that was trained anew, or made anew by loading a checkpoint without it"
+    return ""
+
+
+def _weights(beside: Correspondence, node: Node) -> list[str]:
+    constants = beside.plain.graph.constants
+    specs = {name: constants[name] for name in node.inputs if name in constants}
+    return [
+        name
+        for name, spec in specs.items()
+        if spec.dtype is not None and spec.dtype.is_float and any(size != 1 for size in spec.shape or ())
+    ]
+
+
+def _others_of(beside: Correspondence) -> frozenset[str]:
+    """Return the quantized weights of which most rows are farther from their original than rounding brings them."""
+    weights, graph = beside.weights(), beside.paired.graph
+    return frozenset(
+        pair.result
+        for pair in quantizers(graph)
+        if pair.of_weight
+        and len(graph.constants[pair.stored].shape or ()) > 1
+        and pair.result in beside.constants
+        and (pair.result not in weights or is_decisive(share_beyond(graph, pair, weights)))
+    )
+
+
+def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: float) -> str:
+    """Return that only the first rows of a batch are right; empty where that is not so.
+
+    Args:
+        golden: An output of the original.
+        found: The same of the file.
+        feed: The inputs.
+        floor: Noise floor of the output.
+    """
+    rows = golden.shape[0] if golden.ndim else 1
+    if rows < 2 or found.shape != golden.shape or not any(x.shape[:1] == (rows,) for x in feed.tensors.values()):
+        return ""
+    right = [within_fp32(error_of(measure(was, now)), floor) for was, now in zip(golden, found, strict=True)]
+    first = right.index(False) if False in right else rows
+    if not 0 < first < rows or any(right[first:]):
+        return ""
+    copies = all(np.array_equal(found[row], found[row % first]) for row in range(first, rows))
+    which, they = (
+        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "those from there on")
+    )
+    what = ", which are copies of it," if copies and first == 1 else ", which are copies of these," if copies else ""
+    return (
+        f"; of {rows} rows, {which} and {they}{'s' if first == 1 else ''}{what} do not: the file was made for a batch "
+        f"of {first} (a loop over rows unrolled, or a size baked in, by the exporter)"
+    )
+
+
+def first_row(feed: Feed) -> Feed | None:
+    """Return the first row of a batch as a feed of its own; None where inputs have no rows in common."""
+    sizes = {array.shape[0] for array in feed.tensors.values() if array.ndim}
+    if len(sizes) != 1 or sizes <= {0, 1}:
+        return None
+    tensors: Mapping[str, np.ndarray] = {n: x[:1] if x.ndim else x for n, x in feed.tensors.items()}
+    return Feed(f"row 0 of {feed.name}", dict(tensors), feed.origin)

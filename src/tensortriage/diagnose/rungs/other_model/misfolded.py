@@ -1,0 +1,108 @@
+"""What was done wrong when a BatchNormalization was folded into the op before it: told by the factors and the bias.
+
+Folding multiplies each output channel by ``scale / sqrt(variance + epsilon)`` and adds ``shift - mean * factor``. The
+factors that a file has say what its author took for them; so does what its bias is made of.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.text import magnitude
+
+_EQUAL = 1e-4
+"""Relative RMS error up to which numbers are what a formula gives: float32 and a few operations."""
+
+
+def misfolded(model: Model, beside: Correspondence, name: str) -> str:
+    """Return how a node of a file folds a BatchNormalization wrongly, as ``folds ...``; empty where it does not.
+
+    Args:
+        model: The original with its BatchNormalizations.
+        beside: The original with them folded, and the file.
+        name: A node of the file.
+    """
+    own = next((old for old, new in beside.diff.pairs.items() if new == name), "")
+    if own not in model.graph or (norm := _norm_behind(model, model.graph.node(own))) is None:
+        return ""
+    before, after = model.graph.node(own), beside.plain.graph.node(name)
+    weight, bias = _constant(model, before, 1), _constant(model, before, 2)
+    given, added = _constant(beside.plain, after, 1), _constant(beside.plain, after, 2)
+    gain, shift, mean, variance = (_constant(model, norm, place) for place in range(1, 5))
+    if weight is None or given is None or weight.shape != given.shape or gain is None or variance is None:
+        return ""
+    if shift is None or mean is None:
+        return ""
+    axis = 1 if before.op_type == "Gemm" and not before.attributes.get("transB", 0) else 0
+    rows, others = (np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1) for array in (weight, given))
+    factors = (rows * others).sum(1) / np.maximum((rows * rows).sum(1), 1e-300)
+    if not _is_equal(factors[:, None] * rows, others):
+        return ""
+    epsilon = float(norm.attributes.get("epsilon", 1e-5))  # type: ignore[arg-type]
+    told = [next(_factor_words(factors, gain, variance, epsilon), "")]
+    before_it = np.zeros_like(mean) if bias is None else bias
+    told.append(_bias_words(np.zeros_like(mean) if added is None else added, factors, shift, mean, before_it))
+    said = "; ".join(filter(None, told))
+    return f"folds BatchNormalization '{norm.name}' wrongly: {said}" if said else ""
+
+
+def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, epsilon: float) -> Iterator[str]:
+    """Yield what the factors are, if not right; nothing where they are."""
+    root = np.sqrt(variance + epsilon)
+    if _is_equal(gain / root, factors):
+        return
+    for words, formula in (
+        ("divides by the variance, not by its root", gain / (variance + epsilon)),
+        ("leaves the variance out", gain),
+        ("leaves the scale out", 1.0 / root),
+        ("leaves the factors out of the weight", np.ones_like(gain)),
+        ("has the factors' signs exchanged", -gain / root),
+        ("multiplies by the root of the variance", gain * root),
+    ):
+        if _is_equal(formula, factors):
+            yield words
+    with np.errstate(all="ignore"):
+        found = np.square(gain / factors) - variance
+    other = float(np.median(found))
+    if other > -float(variance.min()) and _is_equal(gain / np.sqrt(variance + other), factors):
+        other = 0.0 if abs(other) < 1e-3 * epsilon else other
+        yield f"takes an epsilon of {magnitude(other)} instead of {magnitude(epsilon)}"
+    yield "its factors are not scale / sqrt(variance + epsilon)"
+
+
+def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean: np.ndarray, bias: np.ndarray) -> str:
+    """Return what the bias is, if not right for the factors that the file has."""
+    right = shift + (bias - mean) * factors
+    if _is_equal(right, added):
+        return ""
+    for words, formula in (
+        ("adds the mean instead of subtracting it", shift + (bias + mean) * factors),
+        ("leaves the mean out", shift + bias * factors),
+        ("leaves the shift out", (bias - mean) * factors),
+        ("subtracts the shift", (bias - mean) * factors - shift),
+        ("leaves the bias of before out", shift - mean * factors),
+        ("does not multiply the bias of before by the factors", shift + bias - mean * factors),
+        ("does not multiply the mean by the factors", shift + bias * factors - mean),
+        ("has no bias", np.zeros_like(right)),
+    ):
+        if _is_equal(formula, added):
+            return words
+    return "its bias is not shift + (bias - mean) * factor"
+
+
+def _norm_behind(model: Model, node: Node) -> Node | None:
+    readers = list(model.graph.consumers(node.outputs[0])) if node.op_type in ("Conv", "Gemm") else []
+    return readers[0] if len(readers) == 1 and readers[0].op_type == "BatchNormalization" else None
+
+
+def _constant(model: Model, node: Node, place: int) -> np.ndarray | None:
+    name = node.inputs[place] if len(node.inputs) > place else ""
+    return model.graph.weight(name).astype(np.float64) if name in model.graph.constants else None
+
+
+def _is_equal(formula: np.ndarray, numbers: np.ndarray) -> bool:
+    size = float(np.linalg.norm(numbers)) or 1e-30
+    return formula.shape == numbers.shape and float(np.linalg.norm(formula - numbers)) <= _EQUAL * size
