@@ -2,10 +2,10 @@
 
     python bench/reports.py [NAME ...] [--keep FOLDER]
 
-Makes each case in a folder of its own, asks `triage` as the report's author would have, and prints the verdict, the exit
-code, the confidence, whether the kind is right and whether the cause and the culprit are in the words of the answer;
-then the totals. Exits with 1 where fewer than 90 % of the kinds are right, or 80 % of the causes are named, or a wrong
-kind is stated at more than 60 % confidence. Cases without what they need (PyTorch) are left out, and said.
+Makes each case in a folder of its own, asks `triage` as the report's author would have, and prints the verdict, the
+exit code, the confidence, whether the kind is right and whether the cause and the culprit are in the words of the
+answer; then the totals. Exits with 1 where fewer than 90 % of the kinds are right, or 80 % of the causes are named, or
+a wrong kind is stated at more than 60 % confidence. Cases without what they need (PyTorch) are left out, and said.
 """
 
 import argparse
@@ -49,7 +49,8 @@ def made(case: Report, folder: Path) -> None:
     code = f"from reports import reports; reports()[{case.name!r}].make()"
     paths = [str(Path(__file__).parent), str(folder)]
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        [sys.executable, "-W", "ignore", "-c", code], cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if run.returncode:
@@ -89,17 +90,18 @@ def main() -> None:
             started = time.perf_counter()
             made(case, folder)
             answer = asked(case, folder)
-            kind, cause = answer.kind(case), answer.cause(case)
+            kind = answer.kind(case)
+            cause = kind and answer.cause(case)  # words of a wrong verdict name a cause by chance
             asked_of, kinds, causes = asked_of + 1, kinds + kind, causes + cause
             sure += not kind and answer.confidence > SURE
-            print(f"{'right' if kind else 'WRONG'} {'cause' if cause else '-    '} {case.name:36} {case.thread:42} {answer.verdict:20} "
-                  f"{answer.code} {answer.confidence:4.0%} {time.perf_counter() - started:5.1f} s", flush=True)  # fmt: skip
+            print(f"{'right' if kind else 'WRONG'} {'cause' if cause else '-    '} {case.name:36} {case.thread:42} "
+                  f"{answer.verdict:20} {answer.code} {answer.confidence:4.0%} "
+                  f"{time.perf_counter() - started:5.1f} s", flush=True)  # fmt: skip
             if not (kind and cause):
-                print(
-                    f"      right is {' or '.join(case.right)}, {' and '.join((*case.cause, case.culprit))}: {answer.words[:400]}",
-                    flush=True,
-                )
-    print(f"{asked_of} reports: right kind {kinds} ({kinds / max(asked_of, 1):.0%}), cause in words {causes} ({causes / max(asked_of, 1):.0%}), "
+                wanted = " and ".join((*case.cause, case.culprit))
+                print(f"      right is {' or '.join(case.right)}, {wanted}: {answer.words[:400]}", flush=True)
+    shares = kinds / max(asked_of, 1), causes / max(asked_of, 1)
+    print(f"{asked_of} reports: right kind {kinds} ({shares[0]:.0%}), cause in words {causes} ({shares[1]:.0%}), "
           f"wrong and sure {sure}")  # fmt: skip
     sys.exit(kinds < KINDS * asked_of or causes < CAUSES * asked_of or sure > 0)
 

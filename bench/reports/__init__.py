@@ -2,9 +2,9 @@
 
 A case is a function that writes the files of a report into the current folder; `report` registers it with its thread,
 the command that its author would have given, and what the thread found: the right verdicts, the cause in words, the
-culprit. Cases were built, and "right" written down, from the threads alone, before any answer was seen. Where the faulty
-version of an engine cannot be installed, a stand-in misbehaves as the thread describes; cases that are `live` show a
-fault of a version that can, and have nothing to tell once that is mended. `bench/reports.py` runs them.
+culprit. Cases were built, and "right" written down, from the threads alone, before any answer was seen. Where the
+faulty version of an engine cannot be installed, a stand-in misbehaves as the thread describes; cases that are `live`
+show a fault of a version that can, and have nothing to tell once that is mended. `bench/reports.py` runs them.
 """
 
 import dataclasses
@@ -88,7 +88,7 @@ def reports() -> dict[str, Report]:
 
 
 def model(text: str, *, opset: int = 17, domain: str = "", **weights: np.ndarray) -> onnx.ModelProto:
-    """Return a model of ONNX's text syntax (``(inputs) => (outputs) { nodes }``) whose nodes have names like exporters'."""
+    """Return a model of ONNX's text syntax, ``(inputs) => (outputs) { nodes }``, with names as exporters give."""
     extra = f', "{domain}": 1' if domain else ""
     made = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{extra}]> g {text}')
     made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
@@ -132,24 +132,39 @@ def script(name: str, text: str) -> None:
     Path(name).write_text(textwrap.dedent(text))
 
 
-def program(run: str, before: str = "") -> None:
-    """Write ``app.py``, whose ``App`` is a user's program around ONNX Runtime; `run` returns the outputs of a feed."""
-    Path("app.py").write_text(
-        "import numpy as np\nimport onnxruntime\n\n\nclass Session:\n    def __init__(self, path):\n"
-        "        self.network = onnxruntime.InferenceSession(path)\n"
-        "        self.names = [o.name for o in self.network.get_outputs()]\n"
-        + textwrap.indent(textwrap.dedent(before), "        ")
-        + "\n    def infer(self, feed):\n        return dict(zip(self.names, self.network.run(self.names, feed)))\n\n"
-        "    def run(self, feed):\n"
-        + textwrap.indent(textwrap.dedent(run), "        ")
-        + "\n\nclass App:\n    def compile(self, model_path, options):\n        return Session(str(model_path))\n"
+def feeding(image: str) -> None:
+    """Write ``app.py``, a user's program that feeds ONNX Runtime this expression of ``image``."""
+    script(
+        "app.py",
+        f"""
+        import numpy as np
+        import onnxruntime
+
+
+        class Session:
+            def __init__(self, path):
+                self.network = onnxruntime.InferenceSession(path)
+                self.names = [o.name for o in self.network.get_outputs()]
+
+            def run(self, feed):
+                if "image" in feed:
+                    image = feed["image"]
+                    feed = {{**feed, "image": np.ascontiguousarray({image}, np.float32)}}
+                return dict(zip(self.names, self.network.run(self.names, feed)))
+
+
+        class App:
+            def compile(self, model_path, options):
+                return Session(str(model_path))
+        """,
     )
 
 
 def rewriting(edit: str) -> None:
     """Write ``engine.py``: ONNX Runtime on a model ``made``, of which `edit` changes every ``node``."""
     Path("engine.py").write_text(
-        "import numpy as np\nimport onnx\nimport onnxruntime\nfrom onnx import helper, numpy_helper\n\n\nclass Engine:\n"
+        "import numpy as np\nimport onnx\nimport onnxruntime\nfrom onnx import helper, numpy_helper\n\n\n"
+        "class Engine:\n"
         "    def compile(self, model_path, options):\n        made = onnx.load(model_path)\n"
         "        for node in made.graph.node:\n"
         + textwrap.indent(textwrap.dedent(edit), " " * 12)

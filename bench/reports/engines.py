@@ -65,7 +65,8 @@ def resize_with_another_grid() -> None:
     ))  # fmt: skip
     rewriting(
         "node.attribute.extend([helper.make_attribute('coordinate_transformation_mode', 'asymmetric')]"
-        " if node.op_type == 'Resize' and [node.attribute.remove(a) for a in list(node.attribute) if a.name[0] == 'c'] else [])"
+        " if node.op_type == 'Resize' and"
+        " [node.attribute.remove(a) for a in list(node.attribute) if a.name[0] == 'c'] else [])"
     )
     inputs(x=normal(3, 1, 3, 10, 10))
 
@@ -78,7 +79,7 @@ def resize_with_another_grid() -> None:
     "Hardmax|ArgMax|best",
 )
 def last_of_equals() -> None:
-    """Of equal maxima ONNX takes the first; an engine that sorts by value takes another. The mend was turned down: a tie."""
+    """Of equal maxima ONNX takes the first, an engine that sorts another. The mend was turned down: a tie."""
     save(model(
         """(float[4,12] x) => (int64[4] best) {
         q = Round(x)
@@ -235,7 +236,8 @@ def another_shape_in_one_session() -> None:
 def inputs_bound_once() -> None:
     """Inputs bound in host memory are copied to the device once: later runs silently use the old values."""
     stateful(
-        "self.kept = self.kept or {k: v.copy() for k, v in feed.items()}\nreturn dict(zip(self.names, self.network.run(self.names, self.kept)))",
+        "self.kept = self.kept or {k: v.copy() for k, v in feed.items()}\n"
+        "return dict(zip(self.names, self.network.run(self.names, self.kept)))",
         9,
         9,
     )

@@ -101,9 +101,10 @@ def average_pool_rounds_up() -> None:
 def floor_division() -> None:
     """`//` of negative integers rounds down in PyTorch, Div cuts off towards zero: relative positions are one off."""
     network(
-        "p = torch.arange(9) if False else self.at; return self.fc(x + self.table[torch.div(p, 4, rounding_mode='floor') + 3])",
+        "return self.fc(x + self.table[torch.div(self.at, 4, rounding_mode='floor') + 3])",
         "torch.randn(9, 8)",
-        "self.fc = nn.Linear(8, 4); self.register_buffer('at', torch.arange(9) - 6); self.table = nn.Parameter(torch.randn(6, 8))",
+        "self.fc = nn.Linear(8, 4); self.register_buffer('at', torch.arange(9) - 6); "
+        "self.table = nn.Parameter(torch.randn(6, 8))",
     )
     import net
 
@@ -167,8 +168,8 @@ def normalized() -> onnx.ModelProto:
         p = GlobalAveragePool(r)
         f = Flatten(p)
         y = Gemm(f, v, u) }""",
-        opset=15, w=normal(1, 6, 3, 3, 3, scale=0.4), b=normal(2, 6), scale=1 + normal(3, 6, scale=0.2), shift=normal(4, 6),
-        mean=normal(5, 6), variance=np.exp(normal(6, 6)), v=normal(7, 6, 5), u=normal(8, 5),
+        opset=15, w=normal(1, 6, 3, 3, 3, scale=0.4), b=normal(2, 6), scale=1 + normal(3, 6, scale=0.2),
+        shift=normal(4, 6), mean=normal(5, 6), variance=np.exp(normal(6, 6)), v=normal(7, 6, 5), u=normal(8, 5),
     )  # fmt: skip
 
 
@@ -184,7 +185,7 @@ def batch_normalization_in_training() -> None:
     inputs(x=normal(9, 4, 3, 8, 8))
 
 
-@report("onnx/onnx#2677", FILE, CHANGED, ("weight|constant",), "Conv|'w")
+@report("onnx/onnx#2677", FILE, CHANGED, ("weight|constant|fuse|fold",), "Conv|'w")
 def normalization_fused_wrong() -> None:
     """`fuse_bn_into_conv` of one build wrote wrong weights into the Conv, and the right bias."""
     made = normalized()
@@ -207,7 +208,7 @@ def normalization_fused_wrong() -> None:
 
 @report("apache/tvm#18750", FILE, CHANGED, ("approximat|tanh|erf",), "Gelu")
 def gelu_of_the_other_form() -> None:
-    """A converter drops Gelu's attribute ``approximate``: the exact form stands where the network has the one by tanh."""
+    """A converter drops Gelu's attribute ``approximate``: the exact form stands where the network has tanh's."""
     made = model(
         """(float[8,16] x) => (float[8,4] y) {
         a = MatMul(x, w)
@@ -223,7 +224,7 @@ def gelu_of_the_other_form() -> None:
 
 @report("PINTO0309/onnx2tf#317", FILE, CHANGED, ("transpos",), "MatMul")
 def square_matrix_transposed() -> None:
-    """A converter that changes layouts cannot tell the axes of a square matrix apart, and transposes a MatMul's weight."""
+    """A converter of layouts cannot tell the axes of a square matrix apart, and transposes a MatMul's weight."""
     made = model(
         """(float[1,32,32] x) => (float[1,32,32] y) {
         a = MatMul(x, w)
@@ -243,11 +244,12 @@ def square_matrix_transposed() -> None:
     ("comparison-unsound", "model-changed"), ("Resize", "asymmetric|floor|nearest_mode|coordinate"),
 )  # fmt: skip
 def nearest_pixel() -> None:
-    """PyTorch's nearest takes the pixel at floor(i / scale); a Resize with half pixels and rounding takes its neighbour."""
+    """PyTorch's nearest takes the pixel at floor(i / scale); a Resize of half pixels and rounding its neighbour."""
     save(model(
         """(float[1,2,1,26] x) => (float[1,3,1,64] y) {
         a = Conv<kernel_shape=[1,1]>(x, w)
-        r = Resize<mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil">(a, , scales)
+        r = Resize<mode="nearest", coordinate_transformation_mode="half_pixel",
+          nearest_mode="round_prefer_ceil">(a, , scales)
         y = Tanh(r) }""",
         w=normal(1, 3, 2, 1, 1), scales=np.array([1, 1, 1, 64 / 26], np.float32),
     ))  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from reports import FILE, PYTORCH, inputs, model, normal, program, report, reweighted, save, script
+from reports import FILE, PYTORCH, feeding, inputs, model, normal, report, reweighted, save, script
 from reports.engines import stateful
 from reports.exporters import network
 from reports.formats import FP16, LOST
@@ -22,7 +22,8 @@ ALONE = "diagnose model.onnx --inputs inputs.npz --reference script:net.py:Origi
 def masked_row() -> None:
     """A row that is masked everywhere is 0 in PyTorch, and NaN in files of exporters before mid-2025."""
     network(
-        "q, k, v = self.qkv(x).view(2, 6, 3, 2, 8).permute(2, 0, 3, 1, 4); keep = mask[:, None, :, None] & mask[:, None, None, :]; "
+        "q, k, v = self.qkv(x).view(2, 6, 3, 2, 8).permute(2, 0, 3, 1, 4); "
+        "keep = mask[:, None, :, None] & mask[:, None, None, :]; "
         "return self.out(F.scaled_dot_product_attention(q, k, v, attn_mask=keep).transpose(1, 2).reshape(2, 6, 16))",
         "torch.randn(2, 6, 16), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])",
         "self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)", "x, mask",
@@ -64,9 +65,9 @@ def boxes_and_scores_share_a_scale() -> None:
         xywh = Mul(near, pixels)
         score = Sigmoid(flags)
         y = Concat<axis=1>(xywh, score) }""",
-        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1), wb=normal(3, 4, 24, 1, 1, scale=0.3),
-        wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, -3, np.float32), four=np.array([1, 4, 64]), five=np.array([1, 5, 64]),
-        pixels=np.array(640, np.float32),
+        w1=normal(1, 16, 3, 3, 3, scale=0.3), w2=normal(2, 24, 16, 3, 3, scale=0.1),
+        wb=normal(3, 4, 24, 1, 1, scale=0.3), wc=normal(4, 5, 24, 1, 1, scale=0.3), bc=np.full(5, -3, np.float32),
+        four=np.array([1, 4, 64]), five=np.array([1, 5, 64]), pixels=np.array(640, np.float32),
     ))  # fmt: skip
     quantized([normal(s, 1, 3, 32, 32) for s in range(10, 18)], per_channel=True)
     inputs(x=normal(20, 1, 3, 32, 32))
@@ -91,7 +92,7 @@ def dead_channels() -> None:
     first=True,
 )
 def clipped_biases() -> None:
-    """Per channel, a weight near 0 has a scale so small that the bias does not fit in int32: it is clipped at the end."""
+    """Per channel, a weight near 0 has so small a scale that the bias does not fit in int32: it is clipped there."""
     dead_channels()
     file = onnx.load("target.onnx")
     stored = {t.name: numpy_helper.to_array(t) for t in file.graph.initializer}
@@ -99,7 +100,8 @@ def clipped_biases() -> None:
     scale = np.abs(of["w2"]).max((1, 2, 3)) / np.float32(63)
     step = stored["r1_scale"].reshape(()) * scale
     save(reweighted(
-        file, w2_scale=scale, w2_quantized=np.rint(of["w2"] / scale[:, None, None, None]).astype(np.int8), b2_quantized_scale=step,
+        file, w2_scale=scale, w2_quantized=np.rint(of["w2"] / scale[:, None, None, None]).astype(np.int8),
+        b2_quantized_scale=step,
         b2_quantized=np.clip(np.rint(of["b2"].astype(np.float64) / step), -(2**31), 2**31 - 1).astype(np.int32),
     ), "target.onnx")  # fmt: skip
 
@@ -150,7 +152,7 @@ def opset_number_raised() -> None:
     first=True,
 )
 def floordiv_of_a_framework() -> None:
-    """A framework's ceil of a division is -floordiv(-a, b); Div cuts off towards zero, so that lengths are one short."""
+    """A framework's ceil of a division is -floordiv(-a, b); Div cuts off towards zero: lengths are one short."""
     save(model(
         """(float[3,20,8] x, int32[3] lengths) => (float[3,5] y) {
         minus = Neg(lengths)
@@ -197,20 +199,20 @@ def blue_first() -> None:
     """The application feeds BGR where the network wants RGB."""
     classifier()
     inputs(image=(picture() * 4 - 2)[None])
-    program(
-        'return self.infer({**feed, "image": np.ascontiguousarray(feed["image"][:, ::-1])} if "image" in feed else feed)'
-    )
+    feeding("image[:, ::-1]")
 
 
 @report(
-    "microsoft/onnxruntime#18214", "diagnose model.onnx --inputs inputs.npz --reference float64:rounding=results --target onnxruntime",
+    "microsoft/onnxruntime#18214",
+    "diagnose model.onnx --inputs inputs.npz --reference float64:rounding=results --target onnxruntime",
     ("rounding",), ("tie|decide",), "Cast|label", first=True,
 )  # fmt: skip
 def integer_of_a_sigmoid() -> None:
-    """Sigmoid of 11.6 is 1 where fp16 rounds it, 0.99999 where it does not, and a Cast to int64 makes 1 or 0 of that."""
+    """Sigmoid of 11.6 is 1 where fp16 rounds it, 0.99999 where not, and a Cast to int64 makes 1 or 0 of that."""
     save(
         model(
-            "(float16[2,6] a, float16[2,6] b) => (float16[2,6] p, int64[2,6] label) {\n s = Add(a, b)\n p = Sigmoid(s)\n p2 = Sigmoid(s)\n label = Cast<to=7>(p2) }",
+            "(float16[2,6] a, float16[2,6] b) => (float16[2,6] p, int64[2,6] label) {\n"
+            " s = Add(a, b)\n p = Sigmoid(s)\n p2 = Sigmoid(s)\n label = Cast<to=7>(p2) }",
             opset=14,
         )
     )
@@ -228,7 +230,8 @@ def integer_of_a_sigmoid() -> None:
 def first_run_of_a_session() -> None:
     """The first run of a session is wrong and all later ones are right: a buffer was used before it was written."""
     stateful(
-        "y = self.network.run(self.names, feed)[0]\nfirst, self.kept = self.kept is None, 1\nreturn {self.names[0]: y * np.float32(0.8) if first else y}",
+        "y = self.network.run(self.names, feed)[0]\nfirst, self.kept = self.kept is None, 1\n"
+        "return {self.names[0]: y * np.float32(0.8) if first else y}",
         9,
     )
 
@@ -251,8 +254,9 @@ def variance_beyond_fp16() -> None:
         r = Relu(c)
         d = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(r, w2)
         text = Sigmoid(d) }""",
-        opset=15, w0=normal(1, 4, 3, 1, 1, scale=90), gain=np.array([9e3, 8e3, 1.1e4, 9.5e3], np.float32), shift=normal(2, 4, scale=0.2),
-        mean=np.zeros(4, np.float32), variance=np.array([9.8e7, 9.1e7, 8.8e7, 9.4e7], np.float32), w1=normal(3, 8, 4, 3, 3, scale=0.05),
+        opset=15, w0=normal(1, 4, 3, 1, 1, scale=90), gain=np.array([9e3, 8e3, 1.1e4, 9.5e3], np.float32),
+        shift=normal(2, 4, scale=0.2), mean=np.zeros(4, np.float32),
+        variance=np.array([9.8e7, 9.1e7, 8.8e7, 9.4e7], np.float32), w1=normal(3, 8, 4, 3, 3, scale=0.05),
         w2=normal(4, 1, 8, 3, 3, scale=0.2),
     ))  # fmt: skip
     inputs(image=normal(5, 1, 3, 32, 32))
@@ -294,19 +298,27 @@ def pad_of_a_made_up_length() -> None:
         def constant(word: str, array: np.ndarray) -> onnx.NodeProto:
             return helper.make_node("Constant", [], [f"{name}_{word}"], value=numpy_helper.from_array(array))
 
-        return helper.make_graph([
-            constant("pads", np.array([0, 0, 0, size // 2])), constant("one", np.array([1])), constant("w", normal(size, 16, 1, size, scale=0.1)),
-            helper.make_node("Pad", ["audio", f"{name}_pads"], [f"{name}_long"], f"/{name}/Pad", mode="reflect"),
-            helper.make_node("Unsqueeze", [f"{name}_long", f"{name}_one"], [f"{name}_three"], f"/{name}/Unsqueeze"),
-            helper.make_node("Conv", [f"{name}_three", f"{name}_w"], [f"{name}_frames"], f"/{name}/Conv", kernel_shape=[size], strides=[size]),
-            helper.make_node("ReduceMean", [f"{name}_frames"], [f"{name}_energy"], f"/{name}/ReduceMean", axes=[1], keepdims=0),
-        ], name, [], [helper.make_tensor_value_info(f"{name}_energy", TensorProto.FLOAT, None)])  # fmt: skip
+        def node(op: str, operands: list[str], result: str, **attributes: object) -> onnx.NodeProto:
+            given = [operand if operand == "audio" else f"{name}_{operand}" for operand in operands]
+            return helper.make_node(op, given, [f"{name}_{result}"], f"/{name}/{op}", **attributes)
+
+        nodes = [
+            constant("pads", np.array([0, 0, 0, size // 2])),
+            constant("one", np.array([1])),
+            constant("w", normal(size, 16, 1, size, scale=0.1)),
+            node("Pad", ["audio", "pads"], "long", mode="reflect"),
+            node("Unsqueeze", ["long", "one"], "three"),
+            node("Conv", ["three", "w"], "frames", kernel_shape=[size], strides=[size]),
+            node("ReduceMean", ["frames"], "energy", axes=[1], keepdims=0),
+        ]
+        result = helper.make_tensor_value_info(f"{name}_energy", TensorProto.FLOAT, None)
+        return helper.make_graph(nodes, name, [], [result])
 
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [
             helper.make_node("Equal", ["rate", "sixteen"], ["is16"], "/Equal"),
-            helper.make_node("If", ["is16"], ["energy"], "/If", then_branch=branch(64, "at16k"), else_branch=branch(32, "at8k")),
+            helper.make_node("If", ["is16"], ["energy"], then_branch=branch(64, "a"), else_branch=branch(32, "b")),
             helper.make_node("Sigmoid", ["energy"], ["speech"], "/Sigmoid"),
         ],
         "vad", [value("audio", TensorProto.FLOAT, [None, None]), value("rate", TensorProto.INT64, [])],

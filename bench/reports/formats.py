@@ -41,7 +41,7 @@ def square_in_layer_normalization() -> None:
 
 @report("microsoft/onnxruntime#12726", FP16, RANGE, ("65504|largest|too large|overflow|beyond",), "Pow|variance")
 def rows_that_equal_the_bias() -> None:
-    """Normalized rows are 0 since their variance is Inf in fp16: nothing is NaN, and the output is the bias of the layer."""
+    """Normalized rows are 0 since their variance is Inf in fp16: nothing is NaN, the output is the layer's bias."""
     save(norm(1e-12))
     inputs(x=normal(4, 8, 64, scale=300))
 
@@ -60,7 +60,8 @@ def mask_of_minus_1e12() -> None:
         t = Add(s, masked)
         a = Softmax<axis=-1>(t)
         y = MatMul(a, x) }""",
-        wq=normal(1, 16, 16, scale=0.2), wk=normal(2, 16, 16, scale=0.2), one=np.array(1, np.float32), penalty=np.array(-999999995904, np.float32),
+        wq=normal(1, 16, 16, scale=0.2), wk=normal(2, 16, 16, scale=0.2), one=np.array(1, np.float32),
+        penalty=np.array(-999999995904, np.float32),
     )  # fmt: skip
     save(made)
     mask = np.ones((2, 1, 8), np.float32)
@@ -92,7 +93,7 @@ def mask_of_the_lowest_float() -> None:
     LOST, ("sum|accumulat|overflow|65504|largest",), "ReduceMean",
 )  # fmt: skip
 def mean_of_many_in_fp16() -> None:
-    """The mean over 512 x 512 of an image is NaN or 0 on a GPU in fp16: the sum leaves the format, the mean would not."""
+    """The mean of 512 x 512 pixels is NaN or 0 on a GPU in fp16: the sum leaves the format, the mean would not."""
     made = model(
         """(float[1,3,512,512] x) => (float[1,4] y) {
         m = ReduceMean<axes=[2,3], keepdims=0>(x)
@@ -173,7 +174,7 @@ def division_by_a_vanished_epsilon() -> None:
     "angles|Mul|Cast|positions|Cos|Sin",
 )
 def rotary_positions() -> None:
-    """Angles of rotary embeddings are large where positions are: rounded to bf16, cosines and sines are other numbers."""
+    """Angles of rotary embeddings are large where positions are: of bf16's, cosines and sines are other numbers."""
     made = model(
         """(float[1,600,16] x, int64[600] at) => (float[1,600,16] y) {
         number = Cast<to=1>(at)
@@ -215,7 +216,8 @@ def another_gpu() -> None:
 
 
 @report(
-    "openvinotoolkit/openvino#36201", "diagnose model.onnx --inputs inputs.npz --reference float64:rounding=results --target openvino",
+    "openvinotoolkit/openvino#36201",
+    "diagnose model.onnx --inputs inputs.npz --reference float64:rounding=results --target openvino",
     ("rounding",), ("tie|decide|rounds? |rounding of",), "Floor",
 )  # fmt: skip
 def floor_of_a_cosine() -> None:
@@ -239,7 +241,8 @@ def small_weights_left_out() -> None:
         a = MatMul(x, w)
         n = LayerNormalization<epsilon=1.0e-12>(a, gain)
         y = MatMul(n, v) }""",
-        w=np.where(np.arange(24) % 2, 1, 0.05).astype(np.float32) * normal(1, 32, 24, scale=2e-4), gain=np.ones(24, np.float32), v=normal(2, 24, 6, scale=0.3),
+        w=np.where(np.arange(24) % 2, 1, 0.05).astype(np.float32) * normal(1, 32, 24, scale=2e-4),
+        gain=np.ones(24, np.float32), v=normal(2, 24, 6, scale=0.3),
     )  # fmt: skip
     save(made)
     half = onnx.ModelProto.FromString(made.SerializeToString())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reports import TARGET, inputs, model, normal, program, report, save
+from reports import TARGET, feeding, inputs, model, normal, report, save
 
 APP = TARGET + "script:app.py:App"
 UNSOUND = ("comparison-unsound", "layout")
@@ -20,8 +20,8 @@ def classifier(scale: float = 1.0) -> None:
         f = Flatten(p)
         z = Gemm(f, w3)
         scores = Softmax<axis=-1>(z) }""",
-        w1=normal(1, 16, 3, 3, 3, scale=0.4 / scale), b1=normal(2, 16, scale=0.1), w2=normal(3, 32, 16, 3, 3, scale=0.15),
-        b2=normal(4, 32, scale=0.1), w3=normal(5, 32, 8, scale=0.8),
+        w1=normal(1, 16, 3, 3, 3, scale=0.4 / scale), b1=normal(2, 16, scale=0.1),
+        w2=normal(3, 32, 16, 3, 3, scale=0.15), b2=normal(4, 32, scale=0.1), w3=normal(5, 32, 8, scale=0.8),
     ))  # fmt: skip
 
 
@@ -44,9 +44,7 @@ def as_opencv_reads_it() -> None:
     """The picture is used as OpenCV reads it: from 0 to 255, and BGR."""
     classifier()
     inputs(image=picture()[None])
-    program(
-        'return self.infer({**feed, "image": np.ascontiguousarray(feed["image"][:, ::-1]) * np.float32(255)} if "image" in feed else feed)'
-    )
+    feeding("image[:, ::-1] * 255")
 
 
 @report("onnx/models#265", APP, UNSOUND, ("NHWC|HWC|reshape|channels.last|transpos",), "image")
@@ -54,9 +52,7 @@ def reshaped_instead_of_transposed() -> None:
     """An array [height, width, channels] was reshaped to [channels, height, width], where it had to be transposed."""
     classifier()
     inputs(image=((picture() - MEAN) / DEVIATION)[None])
-    program(
-        'return self.infer({**feed, "image": np.ascontiguousarray(np.moveaxis(feed["image"], 1, -1)).reshape(feed["image"].shape)} if "image" in feed else feed)'
-    )
+    feeding("np.moveaxis(image, 1, -1).reshape(image.shape)")
 
 
 @report("onnx/onnx#1440", APP, UNSOUND, ("mean|0\\.485|normali[sz]",), "image")
@@ -64,10 +60,7 @@ def mean_and_deviation_forgotten() -> None:
     """The picture was not normalized by ImageNet's mean and deviation."""
     classifier()
     inputs(image=((picture() - MEAN) / DEVIATION)[None])
-    program(
-        "m, d = (np.array(v, np.float32)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))\n"
-        'return self.infer({**feed, "image": feed["image"] * d + m} if "image" in feed else feed)'
-    )
+    feeding("image * np.reshape([0.229, 0.224, 0.225], (3, 1, 1)) + np.reshape([0.485, 0.456, 0.406], (3, 1, 1))")
 
 
 @report("open-mmlab/mmdeploy#2127", APP, UNSOUND, ("255",), "image")
@@ -75,7 +68,7 @@ def divided_though_the_network_does_it() -> None:
     """`ToTensor` divides by 255; this network was trained on 0 to 255."""
     classifier(scale=128)
     inputs(image=np.rint(picture() * 255)[None].astype(np.float32))
-    program('return self.infer({**feed, "image": feed["image"] / np.float32(255)} if "image" in feed else feed)')
+    feeding("image / 255")
 
 
 @report("PaddlePaddle/Paddle2ONNX#666", APP, UNSOUND, ("mean|127\\.5|0\\.5|-1|scale|\\* ?2",), "image")
@@ -83,4 +76,4 @@ def range_from_minus_one() -> None:
     """The network wants pixels from -1 to 1, and gets them from 0 to 1."""
     classifier()
     inputs(image=(picture() * 2 - 1)[None])
-    program('return self.infer({**feed, "image": (feed["image"] + 1) / 2} if "image" in feed else feed)')
+    feeding("(image + 1) / 2")

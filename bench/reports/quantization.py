@@ -63,7 +63,7 @@ def convolutions(**weights: np.ndarray) -> onnx.ModelProto:
     "Quantize|x|c1|r1|scale",
 )
 def percentile_read_the_other_way() -> None:
-    """The calibrator kept the share that it was to drop: ranges are a sliver of what the tensors hold, zero points 255."""
+    """The calibrator kept the share that it was to drop: ranges are a sliver of what the tensors hold."""
     save(convolutions())
     data = [normal(s, 1, 3, 16, 16) for s in range(10, 18)]
     quantized(data, calibrate_method=CalibrationMethod.MinMax)
@@ -121,7 +121,7 @@ def rows_of_packed_weights() -> None:
                 made = onnx.load(model_path)
                 for tensor in made.graph.initializer:
                     array = numpy_helper.to_array(tensor)
-                    if array.dtype == np.uint8 and array.ndim == 3 and any(tensor.name in n.input for n in made.graph.node):
+                    if array.dtype == np.uint8 and array.ndim == 3:
                         flat = np.concatenate([array.ravel(), np.zeros(array.size, np.uint8)])
                         rows = [np.resize(flat[20 * n : 20 * n + 24], 24) for n in range(array.shape[0])]
                         tensor.CopyFrom(numpy_helper.from_array(np.stack(rows).reshape(array.shape), tensor.name))
@@ -198,7 +198,8 @@ def packed_zero_points_one_off() -> None:
     q = np.clip(np.rint(blocks / scale[:, None]) + zero[:, None], 0, 15).reshape(32, 16)
     zero = np.where(zero == 0, 1, zero)
     file = model(
-        "(float[6,32] x) => (float[6,16] y) {\n d = DequantizeLinear<axis=0, block_size=16>(q, s, z)\n a = MatMul(x, d)\n y = Relu(a) }",
+        "(float[6,32] x) => (float[6,16] y) {\n"
+        " d = DequantizeLinear<axis=0, block_size=16>(q, s, z)\n a = MatMul(x, d)\n y = Relu(a) }",
         opset=21,
         s=scale.astype(np.float32),
     )
