@@ -64,6 +64,11 @@ def folder(tmp_path):
         (NETWORK, (W, np.roll(V, 1, axis=0)), "with the slices of axis 0 rolled by 1"),
         (NETWORK, (W.astype("f2").astype("f4"), V), "MatMul 'first' has its constant 'w' rounded to float16"),
         (NETWORK.replace("[act] b = Relu(a)", "").replace("(b, v)", "(a, v)"), (W, V), "Relu 'act' is missing behind"),
+        (
+            NETWORK.replace("y = MatMul(b, v)", "z = MatMul(b, v)  [extra] y = Tanh(z)"),
+            (W, V),
+            "Tanh 'extra' is not in the reference's model, which reads 'y' as it is",
+        ),
         (UNROLLED, (W, V), "of 4 rows, row 0 agrees and the others, which are copies of it, do not"),
         (BAKED, (W, V), "runs with one row of inputs.npz[0] and not with all: a batch size is baked in"),
     ],
