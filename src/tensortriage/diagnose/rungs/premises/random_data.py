@@ -8,6 +8,7 @@ should know that a test on random data would not.
 import dataclasses
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import is_minor
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.judging import judge_of
@@ -22,9 +23,10 @@ from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
 from tensortriage.engines.registry import resolve
 from tensortriage.envelope.costs import of_rewrite
-from tensortriage.envelope.explanations import PREDICTED, Explanation
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED, PREDICTED, Explanation
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import only
+from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.random import random_feeds
@@ -34,6 +36,7 @@ from tensortriage.runs.questions.suggested_commands import command_without_input
 from tensortriage.values.text import error_size
 
 QUESTION = "is the target right on made-up data as well?"
+REFERENCE = "is the reference right on made-up data?"
 
 
 @rung(QUESTION, reads=("results",), cost="a run of both, an evaluation", ends=(VerdictKind.INPUT_SENSITIVE,))
@@ -57,6 +60,10 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         return None
     try:
         result = judged(inv, evidence, feed)
+        if outside := wrong_reference(inv, result):
+            exact = inv.about(dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED))
+            inv, result = exact, judged(exact, evidence, feed)
+            inv.record.answered(REFERENCE, f"no: {outside}; float64 takes its place", feed=feed.name)
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
         inv.lab.drop(inv.question.target, inv.model)
@@ -87,6 +94,16 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     explained = f"{why}: without them its output is right, error {error_size(left_out.error)}" if left_out else ""
     return sensitive(inv, f"output '{name}' is off by {error_size(error)}{explained}")
+
+
+def wrong_reference(inv: Investigation, result: FeedResult) -> str:
+    """Return where the reference is not what the model computes on a feed that fails, in words; empty where it is."""
+    if inv.question.tolerance is not None or not beyond_format(inv, result):
+        return ""
+    for dispute in outside_envelope(result.floors, list(result.metrics)).values():
+        if not is_minor(dispute.error, result.errors[dispute.value]):
+            return f"output '{dispute.value}' of it is off by {error_size(dispute.error)} from what the model computes"
+    return ""
 
 
 def made_up(inv: Investigation, like: Feed) -> Feed:

@@ -90,3 +90,30 @@ def test_an_engine_with_ranges_of_its_own_is_not_asked_about_random_data(tmp_pat
     verdict, _ = ask(tmp_path, product(), FEED, f"script:{file},precision=int8")
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, QUESTION).answer.startswith("not asked: the ranges of its integers")
+
+
+WHOLE_NUMBERS_ONLY = """
+import numpy as np
+import onnxruntime
+
+
+class Engine:
+    def compile(self, model, options):
+        session = onnxruntime.InferenceSession(str(model))
+        names = [output.name for output in session.get_outputs()]
+        return Session(lambda feed: dict(zip(names, session.run(names, {n: np.rint(a) for n, a in feed.items()}))))
+
+
+class Session:
+    def __init__(self, run):
+        self.run = run
+"""
+"""Right on the real data, whole numbers, and on no others."""
+
+
+def test_a_reference_that_is_wrong_on_random_data_accuses_nobody(tmp_path):
+    reference = f"script:{engine_file(WHOLE_NUMBERS_ONLY)}"
+    verdict, _ = ask(tmp_path, product(), FEED, "onnxruntime", reference=reference)
+    assert (verdict.verdict, verdict.exit_code) == ("match", 0), verdict.summary
+    assert "float64 takes its place" in step(verdict, "is the reference right on made-up data?").answer
+    assert step(verdict, QUESTION).answer.startswith("yes: within")
