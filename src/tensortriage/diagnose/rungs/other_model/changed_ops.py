@@ -15,7 +15,7 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.rungs.other_model.departure import departures
-from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit
+from tensortriage.diagnose.rungs.other_model.departure_words import departed_culprit, extra_op
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
@@ -191,6 +191,7 @@ def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float,
         )
     graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
     node = graph.node(name)
+    reason = extra_op(beside, name) or reason
     kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
     kinds.sort(key=lambda kind: (not kind.is_named_cause, list(ChangeKind).index(kind)))
     return Culprit(

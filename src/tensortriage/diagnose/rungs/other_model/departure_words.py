@@ -32,9 +32,8 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
     at = beside.diff.at.get(departure.node.name, ())
     known = [c for c in at if c.kind.is_named_cause and c.kind not in usual] or found
     told = [change.reason for change in known]
-    if place := _read_as_it_is(beside, departure.node.name):
-        told = [f"is not in the reference's model, which reads '{place}' as it is"]
-        return Culprit(node.name, node.op_type, departure.value, departure.error, reason=told[0], change="added")
+    if extra := extra_op(beside, departure.node.name):
+        return Culprit(node.name, node.op_type, departure.value, departure.error, reason=extra, change="added")
     if not known:
         told = [departure.words, *_other_attributes(beside, node), *_other_weights(beside, departure.node)]
     change = known[0].kind.value if known else ChangeKind.WEIGHT.value if len(told) > 1 else ""
@@ -48,8 +47,8 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
     )
 
 
-def _read_as_it_is(beside: Correspondence, name: str) -> str:
-    """Return the value of the original that an added op changes before it is read; empty where the op is none such."""
+def extra_op(beside: Correspondence, name: str) -> str:
+    """Return that an op changes a value which the original reads as it is; empty where the op is none such."""
     plain, places = beside.plain.graph, beside.diff.values
     if name not in plain or all(change.kind is not ChangeKind.ADDED for change in beside.diff.at.get(name, ())):
         return ""
@@ -61,7 +60,9 @@ def _read_as_it_is(beside: Correspondence, name: str) -> str:
     graph = beside.original.graph
     reads = all(reader and place in graph.node(reader).uses for reader in readers)
     outputs = {new.name: old.name for old, new in zip(beside.original.outputs, beside.plain.outputs, strict=False)}
-    return place if reads and (readers or outputs.get(node.outputs[0]) == place) else ""
+    if not reads or not (readers or outputs.get(node.outputs[0]) == place):
+        return ""
+    return f"is not in the reference's model, which reads '{place}' as it is"
 
 
 def _other_attributes(beside: Correspondence, node: Node) -> list[str]:
