@@ -50,3 +50,19 @@ def test_two_files_are_compared_and_a_model_tells_the_cost(folder):
     assert done.stdout.startswith("'image' is multiplied by 255")
     assert "to cure it: image = image / 255\n" in done.stdout
     assert "at output 'logits'" in done.stdout
+
+
+def test_saved_outputs_that_fail_lead_to_the_question_of_which_inputs_they_are(folder):
+    wrong = triage(
+        "run", "digits_cnn.onnx", "--onnxrt", "--inputs", "digits.npz", "--save-outputs", "o.json", cwd=folder
+    )
+    assert wrong.returncode == 0
+    image = np.load(folder / "digits.npz")["image"]
+    np.savez(folder / "other.npz", image=np.ascontiguousarray(image[..., ::-1]))
+    done = triage("run", "digits_cnn.onnx", "--onnxrt", "--inputs", "other.npz", "--load-outputs", "o.json", cwd=folder)
+    assert done.returncode == 1
+    command = "triage check feed other.npz o.json --model digits_cnn.onnx"
+    assert f"next: {command}" in done.stdout
+    asked = triage(*command.split()[1:], cwd=folder)
+    assert asked.returncode == 1
+    assert asked.stdout.startswith("the outputs are those of another input: 'image' is flipped from left to right")
