@@ -19,6 +19,7 @@ from tensortriage.diagnose.sdk import (
     Investigation,
     ModelError,
     NewNode,
+    Precision,
     Unsound,
     UsageError,
     VerdictKind,
@@ -26,8 +27,11 @@ from tensortriage.diagnose.sdk import (
     error_size,
     insert_node,
     is_foreign,
+    least_floor,
     limits_of,
+    measure,
     measured_outputs,
+    of_floor,
     rung,
     times,
     triage_command,
@@ -68,9 +72,10 @@ def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     if seen is None:
         inv.record.answered(FED, "unknown: a model that hands its input over does not show it")
         return None
-    unlike = [name for name in seen if not equal(np.asarray(feed.tensors[name]), seen[name])]
+    unlike = [name for name in seen if not as_given(np.asarray(feed.tensors[name]), seen[name], inv.precision)]
     if not unlike:
-        inv.record.answered(FED, "yes: to the last bit")
+        same = all(equal(np.asarray(feed.tensors[name]), array) for name, array in seen.items())
+        inv.record.answered(FED, "yes: to the last bit" if same else f"yes: rounded to {inv.precision.value}")
         return None
     cure = _cured(inv, evidence, {**feed.tensors, **seen})
     found = difference({name: feed.tensors[name] for name in seen}, seen)
@@ -124,6 +129,17 @@ def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         **dataclasses.asdict(cure),
     )
     return _verdict(inv, what, cure, cure_of(nearest.steps))
+
+
+def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
+    """Return whether an engine shows the input that it was given, rounded to its number format at most.
+
+    What it makes of NaN and Inf is a matter of its results.
+    """
+    if given.shape != seen.shape or given.dtype.kind != "f" or seen.dtype.kind != "f":
+        return equal(given, seen)
+    finite = np.isfinite(given)
+    return error_of(measure(given[finite], seen[finite])) <= of_floor(least_floor(precision))
 
 
 def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:

@@ -22,7 +22,8 @@ BESIDE = sorted(path for path in (ROOT / "src").glob("tensortriage_*") if path.i
 """The packages beside the core."""
 PUBLIC = {
     "tensortriage_engines": {
-        "tensortriage.engines.sdk", "tensortriage.sdk", "tensortriage.api", "tensortriage_worker.shards"
+        "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage.api",
+        "tensortriage_worker.shards",
     },
     "tensortriage_feeds": {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"

@@ -5,6 +5,7 @@ through ``Investigation.lab``, which remembers, and judges what they answer by t
 """
 
 from tensortriage.compare.judgement.relative_error import error_of as error_of
+from tensortriage.compare.judgement.relative_error import least_floor as least_floor
 from tensortriage.compare.judgement.thresholds import WEIGHTS_ALIKE as WEIGHTS_ALIKE
 from tensortriage.compare.judgement.within import is_minor as is_minor
 from tensortriage.compare.metrics.tensor_metrics import measure as measure
@@ -32,6 +33,7 @@ from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.envelope.distances import EXTERNAL as EXTERNAL
 from tensortriage.envelope.distances import distances as distances
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED as CORRECTLY_ROUNDED
+from tensortriage.envelope.limits import of_floor as of_floor
 from tensortriage.envelope.reference import Dispute as Dispute
 from tensortriage.envelope.reference import disputes as disputes
 from tensortriage.errors import EngineError as EngineError
@@ -52,6 +54,7 @@ from tensortriage.runs.lab import Lab as Lab
 from tensortriage.runs.questions.question import Question as Question
 from tensortriage.runs.questions.suggested_commands import triage_command as triage_command
 from tensortriage.values.dtype import DType as DType
+from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.spec import ValueSpec as ValueSpec
 from tensortriage.values.store import MemoryStore as MemoryStore
 from tensortriage.values.text import enumeration as enumeration

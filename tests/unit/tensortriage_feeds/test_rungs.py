@@ -14,7 +14,8 @@ from models import proto
 from registered_engines import register
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import EngineSpec
-from tensortriage_feeds.rungs import another_input, fed_otherwise, fed_tensors
+from tensortriage.values.dtype import Precision
+from tensortriage_feeds.rungs import another_input, as_given, fed_otherwise, fed_tensors
 from wrongly_fed import fed
 
 RNG = np.random.default_rng(3)
@@ -123,3 +124,12 @@ def test_an_output_that_says_little_accuses_nobody(investigate, compared, monkey
 
 def test_a_spec_of_the_engine_is_one_of_anothers():
     assert str(fed("bgr")) == str(EngineSpec("fed", {"change": "bgr"}))
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [(Precision.FP16, np.float16), (Precision.FP32, np.float32)])
+def test_an_engine_that_rounds_what_it_is_given_is_fed_that(precision, dtype):
+    given = RNG.standard_normal((4, 64)).astype(np.float32)
+    assert as_given(given, given.astype(dtype), precision)
+    assert not as_given(given, (given * 1.02).astype(dtype), precision)
+    assert not as_given(given, given[:, ::-1], precision)
+    assert not as_given(np.array([1, 2]), np.array([1, 3]), precision)

@@ -10,21 +10,20 @@ the bits are too few, which is nobody's mistake).
 import dataclasses
 import functools
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.within import counts, is_decisive, is_too_coarse, within_fp32
 from tensortriage.compare.quantization.quantizer_fit import (
     Meant,
-    QuantizerFit,
     Rectifier,
     activations,
     calibrate,
-    integer_range,
 )
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
+from tensortriage.diagnose.rungs.quantization.misfits import QuantizerMisfit, facts, repaired
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
@@ -47,33 +46,11 @@ from tensortriage.model.quantization.qdq import (
     uses_seven_bits,
 )
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.questions.suggested_commands import command_without_inputs, triage_command
 from tensortriage.values.text import error_size, percent
 
-CUT_BY_CALIBRATION = 0.005
-"""Largest share of the numbers that calibrators cut off: NNCF's mean of the largest numbers of its samples cut off
-0.15 % of a detector's on others, percentiles of 99.9 0.1 %."""
-HELD = 2 / 3
-"""Smallest share of the observed range that these hold: NNCF's of that detector were 0.8 and 0.84."""
 MOST_PAIRS = 12
 """Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class QuantizerMisfit:
-    """A quantizer that does not fit its values."""
-
-    pair: Quantizer
-    fit: QuantizerFit
-    weight: np.ndarray | None
-
-    @property
-    def cuts_outliers(self) -> bool:
-        """Whether it cuts off no more than calibration does that takes no extremes, so that it is no mistake."""
-        held = max(map(abs, self.fit.representable)) >= HELD * max(map(abs, self.fit.observed))
-        few = self.fit.kind == "scale-too-small" and self.fit.clipped <= CUT_BY_CALIBRATION
-        return not self.pair.of_weight and few and held
 
 
 @rung(
@@ -328,29 +305,6 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
     )
 
 
-def repaired(changed: Model, misfits: Collection[QuantizerMisfit]) -> Model:
-    """Return the model with quantizers calibrated on the numbers they were judged by."""
-    values: dict[str, np.ndarray] = {}
-    for misfit in misfits:
-        pair, fit = misfit.pair, misfit.fit
-        values[pair.scale] = fit.scale
-        if pair.zero_point:
-            values[pair.zero_point] = fit.zero_point
-        if misfit.weight is not None:
-            values[pair.stored] = stored(misfit.weight, fit, pair)
-    return freeze(changed, values)
-
-
-def stored(weight: np.ndarray, fit: QuantizerFit, pair: Quantizer) -> np.ndarray:
-    """Return a weight in integers, by ONNX's definition of QuantizeLinear."""
-    shape = [1] * weight.ndim
-    if fit.scale.size > 1:
-        shape[pair.axis % weight.ndim] = -1
-    scale, zero = (np.asarray(x, np.float64).reshape(shape) for x in (fit.scale, fit.zero_point))
-    whole = np.clip(np.rint(weight / scale) + zero, *integer_range(pair.dtype))
-    return np.asarray(whole.astype(pair.dtype.numpy))
-
-
 def harm(
     inv: Investigation, changed: Model, feed: Feed, misfits: Sequence[QuantizerMisfit], output: str
 ) -> Mapping[str, float]:
@@ -377,20 +331,6 @@ def culprit_of(beside: Correspondence, misfit: QuantizerMisfit, influence: float
         floor_ratio=fit.error / fit.best_error if fit.best_error > 0.0 else None,
         reason=f"{fit.words}; {fit.cure}",
     )
-
-
-def facts(fit: QuantizerFit) -> Mapping[str, object]:
-    """Return the figures behind a judgement."""
-    return {
-        "kind": fit.kind,
-        "error": fit.error,
-        "best_error": fit.best_error,
-        "gap_db": fit.gap_db,
-        "clipped": fit.clipped,
-        "clipping_share_of_error": fit.clipping,
-        "observed": fit.observed,
-        "representable": fit.representable,
-    }
 
 
 @rung("is quantization all that differs?", reads=("quantization",), cost="nothing new", ends=(VerdictKind.ROUNDING,))
