@@ -9,7 +9,8 @@ NAMES = """
     Evidence Feed Findings Graph Investigation Lab LintFinding MemoryStore Model Node NodeOrigin OBSERVED PLAIN
     Question Rung TriageError UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between disputes
     distances enumeration error_of error_size is_minor measure percent rung triage_command unfailing value_specs
-    FED_OTHERWISE ModelError NewNode Unsound insert_node is_foreign limits_of measured_outputs times
+    FED_OTHERWISE ModelError NewNode Precision Unsound insert_node is_foreign least_floor limits_of measured_outputs
+    of_floor times
 """
 
 

@@ -105,6 +105,12 @@ class HeldNetwork:
     words: str
 
 
+def holds_network(spec: EngineSpec) -> bool:
+    """Return whether an engine is given a file that it translates."""
+    engine = resolve(spec).engine
+    return isinstance(engine, TranslatesFiles) and engine.arranges(spec.options)
+
+
 def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
     """Return what a file given to an engine computes; None where there is none, or the engine does not read files.
 

@@ -4,7 +4,7 @@ from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.analyses.given_layouts import as_its_file_lies, held_network
+from tensortriage.runs.analyses.given_layouts import as_its_file_lies, held_network, holds_network
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.tally import Tally
@@ -45,7 +45,10 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
         return next(iter(feeds(request.feeding, changed)))
 
     targets = [as_its_file_lies(spec, changed, feed, reference, lab) for spec in request.targets]
-    held = [held_network(spec, model, feed(), reference, lab) if changed is model else None for spec in targets]
+    held = [
+        held_network(spec, model, feed(), reference, lab) if changed is model and holds_network(spec) else None
+        for spec in targets
+    ]
     models = [*(model for _ in own), *(each.model if each and each.model else changed for each in held)]
     known_only = request.outputs.is_everything
     return [

@@ -88,10 +88,10 @@ def test_what_is_not_ours_is_left_alone(tmp_path, kind):
 
 def test_a_program_gives_what_it_wrote_or_the_last_lines_of_its_complaint():
     assert sh("echo fine; echo odd >&2") == "fine\n"
-    with pytest.raises(EngineMissing, match=r"the script ended with 3: b c d$") as caught:
+    with pytest.raises(EngineMissing, match=r"the script ended with 3: b c d; ") as caught:
         sh("echo told; printf 'a\\nb\\nc\\n  d\\n' >&2; exit 3")
     assert caught.value.slug == "environment-failed"
-    with pytest.raises(EngineMissing, match=r"ended with 1: told$"):
+    with pytest.raises(EngineMissing, match=r"ended with 1: told; "):
         sh("echo told; exit 1")
     with pytest.raises(OSError, match="No such file"):
         call(["/no/such/program"], "it")

@@ -10,7 +10,6 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer
 from tensortriage.model.transforms.mark_outputs import freeze
 
-
 CUT_BY_CALIBRATION = 0.005
 """Largest share of the numbers that calibrators cut off: NNCF's mean of the largest numbers of its samples cut off
 0.15 % of a detector's on others, percentiles of 99.9 0.1 %."""
