@@ -196,7 +196,7 @@ def _shrink(call: Call) -> Output:
 @kernel("Dropout")
 def _dropout(call: Call) -> Output:
     """Dropout(data, ratio, training_mode) in inference: the data themselves, and a mask [shape of data] of True."""
-    ratio = call.get("ratio", 0.5) if call[1] is None else float(call[1])
+    ratio = call.get("ratio", 0.5) if call[1] is None else float(np.reshape(call[1], ()))
     if call[2] is not None and bool(call[2]) and ratio > 0:
         raise ValueError("training mode drops values at random")
     return (call[0], np.ones(call[0].shape, bool))[: call.outputs]

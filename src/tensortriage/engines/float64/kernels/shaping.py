@@ -198,7 +198,7 @@ def _space_to_depth(call: Call) -> Output:
 @kernel("Trilu")
 def _trilu(call: Call) -> Output:
     """Trilu(input, k): the upper or lower triangle of the last two axes from diagonal k on, zeros elsewhere."""
-    k = 0 if call[1] is None else int(call[1])
+    k = 0 if call[1] is None else int(np.reshape(call[1], ()))
     return np.triu(call[0], k) if call.get("upper", 1) else np.tril(call[0], k)
 
 

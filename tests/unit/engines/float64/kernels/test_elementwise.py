@@ -147,6 +147,7 @@ def test_dropout_is_the_identity_and_refuses_to_train():
     assert mask.all()
     run("Dropout", X, 0.0, True)
     run("Dropout", X, 0.5, False)
+    run("Dropout", X, np.array([0.5]), np.array([False]))
     for ratio in (0.5, None):
         with pytest.raises(ValueError, match="training"):
             run("Dropout", X, ratio, True)

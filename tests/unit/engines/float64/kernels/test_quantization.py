@@ -65,3 +65,29 @@ def test_constant_zero_input_has_a_usable_scale():
     assert y.tolist() == [0, 0, 0]
     assert np.isfinite(scale)
     assert zero.item() == 0
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_one_scale_and_zero_point_may_have_an_axis(shape):
+    """A scalar of shape [1] means what one of shape [] means, in every operator that takes scales and zero points."""
+    rng = np.random.default_rng(1)
+
+    def one(value, dtype=np.float64):
+        return np.full(shape, value, dtype)
+
+    a, b = rng.integers(0, 255, (3, 4)).astype(np.uint8), rng.integers(-64, 64, (4, 2)).astype(np.int8)
+    picture, kernel = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8), b.reshape(2, 2, 2, 1)
+    product = (a.astype(int) - 3) @ (b.astype(int) - 1)
+    x, w, y = (one(0.5), one(3, np.uint8)), (one(0.25), one(1, np.int8)), (one(64.0), one(7, np.uint8))
+    quantized = np.clip(np.rint(product * 0.125 / 64.0) + 7, 0, 255)  # 0.5 * 0.25; by hand, as the standard defines it
+    assert run("MatMulInteger", a, b, x[1], w[1]).tolist() == product.tolist()
+    assert run("QLinearMatMul", a, *x, b, *w, *y).tolist() == quantized.tolist()
+    assert run("DequantizeLinear", a, *x).tolist() == ((a.astype(int) - 3) * 0.5).tolist()
+    assert run("QuantizeLinear", (a.astype(int) - 3) * 0.5, *x).tolist() == a.tolist()
+    sums = run("ConvInteger", picture, kernel, x[1], w[1])
+    wide = picture[0].astype(int) - 3
+    for n, taps in enumerate(kernel.astype(int) - 1):
+        by_hand = sum(taps[c, i, 0] * wide[c, i : i + 4] for c in range(2) for i in range(2))
+        assert sums[0, n].tolist() == by_hand.tolist()
+    found = run("QLinearConv", picture, *x, kernel, *w, *y)
+    assert found.tolist() == np.clip(np.rint(sums * 0.125 / 64.0) + 7, 0, 255).tolist()

@@ -154,6 +154,7 @@ def test_triangles():
     np.testing.assert_array_equal(run("Trilu", X), np.triu(X))
     np.testing.assert_array_equal(run("Trilu", X, 1), np.triu(X, 1))
     np.testing.assert_array_equal(run("Trilu", X, -1, upper=0), np.tril(X, -1))
+    np.testing.assert_array_equal(run("Trilu", X, np.array([1])), np.triu(X, 1))
 
 
 def test_sequences_are_reversed_each_by_its_length():
