@@ -106,8 +106,8 @@ def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culp
         elif _is_decision(inv, result, value):
             how = f"rounding decides {percent(min(floors[value], 1.0))} of its elements"
         elif node.op_type in _WHOLE:
-            smaller = error_size(operands)
-            how = f"rounding decides ties: they differ by {smaller} before it and by {error_size(floors[value])} behind it"
+            smaller, larger = error_size(operands), error_size(floors[value])
+            how = f"rounding decides ties: they differ by {smaller} before it and by {larger} behind it"
         else:
             how = f"they differ by {error_size(operands)} before it and by {error_size(floors[value])} behind it"
         reason = f"amplifies rounding: {how}"
