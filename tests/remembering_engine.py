@@ -12,7 +12,7 @@ class RememberingEngine:
     """ONNX Runtime that keeps something between runs."""
 
     name = "remembering"
-    options: ClassVar = {"keeps": "first, first-two, shape, before, last-row, count or nothing"}
+    options: ClassVar = {"keeps": "bound, first, first-two, shape, before, last-row, count or nothing"}
 
     def __init__(self, *, limits=None):
         self.limits = limits
@@ -27,9 +27,12 @@ class RememberingEngine:
 class _Session(WronglyFedSession):
     def __init__(self, path, keeps):
         super().__init__(path, lambda x: x)
-        self._keeps, self._runs, self._shape, self._before = keeps, 0, None, None
+        self._keeps, self._runs, self._shape, self._before, self._bound = keeps, 0, None, None, None
 
     def run(self, feed):
+        if self._keeps == "bound":
+            self._bound = self._bound or {name: array.copy() for name, array in feed.items()}
+            return super().run(self._bound)
         right = super().run(feed)
         before, self._before = self._before or right, right
         shape, self._shape = self._shape, [array.shape for array in feed.values()]

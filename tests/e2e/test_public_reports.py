@@ -13,11 +13,8 @@ import pytest
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "reports.py"
 OPEN = {
     "masked-row": "the chain of operations that PyTorch's is held against is as long as the attention",
-    "clipped-biases": "that a bias stands at the end of int32 is not said",
     "opset-number-raised": "what the attribute meant in the older opset is not said",
     "floordiv-of-a-framework": "no difference of meaning is tried on a reference that shows outputs alone",
-    "blue-first": "what a program feeds its network is not tried",
-    "integer-of-a-sigmoid": "a floor as large as the answer is a limit",
     "pad-of-a-made-up-length": "sizes that were made up are not said",
 }
 """Of the first reports those that are not answered yet, and why."""

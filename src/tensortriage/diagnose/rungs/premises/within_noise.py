@@ -20,6 +20,8 @@ from tensortriage.envelope.judge import beyond
 from tensortriage.envelope.limits import ORDERS, ROUNDED_ONCE
 from tensortriage.values.text import error_size, percent
 
+_WHOLE = frozenset({"Ceil", "Floor", "Round", "Sign"})
+"""Operators whose results are whole numbers of a floating-point type."""
 QUESTION = "do healthy engines agree on the outputs?"
 
 
@@ -103,6 +105,9 @@ def amplifier(inv: Investigation, result: FeedResult, output: str) -> tuple[Culp
             how = f"'{value}' is NaN or Inf for some of them"
         elif _is_decision(inv, result, value):
             how = f"rounding decides {percent(min(floors[value], 1.0))} of its elements"
+        elif node.op_type in _WHOLE:
+            smaller, larger = error_size(operands), error_size(floors[value])
+            how = f"rounding decides ties: they differ by {smaller} before it and by {larger} behind it"
         else:
             how = f"they differ by {error_size(operands)} before it and by {error_size(floors[value])} behind it"
         reason = f"amplifies rounding: {how}"

@@ -27,7 +27,7 @@ from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import way_to_concat
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import bypass, is_quantized, is_quantizer, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.widen import stores_narrow
@@ -38,6 +38,8 @@ _MOST = 0.5
 """Share of its elements above which something is told of a constant as a whole: of most, not of some."""
 
 QUESTION = "how much of the signal does rounding cost?"
+FEW_STEPS = 2
+"""Steps on either side of zero that are two bits of eight: numbers spread over so many lose a quarter by rounding."""
 _NAMED = 10
 
 
@@ -186,9 +188,29 @@ def _culprit(inv: Investigation, beside: Correspondence, feed: Feed, cost: Round
     reason = f"{does} {error_size(cost.error)}"
     steps = (each for each in beside.paired.graph.nodes if is_quantizer(each, "QuantizeLinear"))
     quantizer = next((each for each in steps if beside.in_file(each.name).name == node.name), None)
-    if not cost.of_weight and quantizer and (told := _spread(inv, beside.paired, feed, quantizer.inputs)):
-        reason += f": {told}"
+    told = _spread(inv, beside.paired, feed, quantizer.inputs) if not cost.of_weight and quantizer else ""
+    if cost.of_weight:
+        pairs = (each for each in quantizers(beside.paired.graph) if beside.in_file(each.dequantize).name == node.name)
+        told = next((starved_channels(beside.paired, pair) for pair in pairs), "")
+    reason += f": {told}" if told else ""
     return Culprit(node.name, node.op_type, node.outputs[0], influence=cost.error, reason=reason)
+
+
+def starved_channels(file: Model, pair: Quantizer) -> str:
+    """Return how many channels of a weight are left few steps of the one scale that all share; empty for none."""
+    graph = file.graph
+    whole, zero = (graph.weight(name) if name in graph.constants else None for name in (pair.stored, pair.zero_point))
+    if whole is None or whole.ndim < 2 or np.size(graph.weight(pair.scale)) > 1:
+        return ""
+    steps = np.abs(whole.astype(np.int64) - (0 if zero is None else int(np.ravel(zero)[0])))
+    largest = steps.reshape(len(steps), -1).max(axis=1)
+    few = int(((largest <= FEW_STEPS) & (largest < largest.max())).sum())
+    if not few:
+        return ""
+    return (
+        f"its channels share one scale, of which {few} of {len(largest)} have {FEW_STEPS} steps at most: quantize it "
+        "per channel (per_channel=True)"
+    )
 
 
 def _spread(inv: Investigation, file: Model, feed: Feed, inputs: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ AT_FIRST = 6
 
 QUESTION = "does a result depend on what ran before it?"
 _KEPT = "find the state that is kept from run to run, and reset it"
+_BOUND = "give the engine the inputs of each run: it keeps those of the first"
 _WARM = "warm up: run it once before its results count, or find the buffer that is read before it is written"
 _FIRST_IS_RIGHT = ", and it alone is right"
 _Values = Mapping[str, np.ndarray]
@@ -109,6 +110,8 @@ class _Sequences:
             )
         if after_other is not None and self.other is not None and not self.alike(settled, after_other):
             return self.after_another(settled, runs[AT_FIRST], after_other)
+        if self.other is not None and self.alike(settled, runs[AT_FIRST]) and self.differ_by_right(self.other):
+            return RunOrder("a run returns the results of the first feed of its session", _BOUND)
         if self.larger is not None and not self.alike(settled, runs[-2]) and self.alike(settled, runs[-1]):
             return RunOrder("the first run after one of another shape is another", _WARM)
         if count and all(unlike[:count]):
@@ -133,6 +136,12 @@ class _Sequences:
                             "find what stops writing before the end of the batch")  # fmt: skip
         what = "a result depends on the feed that was run before it"
         return RunOrder(what, _KEPT)
+
+    def differ_by_right(self, other: Feed) -> bool:
+        """Return whether the reference makes more of another feed than the limits of this one allow for equal."""
+        ask = self.inv.lab.outputs
+        right, of_other = (ask(self.inv.question.reference, self.inv.model, each) for each in (self.feed, other))
+        return not self.near(right, of_other)
 
     def near(self, right: _Values, made: _Values) -> bool:
         """Return whether outputs are those of another feed, by the limits of this one."""

@@ -68,3 +68,14 @@ def test_a_number_on_the_edge_of_the_next_is_decided_by_rounding(asked):
     assert (verdict.kind, verdict.lost) == (VerdictKind.ROUNDING, True)
     assert "since Cast '" in verdict.summary
     assert "rounding decides" in verdict.summary
+
+
+def test_a_tie_that_a_floor_decides_is_told_as_one(asked):
+    text = """g (float16[2, 6] x) => (float16[2, 6] y) {
+        part = Sigmoid (x)
+        y = Floor (part)
+    }"""
+    feed = {"x": np.random.default_rng(18).uniform(6, 14, (2, 6)).astype(np.float16)}
+    verdict = within_noise(*asked(text, feed, 0.9)).verdict
+    assert "since Floor '" in verdict.summary
+    assert "rounding decides ties: they differ by" in verdict.summary

@@ -6,8 +6,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import quantize_static
 
+import models
 from diagnosing import ask, step
 from machine import exact_int8
+from tensortriage.diagnose.rungs.quantization.lost_signal import starved_channels
+from tensortriage.model.quantization.qdq import quantizers
 from tensortriage_testing import encoder, feed_for, mlp, quantized, save_model
 
 pytestmark = pytest.mark.slow
@@ -143,3 +146,20 @@ def test_a_part_that_is_lost_is_a_verdict_though_the_whole_is_right(tmp_path, sc
     else:  # compared with the original: the file agrees with itself to the last bit
         assert found.sufficiency
         assert not any("cosine 1.0000" in each for each in found.sufficiency)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [("127, -90, 1, -2, 2, 1, 60, 9", "of which 2 of 4 have 2 steps at most: quantize it per channel"),
+     ("127, -90, 5, -2, 40, 1, 60, 9", "")],
+)  # fmt: skip
+def test_channels_that_one_scale_starves_are_told(weights, words):
+    text = f"""g (float[2, 2] x) => (float[2, 4] y) <float t = {{0.5}}, int8[4, 2] w = {{{weights}}}, int8 u = {{0}}> {{
+        a = DequantizeLinear(w, t, u)
+        y = Gemm<transB=1>(x, a)
+    }}"""
+    model = models.parse(text)
+    (pair,) = quantizers(model.graph)
+    told = starved_channels(model, pair)
+    assert words in told
+    assert bool(told) == bool(words)
