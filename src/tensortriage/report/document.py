@@ -14,7 +14,7 @@ from typing import TypeVar
 from tensortriage.diagnose.state.layer_rows import PLAINLY, LayerRow, Layers, OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Step, Verdict
 from tensortriage.errors import StoreError
-from tensortriage.report.verdict_words import KIND_WORDS, KindWords, headline
+from tensortriage.report.verdict_words import KIND_WORDS, LOST_WORDS, KindWords, headline
 from tensortriage.runs.analyses.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.runs.case import CaseFacts
 from tensortriage.values import serial
@@ -87,11 +87,18 @@ class Report:
     @property
     def words(self) -> KindWords:
         """The verdict in words."""
-        return KIND_WORDS[self.verdict.kind]
+        return LOST_WORDS if self._is_lost else KIND_WORDS[self.verdict.kind]
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether an output is lost though its kind of verdict is no problem."""
+        return self.verdict.lost and not self.verdict.kind.exit_code
 
     @property
     def headline(self) -> str:
         """Op, module and effect of the culprit; without one, the meaning of the kind of verdict."""
+        if self._is_lost:
+            return LOST_WORDS.title
         return self.verdict.headline or headline(self.verdict.kind, self.verdict.culprits)
 
     @property

@@ -111,6 +111,13 @@ _EFFECTS: Mapping[VerdictKind, str] = MappingProxyType(
 """Description of a verdict's first culprit, where its error gives none."""
 
 
+LOST_WORDS = _problem(
+    "Half of an output is lost to rounding",
+    "No op has to be wrong for it, but no use is left of an output of which half of the signal is gone.",
+)
+"""The words of a verdict that is lost, whatever explains it."""
+
+
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
     """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL, error_of, measure_of, ratio_of, sqnr_db
-from tensortriage.compare.judgement.within import within_limit
+from tensortriage.compare.judgement.within import is_lost, within_limit
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.reference_checks import mismatched
@@ -293,6 +293,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
         metrics, spec = result.metrics[name], inv.golden.outputs(result.feed).spec(name)
         is_rms, exact = result.measure(name) == RELATIVE_RMS, metrics.exact
         decided = result.decided is not None and name in result.decided.behind
+        plain = result.within[name] and not (verdict.lost and is_lost(result.errors[name]))
         rows.append(
             OutputRow(
                 name=name,
@@ -306,8 +307,8 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
                 words=result.in_words(name, noise_of(inv)),
                 needs_sentence=decided or not is_rms,
                 floor=result.floors.fp32.get(name) if is_rms else None,
-                within=result.within[name] or (bool(verdict.allowed_by) and not verdict.lost),
-                allowed_by=plainly if result.within[name] else "+".join(verdict.allowed_by),
+                within=plain or (bool(verdict.allowed_by) and not verdict.lost),
+                allowed_by=plainly if plain else "+".join(verdict.allowed_by),
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,
                 predicted=result.floors.target.get(name) if is_rms else None,

@@ -1,6 +1,7 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.reference_checks import has_nan, is_constant
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
@@ -151,7 +152,8 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
     name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
     if name is None:
         return "not known: the model has no output that can be compared"
-    words = f"output '{name}' by {error_size(floors.in_fp32(name).error)} in fp32"
+    most = "a tenth of it or more" if is_noise(floors.fp32[name]) else error_size(floors.in_fp32(name).error)
+    words = f"output '{name}' by {most} in fp32"
     if inv.precision not in PREDICTED:
         return words
     return f"{words}; rounding to {inv.precision.value} costs it {error_size(floors.target.get(name))}"
