@@ -13,15 +13,13 @@ import numpy as np
 from tensortriage.diagnose.sdk import (
     FED_OTHERWISE,
     Conclusion,
-    EngineError,
     Evidence,
     Feed,
     Investigation,
-    ModelError,
     NewNode,
     Precision,
+    TriageError,
     Unsound,
-    UsageError,
     VerdictKind,
     error_of,
     error_size,
@@ -43,7 +41,7 @@ from tensortriage_feeds.transforms import Tensors, composed, cure_of, sentence
 FED = "is the target fed what it is given?"
 TRIED = "does another input explain the outputs?"
 _ENDS = (VerdictKind.COMPARISON_UNSOUND,)
-_UNRUNNABLE = (EngineError, ModelError, UsageError, Unsound)
+_UNRUNNABLE = (TriageError, Unsound)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,15 +62,11 @@ def test_what_its_groups_of_activations_cost_is_rounding(tmp_path):
 
 @pytest.mark.lengthy
 @exact_int8
-def test_products_by_compressed_weights_are_named_and_the_setting_that_cures_them(tmp_path):
+def test_products_by_compressed_weights_cost_what_their_groups_are_predicted_to(tmp_path):
     path = compressed(tmp_path / "m.onnx", block=128)
     found = verdict_on(path, tmp_path / "case", "openvino:precision=fp32,config.DYNAMIC_QUANTIZATION_GROUP_SIZE=128")
-    assert found.kind is VerdictKind.QUANTIZATION  # groups of 128 cost more than its own of 32
-    assert [culprit.node for culprit in found.culprits] == ["product"]
-    assert found.remedy is not None
-    assert found.remedy.target == "openvino:precision=fp32,config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0"
-    before, after = found.remedy.error_before, found.remedy.error_after
-    assert after < 1e-5 < 1e-4 < before  # int8 in groups: half a step is 1/254 of the largest
+    assert found.kind is VerdictKind.ROUNDING
+    assert "activations in int8" in found.summary
 
 
 def test_it_is_known_which_options_switch_it_off():
