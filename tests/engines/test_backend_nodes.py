@@ -123,7 +123,7 @@ def variants(model, outputs, *, folded):
 
 def sanitized(model):
     """Return what ``triage surgeon sanitize --fold-constants --cleanup`` makes of a model."""
-    request = SanitizeRequest(source="unused.onnx", target=None, fold=FoldOptions(), clean=True)
+    request = SanitizeRequest(source="unused.onnx", target="unused.onnx", fold=FoldOptions(), clean=True)
     return apply_passes(model, passes_of(model, request))[-1].model
 
 

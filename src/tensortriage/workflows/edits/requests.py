@@ -147,6 +147,19 @@ class Target:
     path: Path = option("--output -o", "OUT", "ONNX file to write.", writes=Place.FILE, group=FILES)
     external_data: "ExternalData | ExternalLayout" = part(factory=LayoutOptions)
 
+    @classmethod
+    def of(cls, given: object) -> "Target":
+        """Return a target, which may be given as the file.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, (str, Path)):
+            return cls(Path(given))
+        raise TypeError("give the path of the ONNX file to write")
+
     def write(self, model: "Model") -> None:
         """Write the model."""
         model.save(self.path, external_data=self.external_data)
