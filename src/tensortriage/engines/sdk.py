@@ -34,6 +34,7 @@ from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
 from tensortriage.engines.process.isolated import installed as installed
+from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
 from tensortriage.engines.region_nodes import place as place
 from tensortriage.errors import BuildFailed as BuildFailed
 from tensortriage.errors import EngineError as EngineError
@@ -45,11 +46,13 @@ from tensortriage.errors import UsageError as UsageError
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.files import placed as placed
+from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.engines.openvino import OpenVinoEngine as OpenVinoEngine
     from tensortriage.model.ir.graph import Graph as Graph
+    from tensortriage.model.mixed_precision.convert_precision import convert as convert
     from tensortriage.model.model import Model as Model
     from tensortriage.model.provenance.network_outputs import noted_outputs as noted_outputs
     from tensortriage.model.provenance.origin import FX_NODE as FX_NODE
@@ -66,6 +69,7 @@ _ON_FIRST_USE = {
     "Model": "model.model",
     "NodeOrigin": "model.provenance.origin",
     "OpenVinoEngine": "engines.openvino",
+    "convert": "model.mixed_precision.convert_precision",
     "fix_weights": "model.transforms.mark_outputs",
     "mark_outputs": "model.transforms.mark_outputs",
     "noted_outputs": "model.provenance.network_outputs",
