@@ -5,8 +5,7 @@ with a converter, is written with these names. What is about the model loads onn
 inside functions.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensortriage.engines.base import Availability as Availability
 from tensortriage.engines.base import Choice as Choice
@@ -47,6 +46,7 @@ from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.files import placed as placed
 from tensortriage.values.files import read_regular as read_regular
+from tensortriage.values.first_use import on_first_use
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
@@ -63,23 +63,5 @@ if TYPE_CHECKING:
     from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
     from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 
-_ON_FIRST_USE = {
-    "FX_NODE": "model.provenance.origin",
-    "Graph": "model.ir.graph",
-    "Model": "model.model",
-    "NodeOrigin": "model.provenance.origin",
-    "OpenVinoEngine": "engines.openvino",
-    "convert": "model.mixed_precision.convert_precision",
-    "fix_weights": "model.transforms.mark_outputs",
-    "mark_outputs": "model.transforms.mark_outputs",
-    "noted_outputs": "model.provenance.network_outputs",
-    "read_origin": "model.provenance.origin",
-    "value_specs": "model.shape_inference.value_specs",
-    "with_input_shapes": "model.shape_inference.annotate",
-}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tensortriage.{_ON_FIRST_USE[name]}"), name)
+__getattr__ = on_first_use(__name__, __file__)
