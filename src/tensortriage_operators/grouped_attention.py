@@ -9,8 +9,8 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.attention import NEVER, joined, rotated, split_heads
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, refuse_if
+from tensortriage_operators.attention import NEVER, joined, rotated, split_heads
 
 
 @body_of("GroupQueryAttention")

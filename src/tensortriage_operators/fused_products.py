@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.fused_layers import tanh_gelu
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, refuse_if
-from tensortriage.model.operator_bodies.products import fused_matmul
+from tensortriage_operators.fused_layers import tanh_gelu
+from tensortriage_operators.products import fused_matmul
 
 _NORMAL = (
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,

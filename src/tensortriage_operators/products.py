@@ -5,9 +5,17 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
+from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    OperatorBody,
+    Results,
+    array_of,
+    body_of,
+    in_int8,
+    needed,
+    refuse_if,
+)
 
-CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _WITHOUT_PARAMETERS = ("Relu", "Sigmoid", "Tanh")
 _INT8_ACTIVATIONS = 4
 """``accuracy_level`` of MatMulNBits from which a kernel may round activations to int8."""
@@ -72,17 +80,6 @@ def matmul_of_few_bits(body: OperatorBody) -> Results:
     if body.coarse and body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS:
         x = in_int8(body, x, terms, block)
     return (body.plus(body.op("MatMul", x, weight), 5),)
-
-
-def in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
-    """Return activations as ONNX Runtime's CPU kernels round them: symmetric int8, with a scale for each block."""
-    refuse_if(terms % block != 0)
-    blocks = body.op(
-        "Reshape", x, body.op("Concat", body.part(body.op("Shape", x), 0, -1, 0), body.integers(-1, block), axis=0)
-    )
-    step = body.op("Div", body.largest(blocks), body.constant(127))
-    step = body.op("Max", step, body.constant(np.finfo(np.float32).tiny))
-    return body.op("Reshape", body.op("Mul", body.op("Round", body.op("Div", blocks, step)), step), body.op("Shape", x))
 
 
 def _numbers(packed: ir.Value, rows: int, bits: int, block: int) -> np.ndarray:

@@ -7,12 +7,20 @@ it runs (the hidden state of an LSTM) is not part of what the types say, and sta
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.attention import projected_attention
-from tensortriage.model.operator_bodies.convolutions import to_first, to_last
-from tensortriage.model.operator_bodies.fused_layers import embedded
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
-from tensortriage.model.operator_bodies.products import CONVOLUTION
-from tensortriage.model.operator_bodies.quantized import PER_AXIS, real, stored
+from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    PAIRS,
+    OperatorBody,
+    Results,
+    array_of,
+    body_of,
+    needed,
+    refuse_if,
+)
+from tensortriage_operators.attention import projected_attention
+from tensortriage_operators.convolutions import to_first, to_last
+from tensortriage_operators.fused_layers import embedded
+from tensortriage_operators.quantized import PER_AXIS, real, stored
 
 _FLOAT = int(ir.DataType.FLOAT)
 
@@ -81,6 +89,12 @@ def quantized_lstm(body: OperatorBody) -> Results:
     """Write an LSTM of dequantized weights, which come transposed, on an input that is quantized by its own range."""
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [body.input(0)], {}, outputs=3)
     return lstm_on(body, body.op("DequantizeLinear", numbers, step, zero))
+
+
+@body_of(f"{PAIRS}DynamicQuantizeLSTM")
+def lstm_of_pairs(body: OperatorBody) -> Results:
+    """Write an LSTM of dequantized weights on an input as it is."""
+    return lstm_on(body, needed(body.input(0)))
 
 
 def lstm_on(body: OperatorBody, given: ir.Value) -> Results:

@@ -11,8 +11,16 @@ import importlib
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, refuse_if
-from tensortriage.model.operator_bodies.products import CONVOLUTION, activated
+from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    OperatorBody,
+    Results,
+    array_of,
+    body_of,
+    needed,
+    refuse_if,
+)
+from tensortriage_operators.products import activated
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "storage_order", "strides")
 _NARROW, _WIDE = 8, 16
