@@ -164,6 +164,7 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.replay import Replay as Replay
     from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
+    from tensortriage.runs.engine_specs import usable as usable
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
@@ -185,7 +186,6 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
-    from tensortriage.workflows.engines.trial import try_out as try_out
 
 
 __getattr__ = on_first_use(__name__, __file__)

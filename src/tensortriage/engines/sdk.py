@@ -35,8 +35,13 @@ from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSes
 from tensortriage.engines.process.isolated import installed as installed
 from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
 from tensortriage.engines.region_nodes import place as place
+from tensortriage.engines.registry import create as create
+from tensortriage.engines.spec import HARDWARE as HARDWARE
+from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import BuildFailed as BuildFailed
+from tensortriage.errors import DataError as DataError
 from tensortriage.errors import EngineError as EngineError
+from tensortriage.errors import EngineHung as EngineHung
 from tensortriage.errors import EngineMissing as EngineMissing
 from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import RunFailed as RunFailed

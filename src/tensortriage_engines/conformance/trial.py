@@ -10,12 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.engines.capabilities import ChecksOptions, RunsNetworks
-from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError
-from tensortriage.testing.conformance import TOLERANCE
-from tensortriage.testing.conformance_models import Example, examples
+from tensortriage.engines.sdk import ChecksOptions, EngineError, EngineSpec, RunsNetworks, create
+from tensortriage_engines.conformance.models import Example, examples
+from tensortriage_engines.conformance.suite import TOLERANCE
 
 
 def try_out(engine: str, target: str, python: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tensortriage.values.dtype import DType
+from tensortriage.engines.sdk import DType
 
 Tensors = Mapping[str, np.ndarray]
 OPSET = 17

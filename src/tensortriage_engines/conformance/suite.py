@@ -13,13 +13,27 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Engine, Plan, Session
-from tensortriage.engines.capabilities import DeclaredCapability, ReportsPrecision, RunsOnHardware
-from tensortriage.engines.spec import HARDWARE
-from tensortriage.errors import BuildFailed, DataError, EngineError, EngineHung, RunFailed, TriageError, UsageError
-from tensortriage.testing.conformance_models import Example, Tensors, examples
-from tensortriage.values.dtype import DType, Precision
-from tensortriage.values.spec import ValueSpec
+from tensortriage.engines.sdk import (
+    HARDWARE,
+    Availability,
+    BuildFailed,
+    DataError,
+    DeclaredCapability,
+    DType,
+    Engine,
+    EngineError,
+    EngineHung,
+    Plan,
+    Precision,
+    ReportsPrecision,
+    RunFailed,
+    RunsOnHardware,
+    Session,
+    TriageError,
+    UsageError,
+    ValueSpec,
+)
+from tensortriage_engines.conformance.models import Example, Tensors, examples
 
 TOLERANCE = 0.05
 """Largest deviation from a whole-number answer; an engine that is right is much closer in every format."""

@@ -3,11 +3,9 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.engines.base import Limits
-from tensortriage.engines.registry import create
-from tensortriage.runs.engine_specs import usable
-from tensortriage.testing import check_engine_conformance
-from tensortriage.testing.conformance import DoesNotConform
+from tensortriage.engines.sdk import Limits, create
+from tensortriage.sdk import usable
+from tensortriage_engines.conformance.suite import DoesNotConform, check_engine_conformance
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tensortriage.testing.conformance_models import examples, small
 from tensortriage.values.dtype import DType
+from tensortriage_engines.conformance.models import examples, small
 
 EXAMPLES = examples()
 
