@@ -172,11 +172,11 @@ class _Search:
         self.tried += 1
         try:
             model = self._rewriter.rewritten(ways)
-            made = self._subject.run(model)
+            return model, self._subject.run(model)
         except (TriageError, ValueError, TypeError, RuntimeError):
             return None
-        self._fastest = min(self._fastest, time.perf_counter() - began)
-        return model, made
+        finally:
+            self._fastest = min(self._fastest, time.perf_counter() - began)
 
     def _agrees(self, model: Model, made: Tensors) -> Agreement | None:
         theirs = self._subject.theirs
@@ -192,9 +192,7 @@ class _Search:
 
     def _is_over(self) -> bool:
         spent = time.perf_counter() - self._started
-        return spent > min(self._seconds, LONGEST) or (
-            self.tried > 0 and self.tried * min(self._fastest, LONGEST) > SECONDS
-        )
+        return spent > min(self._seconds, LONGEST) or (self.tried > 0 and self.tried * self._fastest > SECONDS)
 
     def _told(self, found: list[tuple[Ways, Agreement, Tensors]]) -> Explanation:
         """Return the explanation that changes least, and those that fit as well."""

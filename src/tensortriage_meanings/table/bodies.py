@@ -1,12 +1,13 @@
 """Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
 
-In a body ``{name}`` is an attribute of the node. Constants take the type of an operand (CastLike), so that one body
+In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an operand (CastLike), so that one body
 serves every type.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import onnx
 
 from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Difference, Site, Way
@@ -42,7 +43,7 @@ def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _
     Args:
         ops: The operators, with spaces between.
         words: As of `Way`.
-        text: As ``body`` of `Way`, with attributes of the node in braces and doubled braces for its own.
+        text: As ``body`` of `Way`, with ``$`` before what the node says.
         cure: As of `Way`.
         when: Whether a node is one that the row is about.
         since: As of `Way`.
@@ -56,12 +57,12 @@ def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _
 
 
 def _filled(text: str, site: Site) -> str:
-    """Return a body with the node's operator, attributes and operands in their places."""
+    """Return a body with attributes of the node, and the type of its result, in their places."""
     for name in ("axis", "to", "fmod"):
         if f"${name}" in text:
             text = text.replace(f"${name}", str(site.attribute(name)))
-    names = ", ".join(f"v{i}" for i in range(len(site.node.inputs)))
-    return text.replace("$op", site.op_type).replace("$operands", names)
+    dtype = site.dtype(site.node.outputs[0])
+    return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
 
 
 def narrow(number: int, words: str) -> Difference:
@@ -80,7 +81,7 @@ def narrow(number: int, words: str) -> Difference:
         fmod = "<fmod=1>" if number == 1 and site.op_type == "Mod" else _attributes(site)
         operands = ", ".join(f"n{name}" for name in names)
         text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
-        yield Way(words, body=text, cure="keep the numbers within that range, or compute them in another type")
+        yield Way(words, body=text, cure=_IN_RANGE)
 
     return Difference(("Mod", "Clip", "Abs", "Add", "Sub", "Mul", "Div", "Neg", "Max", "Min", "Sign", "Pow"), ways)
 
@@ -203,6 +204,8 @@ def _erf_of_gelu(site: Site) -> bool:
     return site.feeds("Add") is not None
 
 
+_IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
+_IN_RANGE = "keep the numbers within that range, or compute them in another type"
 ROUNDED = "write the rounding that is meant with Floor, Ceil, Round or Sign"
 
 BODIES: tuple[Difference, ...] = (
@@ -223,7 +226,15 @@ BODIES: tuple[Difference, ...] = (
         when=lambda site: _floating(site),
     ),
     narrow(6, "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31"),
-    narrow(1, "large whole numbers were computed in float32, which is exact up to 2^24 only"),
+    narrow(1, _IN_FLOAT32),
+    body(
+        "Mod",
+        _IN_FLOAT32,
+        "(a, b) => (y) { f = Cast<to=1>(a) g = Cast<to=1>(b) q = Div(f, g) t = Floor(q) p = Mul(t, g) r = Sub(f, p) "
+        "y = Cast<to=$type>(r) }",
+        _IN_RANGE,
+        when=_whole,
+    ),
     Difference(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
     body(
         "Softmax",
