@@ -14,11 +14,11 @@ from tensortriage.diagnose.ladder import (
     ONCE_IT_FAILS,
     ONCE_IT_PASSES,
     complete,
+    of_a_fault,
 )
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import noise_of
 from tensortriage.diagnose.measurements.suggested_commands import layers_command, reduce_command
-from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
@@ -80,11 +80,13 @@ class _Climber:
             found = self.first_decisive()
         except BudgetSpent:
             found = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
-        if found.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
-            try:
-                return self.first_of(IN_THE_END) or found
-            except BudgetSpent:
-                self.inv.record.unasked(random_data.title)
+        unfailing = found.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING)
+        self.evidence = self.evidence.with_(concluded=found)
+        rungs = IN_THE_END if unfailing else of_a_fault()
+        try:
+            return self.first_of(rungs) or found
+        except BudgetSpent:
+            self.inv.record.unasked(*(rung.title for rung in rungs))
         return found
 
     def first_decisive(self) -> Conclusion:

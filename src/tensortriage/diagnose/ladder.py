@@ -67,6 +67,9 @@ from tensortriage.values.registered import EntryPoint, registered
 GROUP = "tensortriage.rungs"
 """Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
 
+CONCLUDED = "what is at fault?"
+"""What rungs of other packages come after that say more of a fault; they read `Evidence.concluded`."""
+
 BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, file_layout, stored_weights)
 """What is asked first."""
 
@@ -156,7 +159,12 @@ def ladder() -> tuple[Rung, ...]:
     Raises:
         EngineMissing: As `complete`.
     """
-    return tuple(complete(OWN))
+    return (*complete(OWN), *of_a_fault())
+
+
+def of_a_fault() -> tuple[Rung, ...]:
+    """Return the questions about a fault that the ladder has ended with; raises as `complete`."""
+    return tuple(complete(_by_place().get(CONCLUDED, ())))
 
 
 def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
@@ -174,7 +182,7 @@ def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
 def _by_place() -> Mapping[str, Sequence[Rung]]:
     """Return registered rungs by the title that they follow, in order of names."""
     found: dict[str, list[Rung]] = {}
-    titles = {rung.title for rung in OWN}
+    titles = {CONCLUDED, *(rung.title for rung in OWN)}
     loaded = [(point, _loaded(point)) for point in registered(GROUP).values()]
     titles.update(rung.title for _, rung in loaded)
     for point, rung in loaded:

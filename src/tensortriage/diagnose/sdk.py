@@ -13,6 +13,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence as Evidence
 from tensortriage.diagnose.measurements.evidence import Findings as Findings
 from tensortriage.diagnose.measurements.evidence import WrongPart as WrongPart
 from tensortriage.diagnose.measurements.judging import limits_of as limits_of
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands as golden_operands
 from tensortriage.diagnose.measurements.outputs import Unsound as Unsound
 from tensortriage.diagnose.measurements.outputs import measured_outputs as measured_outputs
 from tensortriage.diagnose.rungs.rung import Answer as Answer
@@ -36,12 +37,16 @@ from tensortriage.envelope.explanations import CORRECTLY_ROUNDED as CORRECTLY_RO
 from tensortriage.envelope.limits import of_floor as of_floor
 from tensortriage.envelope.reference import Dispute as Dispute
 from tensortriage.envelope.reference import disputes as disputes
+from tensortriage.envelope.reference import outside_envelope as outside_envelope
 from tensortriage.errors import EngineError as EngineError
 from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import TriageError as TriageError
 from tensortriage.errors import UsageError as UsageError
+from tensortriage.inputs.conform import Casting as Casting
+from tensortriage.inputs.conform import check_feed as check_feed
 from tensortriage.inputs.feed import Feed as Feed
 from tensortriage.model.cutting.between import between as between
+from tensortriage.model.cutting.explode import explode as explode
 from tensortriage.model.ir.graph import Graph as Graph
 from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.lint.finding import LintFinding as LintFinding

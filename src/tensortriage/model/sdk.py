@@ -17,3 +17,12 @@ from tensortriage.model.lint.finding import NARROW as NARROW
 from tensortriage.model.lint.finding import Aims as Aims
 from tensortriage.model.lint.subject import LintSubject as LintSubject
 from tensortriage.model.lint.subject import subjects as subjects
+from tensortriage.model.model import Model as Model
+from tensortriage.model.operator_bodies.operator_body import array_of as array_of
+from tensortriage.model.shape_inference.annotate import forget_shapes as forget_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
+from tensortriage.model.transforms.inline_functions import inline_functions as inline_functions
+from tensortriage.model.transforms.opset_upgrade import require_opset as require_opset
+from tensortriage.model.transforms.rewrite_helpers import initializer as initializer
+from tensortriage.model.transforms.rewrite_helpers import is_standard as is_standard
+from tensortriage.values.spec import ValueSpec as ValueSpec

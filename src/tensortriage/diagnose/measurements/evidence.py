@@ -138,6 +138,7 @@ class Findings(TypedDict, total=False):
     builds_compared: int
     builds_choose: tuple[Explanation, ...]
     unasked: tuple[str, ...]
+    concluded: Conclusion | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Evidence:
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
         unasked: Questions about rows of the batch that were left out, each with its reason.
+        concluded: What the ladder has ended with, for those who are asked about that.
     """
 
     model_diff: Correspondence | None = None
@@ -205,6 +207,7 @@ class Evidence:
     builds_compared: int = 1
     builds_choose: tuple[Explanation, ...] = ()
     unasked: tuple[str, ...] = ()
+    concluded: Conclusion | None = None
 
     def with_(self, **findings: Unpack[Findings]) -> "Evidence":
         """Return the evidence with further findings."""

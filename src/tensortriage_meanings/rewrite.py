@@ -1,0 +1,76 @@
+"""Writes a model anew in which nodes are computed in another way."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from tensortriage.model.sdk import Model, forget_shapes, initializer, inline_functions, require_opset
+from tensortriage_meanings.site import Way
+
+_DOMAIN = "meaning"
+_ANY_TYPE = 15
+"""Opset from which constants of a body can take the type of an operand (CastLike)."""
+_RAISED = 17
+"""Opset that a model is raised to, where its own is too low for a way."""
+
+
+class Rewriter:
+    """Writes one model anew.
+
+    Args:
+        model: The model; it is not changed.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._raised = {0: model}
+
+    def base(self, since: int) -> Model:
+        """Return the model with an opset that is high enough; errors as `require_opset`."""
+        wanted = 0 if self._raised[0].opset >= since else max(since, _RAISED)
+        if wanted not in self._raised:
+            self._raised[wanted] = require_opset(self._raised[0], wanted)
+        return self._raised[wanted]
+
+    def rewritten(self, ways: Mapping[str, Way]) -> Model:
+        """Return a model in which nodes are computed in other ways, by their names.
+
+        Raises:
+            ModelError: When it cannot be raised to an opset that a way needs.
+        """
+        clone = self.base(max((_since(way) for way in ways.values()), default=0)).clone().ir
+        for node in list(clone.graph):
+            if (way := ways.get(node.name or "")) is not None:
+                _change(clone, node, way)
+        if any(way.body for way in ways.values()):
+            inline_functions(clone)
+        forget_shapes(clone)
+        return Model.from_ir(clone)
+
+
+def _since(way: Way) -> int:
+    return max(way.since, _ANY_TYPE if "CastLike" in way.body else 0)
+
+
+def _change(model: ir.Model, node: ir.Node, way: Way) -> None:
+    for name, value in way.attributes.items():
+        if value is None:
+            node.attributes.pop(name, None)
+        else:
+            node.attributes.add(ir.convenience.convert_attribute(name, value))
+    for index, array in way.operands.items():
+        value = initializer(f"{node.name}/meant:{index}", array)
+        model.graph.register_initializer(value)
+        while len(node.inputs) <= index:
+            node.resize_inputs(index + 1)
+        node.replace_input_with(index, value)
+    if way.body:
+        name = f"as_{len(model.functions)}"
+        opset = model.opset_imports[""]
+        text = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset}]> {name} {way.body}'
+        function: Any = ir.from_proto(onnx.parser.parse_function(text))
+        model.functions[function.identifier()] = function
+        model.opset_imports[_DOMAIN] = 1
+        node.attributes.clear()
+        node.op_type, node.domain = name, _DOMAIN

@@ -1,0 +1,133 @@
+"""Does somebody understand an operator otherwise? Asked of a fault whose place or cause is not known by then."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from tensortriage.diagnose.sdk import (
+    Answer,
+    Conclusion,
+    Confidence,
+    Culprit,
+    Evidence,
+    Graph,
+    Investigation,
+    TriageError,
+    VerdictKind,
+    enumeration,
+    error_size,
+    rung,
+)
+from tensortriage_meanings.search import Explanation, Ways, explained
+from tensortriage_meanings.site import Way
+from tensortriage_meanings.subject import Disputed, disputed
+from tensortriage_meanings.table.attributes import ATTRIBUTES
+from tensortriage_meanings.table.bodies import BODIES
+from tensortriage_meanings.table.operands import OPERANDS
+from tensortriage_meanings.table.pixels import PIXELS
+
+QUESTION = "does somebody understand an operator otherwise?"
+TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
+MEANT_OTHERWISE = Confidence(
+    0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
+)
+_MOST_TOLD = 3
+
+
+@rung(
+    QUESTION,
+    reads=("concluded", "results", "local", "wrong_part"),
+    cost="runs of the reference for 15 s, where operators that are understood in several ways are in the model",
+    ends=(VerdictKind.MODEL_CHANGED, VerdictKind.COMPARISON_UNSOUND, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE),
+    after="what is at fault?",
+)
+def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
+    """Try known differences of meaning on the model, until it gives the numbers of the side that differs."""
+    conclusion = evidence.concluded
+    if conclusion is None:
+        return None
+    try:
+        about = disputed(inv, evidence)
+        if about is None:
+            return None
+        inv.lab.progress("trying known differences of meaning")
+        found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+    except TriageError as error:
+        inv.record.answered(QUESTION, f"unknown: {error.message}")
+        return None
+    if found is None:
+        inv.record.answered(QUESTION, "no: no known difference of meaning gives those numbers")
+        return None
+    told = _sentence(about, found)
+    inv.record.answered(
+        QUESTION,
+        f"yes: {told}",
+        nodes=list(found.ways),
+        before=found.before,
+        ratio=found.agreement.ratio,
+    )
+    return _concluded(inv, conclusion, about, found, told)
+
+
+def _concluded(
+    inv: Investigation, conclusion: Conclusion, about: Disputed, found: Explanation, told: str
+) -> Conclusion:
+    """Return the conclusion with the cause."""
+    graph = inv.model.graph
+    named = [
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {way.words}")
+        for node, way in ((graph.node(name), way) for name, way in found.ways.items() if name in graph)
+    ]
+    known = {culprit.node: culprit for culprit in conclusion.culprits}
+    culprits = [
+        dataclasses.replace(known[each.node], reason=f"{known[each.node].reason}; {each.reason}")
+        if each.node in known
+        else each
+        for each in named
+    ]
+    culprits += [each for each in conclusion.culprits if each.node not in found.ways]
+    if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
+        return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told}", culprits=culprits)
+    what = f"{about.who} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
+    kind = VerdictKind.MODEL_CHANGED if about.is_target else conclusion.kind
+    return dataclasses.replace(
+        conclusion, kind=kind, confidence=MEANT_OTHERWISE, summary=f"{what}; {told}", culprits=culprits
+    )
+
+
+def _sentence(about: Disputed, found: Explanation) -> str:
+    """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
+    graph = about.subject.model.graph
+    said = "; ".join(_named(graph, found.ways))
+    words = f"{about.who} computes {said}: a model that does so gives its numbers, as near as healthy engines are"
+    if found.equals:
+        others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
+        more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
+        words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
+    return f"{words}. {_cure(about, found.ways)}"
+
+
+def _named(graph: Graph, ways: Ways) -> Iterator[str]:
+    by_words: dict[str, list[str]] = {}
+    for name, way in ways.items():
+        op = graph.node(name).op_type if name in graph else ""
+        by_words.setdefault(way.words, []).append(f"{op} '{name}'")
+    for words, nodes in by_words.items():
+        yield f"{enumeration(nodes)} as if {words}"
+
+
+def _cure(about: Disputed, ways: Ways) -> str:
+    cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in ways.items()))
+    if about.is_target:
+        return (
+            "ONNX's specification sides with the reference: have the target compute what the model says, or, if its "
+            f"numbers are those that are meant, {cures}"
+        )
+    return f"ONNX's specification sides with the file as it is written, so that the file has to say it: {cures}"
+
+
+def _change(name: str, way: Way) -> str:
+    if way.cure:
+        return way.cure
+    if way.attributes:
+        return f"set {', '.join(f'{key}={value}' for key, value in way.attributes.items())} at '{name}'"
+    return f"write that constant of '{name}' so"

@@ -1,0 +1,269 @@
+"""Which differences of meaning make a model give the other side's numbers? The likeliest are tried first.
+
+Every way of the table is tried on all nodes of its kind at once; then on single nodes; then on top of what came nearer.
+What comes near is for the judge to confirm. Ways that fit equally are all told.
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
+from tensortriage_meanings.rewrite import Rewriter
+from tensortriage_meanings.site import Difference, Site, Way
+
+SECONDS = 15.0
+"""How long ways are tried at most, if each takes as long as the fastest: what else the machine does must not decide."""
+LONGEST = 45.0
+"""How long at most however slow the machine is."""
+CHANCE_BITS = 6.0
+"""By so many bits an agreement must be less likely than one of all that was tried by chance."""
+MUCH_CLOSER = 0.5
+"""Share of the error that may be left for a way to be kept while others are tried on top of it."""
+MOST_TOGETHER = 3
+MOST_NODES = 24
+"""Nodes of one kind that are taken back one by one, to see which of them matter."""
+
+_MOST_BITS = 16.0
+"""Most bits that one element says: what is equal to the last bit may have few."""
+_MOST_ELEMENTS = 64
+"""Elements that count: those of a picture do not lie by chance each."""
+
+Tensors = Mapping[str, np.ndarray]
+Ways = Mapping[str, Way]
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """Numbers that a model does not give, and somebody computes.
+
+    Attributes:
+        model: The model as it stands.
+        run: Computes the outputs of a changed model; raises a TriageError where it cannot be run.
+        theirs: The other side's outputs.
+        limits: The judge's limits of a changed model's outputs, by name, if the other side's are within; else None.
+    """
+
+    model: Model
+    run: Callable[[Model], Tensors]
+    theirs: Tensors
+    limits: Callable[[Model, Tensors], Mapping[str, float] | None]
+
+    def distance(self, made: Tensors) -> float:
+        """Return the largest relative error of the other side's outputs against those of a model; inf for others."""
+        return max((self._of(made.get(name), array) for name, array in self.theirs.items()), default=math.inf)
+
+    @staticmethod
+    def _of(made: np.ndarray | None, theirs: np.ndarray) -> float:
+        if made is None or made.shape != theirs.shape or made.dtype.kind != theirs.dtype.kind:
+            return math.inf
+        figure = measure(np.asarray(made), np.asarray(theirs))
+        return math.inf if figure.nonfinite_mismatch else float(error_of(figure))
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """How well a changed model's outputs are the other side's.
+
+    Attributes:
+        ratio: The share of a limit that they are off by, the largest.
+        bits: How unlikely that is by chance: as many bits.
+    """
+
+    ratio: float
+    bits: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What the other side does otherwise.
+
+    Attributes:
+        ways: By name of the node.
+        agreement: How well that explains it.
+        equals: Other ways that fit as well on these inputs.
+        before: The relative error as the model stands.
+    """
+
+    ways: Ways
+    agreement: Agreement
+    before: float
+    equals: tuple[Ways, ...] = ()
+
+
+def explained(subject: Subject, *tables: Sequence[Difference], seconds: float = math.inf) -> Explanation | None:
+    """Return the differences of meaning that explain the other side's numbers; None where none does.
+
+    Args:
+        subject: The numbers.
+        tables: What is tried; a later table is for what no earlier one explains.
+        seconds: How long, besides the limits of this module.
+    """
+    return _Search(subject, tables, seconds).found()
+
+
+class _Search:
+    def __init__(self, subject: Subject, tables: Sequence[Sequence[Difference]], seconds: float) -> None:
+        self._subject, self._tables = subject, tables
+        self._rewriter = Rewriter(subject.model)
+        self._seconds, self._started, self._fastest = seconds, time.perf_counter(), math.inf
+        self.tried = 0
+        self._before = math.inf
+        self._outputs: Tensors = {}
+        self._near: list[tuple[float, Ways]] = []
+
+    def found(self) -> Explanation | None:
+        subject = self._subject
+        try:
+            self._outputs = subject.run(subject.model)
+        except TriageError:
+            return None
+        self._before = subject.distance(self._outputs)
+        if self._before == 0.0:
+            return None
+        groups: list[Ways] = []
+        singles: list[Ways] = []
+        for table in self._tables:
+            more = list(sites_of(self._rewriter, table))
+            alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
+            for ways in (more, alone):
+                if found := self._fitting(ways):
+                    return self._told(found)
+            groups, singles = [*groups, *more], [*singles, *alone]
+        for _ in range(MOST_TOGETHER - 1):
+            nearest = min(self._near, key=lambda each: each[0], default=None)
+            if nearest is None:
+                return None
+            self._near = []
+            base = nearest[1]
+            if found := self._fitting(
+                [{**group, **base} for group in (*groups, *singles) if base.keys() != group.keys()], nearest[0]
+            ):
+                return self._told(found)
+        return None
+
+    def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[tuple[Ways, Agreement, Tensors]]:
+        """Return the candidates that the judge confirms."""
+        found = []
+        limit = min(before, self._before)
+        for ways in candidates:
+            if self._is_over():
+                break
+            made = self._run(ways)
+            if made is None:
+                continue
+            distance = self._subject.distance(made[1])
+            if (
+                math.isfinite(distance)
+                and is_minor(distance, self._before)
+                and (agreement := self._agrees(*made)) is not None
+            ):
+                found.append((ways, agreement, made[1]))
+            elif distance <= MUCH_CLOSER * limit:
+                self._near.append((distance, ways))
+        needed = CHANCE_BITS + math.log2(max(self.tried, 1))
+        return [each for each in found if each[1].bits >= needed]
+
+    def _run(self, ways: Ways) -> tuple[Model, Tensors] | None:
+        began = time.perf_counter()
+        self.tried += 1
+        try:
+            model = self._rewriter.rewritten(ways)
+            return model, self._subject.run(model)
+        except (TriageError, ValueError, TypeError, RuntimeError):
+            return None
+        finally:
+            self._fastest = min(self._fastest, time.perf_counter() - began)
+
+    def _agrees(self, model: Model, made: Tensors) -> Agreement | None:
+        theirs = self._subject.theirs
+        try:
+            limits = self._subject.limits(model, made)
+        except TriageError:
+            return None
+        if limits is None:
+            return None
+        errors = {name: float(error_of(measure(made[name], array))) for name, array in theirs.items()}
+        ratio = max((errors[name] / limit for name, limit in limits.items() if limit), default=0.0)
+        return Agreement(ratio, bits_of(self._outputs, theirs, limits))
+
+    def _is_over(self) -> bool:
+        spent = time.perf_counter() - self._started
+        return spent > min(self._seconds, LONGEST) or (self.tried > 0 and self.tried * self._fastest > SECONDS)
+
+    def _told(self, found: list[tuple[Ways, Agreement, Tensors]]) -> Explanation:
+        """Return the explanation that changes least, and those that fit as well."""
+        least = sorted(found, key=lambda each: sum(len(way.attributes) or 1 for way in each[0].values()))
+        ways, agreement, made = least[0]
+        ways = self._narrowed(ways, made)
+        equals = tuple(other for other, _, _ in least[1:] if not _contains(other, ways))
+        return Explanation(ways, agreement, self._before, equals)
+
+    def _narrowed(self, ways: Ways, made: Tensors) -> Ways:
+        """Return the ways without those that change nothing here."""
+        kept = dict(ways)
+        for name in list(ways)[:MOST_NODES]:
+            if len(kept) == 1 or self._is_over():
+                break
+            fewer = {each: way for each, way in kept.items() if each != name}
+            without = self._run(fewer)
+            if without is not None and self._subject.distance(without[1]) <= 2.0 * self._subject.distance(made):
+                kept = fewer
+        return kept
+
+
+def _contains(other: Ways, ways: Ways) -> bool:
+    """Whether ways do all that others do, and more."""
+    return all(
+        name in other and other[name].body == way.body and way.attributes.items() <= other[name].attributes.items()
+        and way.operands.keys() <= other[name].operands.keys() and (way.attributes or way.body or False)
+        for name, way in ways.items()
+    )  # fmt: skip
+
+
+def sites_of(rewriter: Rewriter, table: Sequence[Difference]) -> Iterator[Ways]:
+    """Yield every way of a table that fits a model, each at all nodes that it fits."""
+    for row in table:
+        if not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
+            continue
+        base = rewriter.base(row.since)
+        specs = value_specs(base)
+        groups: dict[str, dict[str, Way]] = {}
+        for node in base.ir.graph:
+            if node.op_type in row.ops and node.domain in ("", "ai.onnx"):
+                for way in row.ways(Site(node, base.opset, specs)):
+                    groups.setdefault(_key(node.op_type, way), {})[node.name or ""] = way
+        yield from groups.values()
+
+
+def _key(op_type: str, way: Way) -> str:
+    """Return what ways of several nodes have in common."""
+    changed = {name: repr(value) for name, value in way.attributes.items()}
+    return f"{op_type} {changed or way.words}"
+
+
+def bits_of(before: Tensors, theirs: Tensors, limits: Mapping[str, float]) -> float:
+    """Return how unlikely it is by chance that numbers, once off, are within limits: as many bits.
+
+    A number that was off by an error is within a limit by chance once in their ratio; a whole one once in as many as
+    are about.
+    """
+    found = 0.0
+    for name, array in theirs.items():
+        was = before.get(name)
+        if was is None or was.shape != array.shape:
+            found += _MOST_BITS
+            continue
+        off = was != array
+        count = min(int(np.count_nonzero(off)), _MOST_ELEMENTS)
+        if array.dtype.kind in "fc":
+            error = float(error_of(measure(was, array)))
+            ratio = min(error, 1.0) / limits[name] if limits.get(name) else 2.0**_MOST_BITS
+            found += count * min(max(math.log2(max(ratio, 1.0)), 0.0), _MOST_BITS)
+        elif array.size:
+            wide = array.astype(np.float64)
+            found += count * min(math.log2(1.0 + float(np.ptp(wide))), _MOST_BITS)
+    return found

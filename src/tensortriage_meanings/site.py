@@ -1,0 +1,150 @@
+"""One node at which a meaning may differ, as the rows of the table see it, and the ways to rewrite it."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from tensortriage.model.sdk import ValueSpec, array_of, is_standard
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """One node of a model.
+
+    Attributes:
+        node: The node.
+        opset: Version of the standard operators.
+        specs: Types and shapes of values, as far as they are known, by name.
+    """
+
+    node: ir.Node
+    opset: int
+    specs: Mapping[str, ValueSpec]
+
+    @property
+    def op_type(self) -> str:
+        """The node's operator."""
+        return self.node.op_type
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute as a plain value, by default that of the operator; None where it has none."""
+        given = self.node.attributes.get(name)
+        if given is not None and not given.is_ref():
+            return given.value
+        schema = self._schema
+        if schema is None or name not in schema.attributes:
+            return None
+        default = schema.attributes[name].default_value
+        return onnx.helper.get_attribute_value(default) if default.type else None
+
+    def takes(self, name: str) -> bool:
+        """Return whether the operator has an attribute in this opset."""
+        return self._schema is not None and name in self._schema.attributes
+
+    def text(self, name: str) -> str:
+        """Return an attribute that is a word; empty without it."""
+        value = self.attribute(name)
+        return value.decode() if isinstance(value, bytes) else str(value or "")
+
+    def shape(self, index: int = 0) -> tuple[int, ...] | None:
+        """Return the shape of an operand; None where it is not known throughout."""
+        return self._shape(self.node.inputs[index]) if index < len(self.node.inputs) else None
+
+    def made(self, index: int = 0) -> tuple[int, ...] | None:
+        """Return the shape of a result; None where it is not known throughout."""
+        return self._shape(self.node.outputs[index])
+
+    def rank(self, index: int = 0) -> int | None:
+        """Return how many axes an operand has; None where that is not known."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        if value is None:
+            return None
+        spec = self.specs.get(value.name or "")
+        array = array_of(value)
+        return array.ndim if array is not None else None if spec is None or spec.shape is None else len(spec.shape)
+
+    def kind(self, index: int = 0) -> str:
+        """Return the kind of an operand's type, as of numpy (``f``, ``i``, ``u``, ``b``); empty where not known."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        dtype = None if value is None else self.dtype(value)
+        return "" if dtype is None else dtype.kind
+
+    def dtype(self, value: ir.Value) -> "np.dtype[Any] | None":
+        """Return the type of a value's elements; None where it is not known."""
+        if (array := array_of(value)) is not None:
+            return array.dtype
+        spec = self.specs.get(value.name or "")
+        return np.dtype(spec.dtype.numpy) if spec is not None and spec.dtype is not None else None
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """Return the array of an operand that is constant; None for others."""
+        return array_of(self.node.inputs[index]) if index < len(self.node.inputs) else None
+
+    def made_by(self, *op_types: str, index: int = 0) -> ir.Node | None:
+        """Return the node that makes an operand, if it has one of these operators."""
+        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        maker = None if value is None else value.producer()
+        return maker if is_standard(maker, *op_types) else None
+
+    def feeds(self, *op_types: str) -> ir.Node | None:
+        """Return the only node that reads the first result, if it has one of these operators."""
+        users = list(self.node.outputs[0].uses())
+        return users[0].node if len(users) == 1 and is_standard(users[0].node, *op_types) else None
+
+    def _shape(self, value: ir.Value | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        if (array := array_of(value)) is not None:
+            return array.shape
+        spec = self.specs.get(value.name or "")
+        if spec is None or spec.shape is None or not all(isinstance(size, int) for size in spec.shape):
+            return None
+        return tuple(size for size in spec.shape if isinstance(size, int))
+
+    @property
+    def _schema(self) -> Any:
+        try:
+            return onnx.defs.get_schema(self.op_type, self.opset, self.node.domain)
+        except onnx.defs.SchemaError:
+            return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One way in which somebody computes an operator otherwise.
+
+    Attributes:
+        words: What is different, as the rest of a sentence that begins with the node and ``as if``.
+        attributes: What the node's attributes are then; None for one that is left out.
+        operands: What its constant operands are then, by index.
+        body: The nodes that stand for it, ONNX's text syntax of what follows a function's name:
+            ``(x) => (y) { ... }``; empty where attributes and operands say it all.
+        since: Opset that the rewritten model has at least.
+        cure: How a model says it so, as an instruction; empty where the attributes or operands do.
+    """
+
+    words: str
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    operands: Mapping[int, np.ndarray] = dataclasses.field(default_factory=dict)
+    body: str = ""
+    since: int = 0
+    cure: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """A row of the table.
+
+    Attributes:
+        ops: Operators that are understood in several ways; empty for those of which `ways` asks the operands.
+        ways: Yields the ways in which others may compute a node, the likeliest first.
+        since: Opset from which the row can be told; older models are converted first.
+    """
+
+    ops: tuple[str, ...]
+    ways: Callable[[Site], Iterable[Way]]
+    since: int = 0

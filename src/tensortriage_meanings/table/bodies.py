@@ -1,0 +1,365 @@
+"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
+
+In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an operand (CastLike), so that one body
+serves every type.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import onnx
+
+from tensortriage.model.sdk import array_of
+from tensortriage_meanings.site import Difference, Site, Way
+
+Condition = Callable[[Site], bool]
+
+
+def _always(_: Site) -> bool:
+    return True
+
+
+def _whole(site: Site) -> bool:
+    return site.kind() == "i"
+
+
+def _wide(site: Site) -> bool:
+    value = site.node.inputs[0]
+    return value is not None and site.dtype(value) == np.int64
+
+
+def _floating(site: Site) -> bool:
+    return site.kind() == "f"
+
+
+def _to_whole(site: Site) -> bool:
+    made = site.dtype(site.node.outputs[0])
+    return made is not None and made.kind in "iu" and site.kind() == "f"
+
+
+def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _always, since: int = 0) -> Difference:
+    """Return a row of one other body.
+
+    Args:
+        ops: The operators, with spaces between.
+        words: As of `Way`.
+        text: As ``body`` of `Way`, with ``$`` before what the node says.
+        cure: As of `Way`.
+        when: Whether a node is one that the row is about.
+        since: As of `Way`.
+    """
+
+    def ways(site: Site) -> Iterator[Way]:
+        if when(site):
+            yield Way(words, body=_filled(text, site), since=since, cure=cure)
+
+    return Difference(tuple(ops.split()), ways)
+
+
+def _filled(text: str, site: Site) -> str:
+    """Return a body with attributes of the node, and the type of its result, in their places."""
+    for name in ("axis", "to", "fmod"):
+        if f"${name}" in text:
+            text = text.replace(f"${name}", str(site.attribute(name)))
+    dtype = site.dtype(site.node.outputs[0])
+    return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
+
+
+def narrow(number: int, words: str) -> Difference:
+    """Return a row of whole numbers of 64 bits that are computed in another type.
+
+    Args:
+        number: ONNX's number of the type.
+        words: As of `Way`.
+    """
+
+    def ways(site: Site) -> Iterator[Way]:
+        names = [f"v{i}" for i in range(len(site.node.inputs))]
+        if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
+            return
+        given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
+        fmod = "<fmod=1>" if number == 1 and site.op_type == "Mod" else _attributes(site)
+        operands = ", ".join(f"n{name}" for name in names)
+        text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
+        yield Way(words, body=text, cure=_IN_RANGE)
+
+    return Difference(("Mod", "Clip", "Abs", "Add", "Sub", "Mul", "Div", "Neg", "Max", "Min", "Sign", "Pow"), ways)
+
+
+def _attributes(site: Site) -> str:
+    return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
+
+
+def _flattened(site: Site) -> Iterator[Way]:
+    """Yield the Softmax of before opset 13 where it is a later one, and the later one where it is that of before."""
+    axis, rank = site.attribute("axis"), site.rank()
+    if rank is None or axis is None:
+        return
+    axis %= rank
+    op, last = site.op_type, rank - 1
+    upgrade = "raise the opset with onnx.version_converter, not by its number alone"
+    if site.opset >= 13 and axis < last:
+        yield Way(
+            f"all axes from axis {axis} on were one, as before opset 13, not axis {axis} alone",
+            body=f"(x) => (y) {{ s = Shape(x) f = Flatten<axis={axis}>(x) r = {op}<axis=1>(f) y = Reshape(r, s) }}",
+            cure=upgrade,
+        )
+    elif site.opset < 13 and axis < last:
+        perm = [*(each for each in range(rank) if each != axis), axis]
+        back = np.argsort(perm).tolist()
+        yield Way(
+            f"it ran along axis {axis} alone, as from opset 13 on, not along all axes from axis {axis} on flattened "
+            "into one",
+            body=f"(x) => (y) {{ t = Transpose<perm={perm}>(x) r = {op}<axis={last}>(t) "
+            f"y = Transpose<perm={back}>(r) }}",
+            cure=upgrade,
+        )
+
+
+def _padded_with_zeros(site: Site) -> Iterator[Way]:
+    """Yield a MaxPool whose border counts as 0, where ONNX leaves it out."""
+    given = site.attribute("pads")
+    if not given or not any(given) or len(site.node.outputs) > 1:
+        return
+    half = len(given) // 2
+    both = [0, 0, *given[:half], 0, 0, *given[half:]]
+    kept = {name: site.attribute(name) for name in ("kernel_shape", "strides", "dilations", "ceil_mode")}
+    settings = ", ".join(
+        f"{name}={list(v) if isinstance(v, list | tuple) else v}" for name, v in kept.items() if v is not None
+    )
+    yield Way(
+        "the border counted as 0, which is not in the window by ONNX",
+        body=f"(x) => (y) {{ p = Constant<value_ints={both}>() l = Pad(x, p) y = MaxPool<{settings}>(l) }}",
+        cure="write a Pad with the number that the border is to be, and pads of 0",
+    )
+
+
+def _channels_last(site: Site) -> Iterator[Way]:
+    """Yield a flattening of the elements in the order of a layout with channels last."""
+    shape, made = site.shape(), site.made()
+    if shape is not None and len(shape) > 2 and (site.op_type == "Flatten" or (made and len(made) < len(shape))):
+        perm = [0, *range(2, len(shape)), 1]
+        operands = "x" if site.op_type == "Flatten" else "x, s"
+        axis = f"<axis={site.attribute('axis')}>" if site.op_type == "Flatten" else ""
+        given = operands.replace("x", "t")
+        yield Way(
+            "channels came last in the order of elements, not first",
+            body=f"({operands}) => (y) {{ t = Transpose<perm={perm}>(x) y = {site.op_type}{axis}({given}) }}",
+            cure="transpose before it, or reorder the columns of the weight behind it",
+        )
+
+
+def _by_batch(site: Site) -> Iterator[Way]:
+    """Yield a BatchNormalization by the statistics of its own batch."""
+    rank, epsilon = site.rank(), site.attribute("epsilon")
+    if rank is None or site.attribute("training_mode"):
+        return
+    axes = [0, *range(2, rank)]
+    column = [1, -1, *[1] * (rank - 2)]
+    yield Way(
+        "it took mean and variance of its own batch, as in training, not those that are stored",
+        body=f"(x, g, b, m, v) => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
+        "mean = ReduceMean(x, a) d = Sub(x, mean) q = Mul(d, d) var = ReduceMean(q, a) "
+        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, x) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
+        "gg = Reshape(g, c) bb = Reshape(b, c) r = Mul(n, gg) y = Add(r, bb) }",
+        since=18,
+        cure="put the network into evaluation mode (model.eval()) before it is run or exported",
+    )
+
+
+def _unbiased(site: Site) -> Iterator[Way]:
+    """Yield a mean of squares that is divided by one less than their number."""
+    square = site.made_by("Mul", "Pow")
+    shape, made = site.shape(), site.made()
+    if (
+        square is None
+        or shape is None
+        or made is None
+        or (square.op_type == "Mul" and square.inputs[0] is not square.inputs[1])
+    ):
+        return
+    count = int(np.prod(shape)) // max(int(np.prod(made)), 1)
+    if count < 2:
+        return
+    settings = f"<axes={list(site.attribute('axes') or ())}, keepdims={site.attribute('keepdims')}>"
+    if site.takes("axes") is False:
+        settings = f"<keepdims={site.attribute('keepdims')}>"
+    operands = ", ".join(f"v{i}" for i in range(len(site.node.inputs)))
+    yield Way(
+        f"the variance were divided by {count - 1}, one less than there are numbers (unbiased), not by {count}",
+        body=f"({operands}) => (y) {{ m = {site.op_type}{settings}({operands}) "
+        f"f0 = Constant<value_float={count / (count - 1)}>() f = CastLike(f0, m) y = Mul(m, f) }}",
+        cure="give the same correction on both sides (unbiased, ddof)",
+    )
+
+
+def _tanh_of_gelu(site: Site) -> bool:
+    """Whether a Tanh is that of a GELU's approximation: 1 is added to it."""
+    follower = site.feeds("Add")
+    arrays = () if follower is None else (array_of(value) for value in follower.inputs)
+    return any(array is not None and array.size == 1 and float(array.reshape(-1)[0]) == 1.0 for array in arrays)
+
+
+def _erf_of_gelu(site: Site) -> bool:
+    return site.feeds("Add") is not None
+
+
+_IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
+_IN_RANGE = "keep the numbers within that range, or compute them in another type"
+ROUNDED = "write the rounding that is meant with Floor, Ceil, Round or Sign"
+
+BODIES: tuple[Difference, ...] = (
+    body(
+        "Div",
+        "quotients of negative whole numbers were rounded down (floor), not cut off toward zero as ONNX's Div is",
+        "(a, b) => (y) { q = Div(a, b) p = Mul(q, b) r = Sub(a, p) z = Sub(a, a) n = Less(r, z) m = Less(b, z) "
+        "x = Xor(n, m) e = Equal(r, z) k = Not(e) w = And(x, k) d = CastLike(w, q) y = Sub(q, d) }",
+        "subtract 1 from the quotient where the remainder is not 0 and its sign differs from the divisor's, "
+        "or divide with rounding toward zero on both sides",
+        when=_whole,
+    ),
+    body(
+        "Mod",
+        "remainders had the sign of the divisor, as Python's % has, not of the dividend as with fmod=1",
+        "(a, b) => (y) { r = Mod<fmod=1>(a, b) s = Add(r, b) y = Mod<fmod=1>(s, b) }",
+        "write a - Floor(a / b) * b",
+        when=lambda site: _floating(site),
+    ),
+    narrow(6, "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31"),
+    narrow(1, _IN_FLOAT32),
+    body(
+        "Mod",
+        _IN_FLOAT32,
+        "(a, b) => (y) { f = Cast<to=1>(a) g = Cast<to=1>(b) q = Div(f, g) t = Floor(q) p = Mul(t, g) r = Sub(f, p) "
+        "y = Cast<to=$type>(r) }",
+        _IN_RANGE,
+        when=_whole,
+    ),
+    Difference(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
+    body(
+        "Softmax",
+        "a row that is masked everywhere (all -Inf) gave 0, where Softmax by ONNX gives NaN",
+        "(x) => (y) { s = Softmax<axis=$axis>(x) n = IsNaN(s) z0 = Constant<value_float=0.0>() z = CastLike(z0, x) "
+        "y = Where(n, z, s) }",
+        "mask with a finite number, or put 0 in the place of NaN behind the Softmax; newer exporters do",
+        when=lambda site: site.opset >= 13 or site.attribute("axis") in (-1, (site.rank() or 0) - 1),
+    ),
+    body(
+        "Softmax",
+        "a row that is masked everywhere (all -Inf) were uniform, where Softmax by ONNX gives NaN",
+        "(x) => (y) { l0 = Constant<value_float=-65504.0>() l = CastLike(l0, x) m = Max(x, l) "
+        "y = Softmax<axis=$axis>(m) }",
+        "mask with a finite number on both sides",
+        when=lambda site: site.opset >= 13 or site.attribute("axis") in (-1, (site.rank() or 0) - 1),
+    ),
+    body(
+        "Round",
+        "ties were rounded up (floor(x + 0.5)), not to the even neighbour",
+        "(x) => (y) { h0 = Constant<value_float=0.5>() h = CastLike(h0, x) s = Add(x, h) y = Floor(s) }",
+        "write Floor(x + 0.5), or round half to even on both sides",
+    ),
+    body(
+        "Round",
+        "ties were rounded away from zero, not to the even neighbour",
+        "(x) => (y) { h0 = Constant<value_float=0.5>() h = CastLike(h0, x) a = Abs(x) s = Add(a, h) f = Floor(s) "
+        "g = Sign(x) y = Mul(f, g) }",
+        "write Sign(x) * Floor(Abs(x) + 0.5), or round half to even on both sides",
+    ),
+    body(
+        "Cast",
+        "numbers were rounded to the nearest whole one, not cut off toward zero as ONNX's Cast does",
+        "(x) => (y) { r = Round(x) y = Cast<to=$to>(r) }",
+        "put a Round before the Cast",
+        when=_to_whole,
+    ),
+    body(
+        "Cast",
+        "numbers were rounded down (floor), not cut off toward zero as ONNX's Cast does",
+        "(x) => (y) { r = Floor(x) y = Cast<to=$to>(r) }",
+        "put a Floor before the Cast",
+        when=_to_whole,
+    ),
+    body(
+        "Cast",
+        "numbers were rounded to the nearest whole one, ties away from zero, not cut off toward zero",
+        "(x) => (y) { h0 = Constant<value_float=0.5>() h = CastLike(h0, x) a = Abs(x) s = Add(a, h) f = Floor(s) "
+        "g = Sign(x) r = Mul(f, g) y = Cast<to=$to>(r) }",
+        "write the rounding before the Cast",
+        when=_to_whole,
+    ),
+    body(
+        "Floor",
+        "numbers were cut off toward zero, not rounded down",
+        "(x) => (y) { a = Abs(x) f = Floor(a) g = Sign(x) y = Mul(f, g) }",
+        ROUNDED,
+    ),
+    body(
+        "Ceil",
+        "numbers were cut off toward zero, not rounded up",
+        "(x) => (y) { a = Abs(x) f = Floor(a) g = Sign(x) y = Mul(f, g) }",
+        ROUNDED,
+    ),
+    body("Floor", "numbers were rounded to the nearest whole one, not down", "(x) => (y) { y = Round(x) }", ROUNDED),
+    Difference(("MaxPool",), _padded_with_zeros),
+    body(
+        "Erf",
+        "GELU were its tanh approximation, not the exact one with Erf",
+        "(z) => (y) { r0 = Constant<value_float=1.4142135>() r = CastLike(r0, z) x = Mul(z, r) x2 = Mul(x, x) "
+        "x3 = Mul(x2, x) c0 = Constant<value_float=0.044715>() c = CastLike(c0, z) k = Mul(x3, c) s = Add(x, k) "
+        "t0 = Constant<value_float=0.7978845608>() t = CastLike(t0, z) u = Mul(s, t) y = Tanh(u) }",
+        "take the same form of GELU on both sides (approximate)",
+        when=_erf_of_gelu,
+    ),
+    body(
+        "Erf",
+        "GELU were x * Sigmoid(1.702 x), not the exact one with Erf",
+        "(z) => (y) { r0 = Constant<value_float=2.4069914>() r = CastLike(r0, z) x = Mul(z, r) g = Sigmoid(x) "
+        "h = Add(g, g) o0 = Constant<value_float=1.0>() o = CastLike(o0, z) y = Sub(h, o) }",
+        "take the same form of GELU on both sides (approximate)",
+        when=_erf_of_gelu,
+    ),
+    body(
+        "Gelu",
+        "GELU were x * Sigmoid(1.702 x), not the form that the attribute approximate says",
+        "(x) => (y) { r0 = Constant<value_float=1.702>() r = CastLike(r0, x) m = Mul(x, r) g = Sigmoid(m) "
+        "y = Mul(x, g) }",
+        "take the same form of GELU on both sides (approximate)",
+    ),
+    body(  # the cubic x + 0.044715 x^3 = u / 0.79788456 solved for x: x = 5.46067 sinh(asinh(0.6885547 u) / 3)
+        "Tanh",
+        "GELU were the exact one with Erf, not its tanh approximation",
+        "(u) => (y) { a0 = Constant<value_float=0.68855469>() a = CastLike(a0, u) p = Mul(u, a) q = Asinh(p) "
+        "t0 = Constant<value_float=0.33333333>() t = CastLike(t0, u) w = Mul(q, t) h = Sinh(w) "
+        "c0 = Constant<value_float=3.8612485>() c = CastLike(c0, u) z = Mul(h, c) y = Erf(z) }",
+        "take the same form of GELU on both sides (approximate)",
+        when=_tanh_of_gelu,
+    ),
+    body(
+        "HardSwish",
+        "it were x * HardSigmoid(x) with alpha 0.2, not 1/6",
+        "(x) => (y) { s = HardSigmoid<alpha=0.2, beta=0.5>(x) y = Mul(x, s) }",
+        "write x * HardSigmoid(x) with the alpha that is meant",
+    ),
+    body(
+        "Relu",
+        "it ended at 6 (ReLU6)",
+        "(x) => (y) { s0 = Constant<value_float=6.0>() s = CastLike(s0, x) r = Relu(x) y = Min(r, s) }",
+        "write a Clip from 0 to 6 where ReLU6 is meant",
+    ),
+    body(
+        "Gather",
+        "negative indices were taken as 0, not counted from the end as ONNX's Gather does",
+        "(x, i) => (y) { z = Sub(i, i) n = Less(i, z) j = Where(n, z, i) y = Gather<axis=$axis>(x, j) }",
+        "give indices from 0 on",
+    ),
+    body(
+        "Div",
+        "a division by 0 gave 0, where ONNX's gives NaN or Inf",
+        "(a, b) => (y) { q = Div(a, b) z = Sub(b, b) e = Equal(b, z) o = CastLike(z, q) y = Where(e, o, q) }",
+        "keep the divisor away from 0",
+        when=_floating,
+    ),
+    Difference(("BatchNormalization",), _by_batch),
+    Difference(("ReduceMean",), _unbiased),
+    Difference(("Flatten", "Reshape"), _channels_last),
+)

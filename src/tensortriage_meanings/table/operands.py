@@ -1,0 +1,114 @@
+"""Differences that a constant operand says: an epsilon that is added, a weight in another order, sizes for scales."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage_meanings.site import Difference, Site, Way
+
+_EPSILONS = (1e-5, 1e-3, 1e-6, 1e-12, 1e-8, 1e-7, 1e-4, 1e-10, 0.0)
+_LARGEST = 0.011
+"""Up to this a constant that is added before a root is an epsilon."""
+_GATES: Mapping[str, Mapping[str, Sequence[int]]] = {
+    "LSTM": {"i, f, c, o (PyTorch, Keras)": (0, 3, 1, 2), "i, f, o, c": (0, 2, 3, 1), "f, i, c, o": (2, 3, 0, 1)},
+    "GRU": {"r, z, h (PyTorch)": (1, 0, 2)},
+}
+"""Other orders of the blocks of weights: which block each one is taken for; ONNX has i, o, f, c and z, r, h."""
+
+
+def _epsilon(site: Site) -> Iterator[Way]:
+    """Yield other epsilons of a normalization that is written in single steps."""
+    if site.feeds("Sqrt", "Pow", "Rsqrt") is None:
+        return
+    for index in (0, 1):
+        given = site.constant(index)
+        if given is not None and given.size == 1 and 0 <= float(given.reshape(-1)[0]) < _LARGEST:
+            now = float(given.reshape(-1)[0])
+            for other in _EPSILONS:
+                if not np.isclose(other, now, rtol=1e-3, atol=0.0):
+                    yield Way(
+                        f"the epsilon under the root were {other:g}, not {now:g}",
+                        operands={index: np.full_like(given, other)},
+                    )
+
+
+def _transposed(site: Site) -> Iterator[Way]:
+    """Yield a product with the transposed of a square weight."""
+    for index in (1, 0):
+        given = site.constant(index)
+        if given is not None and given.ndim == 2 and given.shape[0] == given.shape[1] > 1:
+            yield Way("its weight were transposed", operands={index: np.ascontiguousarray(given.T)})
+
+
+def _flipped(site: Site) -> Iterator[Way]:
+    """Yield a convolution whose kernel runs the other way: a true one, where ONNX's is a correlation."""
+    given = site.constant(1)
+    if given is not None and given.ndim > 2 and max(given.shape[2:]) > 1:
+        axes = tuple(range(2, given.ndim))
+        yield Way(
+            "its kernel were flipped (a true convolution), which ONNX's is not",
+            operands={1: np.ascontiguousarray(np.flip(given, axes))},
+        )
+        if given.shape[2] == given.shape[-1] and given.ndim == 4:
+            yield Way(
+                "height and width of its kernel were exchanged",
+                operands={1: np.ascontiguousarray(given.swapaxes(2, 3))},
+            )
+
+
+def _gates(site: Site) -> Iterator[Way]:
+    """Yield a recurrent layer whose weights lie in the order of another framework."""
+    for words, order in _GATES.get(site.op_type, {}).items():
+        operands = {}
+        for index in (1, 2, 3):
+            given = site.constant(index)
+            if given is not None:
+                parts = 2 * len(order) if index == 3 else len(order)
+                blocks = np.split(given, parts, axis=1)
+                moved = [*order, *(len(order) + each for each in order)] if index == 3 else order
+                operands[index] = np.concatenate([blocks[each] for each in moved], axis=1)
+        if operands:
+            yield Way(f"its gates came in the order {words}, not in ONNX's", operands=operands)
+
+
+def _sizes(site: Site) -> Iterator[Way]:
+    """Yield a Resize whose scales are those of its sizes, which are whole numbers."""
+    made, scales = site.made(), site.constant(2)
+    if made is not None and scales is not None and scales.size:
+        yield Way(
+            f"its scales were recomputed from the sizes {list(made)}, not taken as given",
+            operands={2: np.zeros(0, np.float32), 3: np.array(made)},
+            cure="give sizes instead of scales, or recompute_scale_factor=False to PyTorch's interpolate",
+        )
+
+
+def _pad_order(site: Site) -> Iterator[Way]:
+    """Yield a Pad whose last two axes are exchanged, or whose ends are."""
+    given = site.constant(1)
+    if given is None or given.ndim != 1 or site.constant(3) is not None:
+        return
+    half = given.size // 2
+    begin, end = given[:half], given[half:]
+    exchanged = np.arange(half)
+    exchanged[-2:] = exchanged[-2:][::-1]
+    for words, other in {
+        "height and width of its pads were exchanged": np.concatenate([begin[exchanged], end[exchanged]]),
+        "begin and end of its pads were exchanged": np.concatenate([end, begin]),
+        "its pads came in PyTorch's order, the last axis first": given.reshape(2, half)[:, ::-1].T.reshape(-1),
+    }.items():
+        if not np.array_equal(other, given):
+            yield Way(words, operands={1: np.ascontiguousarray(other)})
+
+
+def _row(ways: Callable[[Site], Iterator[Way]], *ops: str, since: int = 0) -> Difference:
+    return Difference(ops, ways, since)
+
+
+OPERANDS: tuple[Difference, ...] = (
+    _row(_epsilon, "Add"),
+    _row(_transposed, "MatMul"),
+    _row(_flipped, "Conv", "ConvTranspose"),
+    _row(_gates, "LSTM", "GRU"),
+    _row(_sizes, "Resize", since=11),
+    _row(_pad_order, "Pad"),
+)
