@@ -23,7 +23,9 @@ from tensortriage.model.quantization.qdq import ROUNDING_OPS
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _INTEGER_OPS = (ROUNDING_OPS | {"MatMulInteger", "ConvInteger"}) - {"QuantizeLinear"}
-_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+"""Attributes of a Conv."""
+_PRODUCTS = ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QAttention", "QGemm")
 
 
 def as_pairs(model: Model) -> Model:
@@ -36,6 +38,11 @@ def as_pairs(model: Model) -> Model:
         return model
     writers = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled, "DynamicQuantizeLSTM": _lstm}
     return with_written(model, writers, runtime=_INTEGER_OPS)
+
+
+def products_as_pairs(model: Model) -> Model:
+    """Return a model whose products of integers are written as pairs, or as MatMulInteger."""
+    return with_written(model, {"QLinearConv": _convolution, "QLinearMatMul": _product}, runtime=_PRODUCTS)
 
 
 def owner_of(graph: Graph, name: str) -> Node | None:
@@ -51,7 +58,7 @@ def _convolution(body: OperatorBody) -> Results:
     inputs = [x, weight]
     if (bias := body.input(8)) is not None:
         inputs.append(_bias(body, bias))
-    y = body.op("Conv", *inputs, **body.given(*_CONVOLUTION))
+    y = body.op("Conv", *inputs, **body.given(*CONVOLUTION))
     return (body.op("QuantizeLinear", y, needed(body.input(6)), needed(body.input(7))),)
 
 
@@ -88,7 +95,7 @@ def _scaled(body: OperatorBody) -> Results:
     body.owner = node.name or ""
     if not convolves:
         return (body.op("MatMul", *operands),)
-    given = {name: node.attributes[name].value for name in _CONVOLUTION if name in node.attributes}
+    given = {name: node.attributes[name].value for name in CONVOLUTION if name in node.attributes}
     return (body.op("Conv", *operands, **given),)
 
 
