@@ -20,6 +20,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import unsigned_weights
 from tensortriage.runs.lab import Lab
+from tensortriage.values.text import error_size
 
 _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 """An unrounded file whose stored integers are another rounding of its weights."""
@@ -40,6 +41,14 @@ def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
         return 0.0
     lost = max((difference(right[name], made[name]) for name in right if name in made), default=0.0)
     return lost if lost > ROUNDED_ONCE else 0.0
+
+
+def cut_off_in_words(reference: EngineSpec, lost: float) -> str:
+    """Return why float64 takes a reference's place, as a clause."""
+    return (
+        f"float64 is the reference: {reference} adds products of 8-bit numbers in saturating int16 on this processor, "
+        f"which has no VNNI, and is off by {error_size(lost)} for it"
+    )
 
 
 def of_int16(setting: Setting, floors: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:

@@ -6,13 +6,14 @@ beyond int16 at all are looked at, as many of each column as the worst column ha
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, needed, refuse_if
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, Writer, array_of, needed, refuse_if
 from tensortriage.model.operator_bodies.replace_nodes import with_written
 from tensortriage.model.quantization.as_pairs import CONVOLUTION, products_as_pairs
 from tensortriage.model.quantization.int8_products import int8_products
@@ -24,18 +25,28 @@ _MOST_WEIGHTS = 1 << 25
 """Numbers that the pairs of one convolution may be written with."""
 
 
-def int16_products(model: Model) -> Model | None:
+def int16_products(model: Model, *, fused: bool = True) -> Model | None:
     """Return a model whose products by int8 weights lose what does not fit in int16; None where all fits.
 
     Args:
         model: The model; it is not changed. Its products are written in pairs in the result, or as MatMulInteger.
+        fused: Whether products between pairs count, which a kernel for integers computes where they are fused; those
+            of operators on integers always do.
     """
     graph = model.graph
-    weights = (each.weight for each in int8_products(graph) if each.weight in graph.constants)
+    products = [each for each in int8_products(graph) if fused or not each.in_pairs]
+    weights = (each.weight for each in products if each.weight in graph.constants)
     if not any(2 * int(np.abs(graph.weight(name).astype(np.int16)).max(initial=0)) > _FITS for name in weights):
         return None
     writers = {"MatMul": _product, "Gemm": _product, "Conv": _convolution, "MatMulInteger": _integers}
-    return with_written(products_as_pairs(model), writers, runtime=())
+    left = {each.node.name for each in int8_products(graph)} - {each.node.name for each in products}
+
+    def chosen(write: Writer, body: OperatorBody) -> Results:
+        refuse_if(body.owner in left)
+        return write(body)
+
+    taken = {op_type: functools.partial(chosen, write) for op_type, write in writers.items()}
+    return with_written(products_as_pairs(model), taken, runtime=())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.int16_kernels import cut_off
+from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.quantization.int8_products import Int8Product, int8_products, unsigned_weights
@@ -46,10 +46,7 @@ def saturating_reference(inv: Investigation, _: Evidence) -> Answer | None:
     for model in models:
         lost = max((cut_off(inv.lab, reference, model, feed) for feed in inv.question.feeds), default=0.0)
         if lost:
-            words = (
-                f"float64 is the reference: {reference} adds products of 8-bit numbers in saturating int16 on this "
-                f"processor, which has no VNNI, and is off by {error_size(lost)} for it"
-            )
+            words = cut_off_in_words(reference, lost)
             inv.record.answered(OF_REFERENCE, f"no: {words}", error=lost)
             exact = dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED)
             return Answer(findings=Findings(exact_reference=words), question=exact)
@@ -145,10 +142,10 @@ def _factors(node: Node, data: np.ndarray, weight: np.ndarray, zero: int) -> tup
     if "Conv" not in node.op_type and weight.ndim == 2:
         rows = data.T if node.attributes.get("transA") else data.reshape(-1, data.shape[-1])
         return rows, weight.T if node.attributes.get("transB") else weight
-    if node.op_type in ("Conv", "QLinearConv") and not {*_dilations(node)} - {1}:
-        if node.attributes.get("group", 1) == 1:
-            return windows(data, weight.shape[2:], zero), np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
-    return None
+    plain = node.attributes.get("group", 1) == 1 and not {*_dilations(node)} - {1}
+    if node.op_type not in ("Conv", "QLinearConv") or not plain:
+        return None
+    return windows(data, weight.shape[2:], zero), np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
 
 
 def _dilations(node: Node) -> tuple[int, ...]:
