@@ -73,6 +73,8 @@ def show_overview() -> int:
 
 def overview() -> str:
     """Return the page, in the width of the terminal."""
+    from tensortriage.engines.cpu_features import where_it_runs
+
     width = max(min(shutil.get_terminal_size().columns, WIDEST) - 2, NARROWEST)
     others = {name: point.summary() for name, point in registered(GROUP).items() if name not in COMMANDS}
     commands = {name: text for name, (_, text) in COMMANDS.items()} | others
@@ -83,7 +85,7 @@ def overview() -> str:
             head,
             _section("Options", OPTIONS, width),
             _section("Commands", commands, width),
-            textwrap.indent(EPILOG, "  "),
+            textwrap.indent(where_it_runs(EPILOG), "  "),
         ]
     )
 

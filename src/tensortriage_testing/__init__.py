@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensortriage_testing.models import residual_dag as residual_dag
     from tensortriage_testing.models import save_model as save_model
     from tensortriage_testing.quantized_models import quantized as quantized
+    from tensortriage_testing.saturating_engine import SaturatingEngine as SaturatingEngine
     from tensortriage_testing.simulated.accelerator import SimulatedAccelerator as SimulatedAccelerator
     from tensortriage_testing.varying_engine import VaryingEngine as VaryingEngine
 
@@ -31,6 +32,7 @@ _NAMES = {
     "faulty_engine": ("FaultyEngine",),
     "models": ("conv_net", "encoder", "feed_for", "mlp", "residual_dag", "save_model"),
     "quantized_models": ("quantized",),
+    "saturating_engine": ("SaturatingEngine",),
     "simulated.accelerator": ("SimulatedAccelerator",),
     "varying_engine": ("VaryingEngine",),
 }

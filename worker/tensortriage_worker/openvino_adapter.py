@@ -219,7 +219,7 @@ def _device(core: Any, options: Mapping[str, str]) -> str:
             AdapterFailure.MISSING,
             "{} cannot compute in {}".format(device, options["precision"]),
             "precision-unsupported",
-            "use precision=fp32, or a machine that has it",
+            "use precision=fp32, a machine that has it, or emulate:precision={}".format(options["precision"]),
         )
     return device
 

@@ -14,6 +14,7 @@ import click
 
 from tensortriage.cli import guard
 from tensortriage.cli.options import COMMON, READ, READ_WORD, GroupedOption, GuideCommand, Written, accepted_option
+from tensortriage.engines.cpu_features import computes_bf16, where_it_runs
 from tensortriage.errors import UsageError
 from tensortriage.values.given import resolved
 from tensortriage.values.options import DECLARED, Option, OptionPart, default_of
@@ -57,7 +58,7 @@ def command(
             return function(**taken(OptionPart(function), values), as_json=values["as_json"])
 
         params = [*parameters(function), *accepted, *COMMON]
-        about = {"help": function.__doc__, "epilog": epilog, **settings}
+        about = {"help": function.__doc__, "epilog": where_it_runs(epilog), **settings}
         return GuideCommand(name or function.__name__, params=params, callback=callback, **about)
 
     return make
@@ -154,10 +155,11 @@ def target_missing(model: Path | None) -> UsageError:
     """Return the error for a missing --target, with a ready command for each engine usable here."""
     from tensortriage.engines.registry import availabilities
 
+    ready = READY if computes_bf16() else {**READY, "openvino": "openvino"}
     usable = [name for name, available in availabilities().items() if available.usable and name in READY]
     command = click.get_current_context().command_path
     named = model if model and model != Path() else "MODEL"
-    commands = "; ".join(f"{command} {named} --target {READY[name]}" for name in usable)
+    commands = "; ".join(f"{command} {named} --target {ready[name]}" for name in usable)
     return UsageError("no --target: which engine?", slug="target-missing", cure=f"try {commands}")
 
 

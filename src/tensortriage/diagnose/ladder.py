@@ -47,7 +47,7 @@ from tensortriage.diagnose.rungs.premises.self_consistency import contradictions
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep
 from tensortriage.diagnose.rungs.premises.two_targets import changed_between
 from tensortriage.diagnose.rungs.premises.within_noise import within_noise
-from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
+from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_reference, saturating_sums
 from tensortriage.diagnose.rungs.quantization.lost_signal import signal_lost
 from tensortriage.diagnose.rungs.quantization.quantized_model import (
     check_quantizers,
@@ -70,7 +70,7 @@ GROUP = "tensortriage.rungs"
 CONCLUDED = "what is at fault?"
 """What rungs of other packages come after that say more of a fault; they read `Evidence.concluded`."""
 
-BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, file_layout, stored_weights)
+BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, saturating_reference, file_layout, stored_weights)
 """What is asked first."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (

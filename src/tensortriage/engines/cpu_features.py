@@ -1,32 +1,70 @@
-"""Multiply instructions of this processor: CPU engines choose their int8 kernels by them."""
+"""Instructions of this processor, by which engines on it choose kernels and formats.
+
+Flags are what Linux lists; elsewhere nothing is known, and nothing is taken to be missing.
+"""
 
 import functools
+import os
 import platform
 from pathlib import Path
 
 _EXACT = frozenset({"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"})
 """Flags of instructions that sum products of 8-bit numbers in int32 (Intel 64 manual, VPDPBUSD, TDPBUSD)."""
 
+_BF16 = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert"})
+"""Flags of instructions for bf16 (Intel 64 manual, VDPBF16PS, TDPBF16PS, VCVTNEPS2BF16)."""
 
-@functools.cache
-def sums_in_int16(flags: frozenset[str] | None = None) -> bool:
-    """Return whether int8 kernels here must add pairs of products in saturating int16 (VPMADDUBSW), as far as is known.
+_PLAIN_LIMITS = frozenset({"SSE41", "AVX", "AVX2", "AVX512_CORE"})
+"""Values of oneDNN's ONEDNN_MAX_CPU_ISA, which OpenVINO reads, that leave out all of these."""
 
-    ONNX Runtime and OpenVINO do so on x86 without VNNI. False elsewhere, and where the system lists no flags.
+_OTHER_KERNELS = frozenset({"tensorrt", "float64", "emulate"})
+"""Engines without int8 kernels of a CPU's."""
+
+
+def sums_in_int16(engine: str = "onnxruntime", flags: frozenset[str] | None = None) -> bool:
+    """Return whether an engine's int8 kernels here add pairs of products in saturating int16 (VPMADDUBSW).
+
+    ONNX Runtime and OpenVINO do so on x86 without VNNI; what other engines are made of is not known, so they may.
 
     Args:
-        flags: Flags of a processor; None for this machine's, as Linux lists them.
+        engine: Its name.
+        flags: Flags of a processor; None for this machine's.
     """
-    if flags is None:
-        flags = _flags()
-    return bool({"ssse3", "avx2"} & flags) and not flags & _EXACT
+    flags = flags_for(engine) if flags is None else flags
+    return engine not in _OTHER_KERNELS and bool({"ssse3", "avx2"} & flags) and not flags & _EXACT
 
 
+def computes_bf16(flags: frozenset[str] | None = None) -> bool:
+    """Return whether OpenVINO computes in bf16 on a processor, this machine's where no flags are given."""
+    return bool((flags_for("openvino") if flags is None else flags) & _BF16)
+
+
+def where_it_runs(text: str) -> str:
+    """Return words that offer bf16 on OpenVINO; where this processor has none, they offer its emulation."""
+    offered = "openvino:precision=bf16"
+    return text if offered not in text or computes_bf16() else text.replace(offered, "emulate:precision=bf16")
+
+
+def flags_for(engine: str) -> frozenset[str]:
+    """Return the flags of this machine's processor that an engine goes by; empty where they are not known."""
+    limited = engine == "openvino" and os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _PLAIN_LIMITS
+    return _flags() - _EXACT - _BF16 if limited else _flags()
+
+
+def processor() -> str:
+    """Return what of this processor decides how engines compute, in words for a report; empty where not known."""
+    if not _flags():
+        return ""
+    lacks = ["VNNI"] * sums_in_int16() + ["bf16"] * (not computes_bf16())
+    return f"without {' and '.join(lacks)}" if lacks else "with VNNI and bf16"
+
+
+@functools.cache
 def _flags() -> frozenset[str]:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return frozenset()
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
     except OSError:
         return frozenset()
-    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())

@@ -16,6 +16,7 @@ from typing import cast
 
 from tensortriage.engines.base import Availability, Engine, Limits
 from tensortriage.engines.capabilities import ReportsPrecision, RunsOnHardware
+from tensortriage.engines.cpu_features import processor
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
 from tensortriage.values.dtype import Precision
@@ -121,7 +122,7 @@ class ResolvedEngine:
         from tensortriage.engines.process.interpreters import packages_digest
 
         available, options = self.engine.availability(), self.spec.options
-        identity = f"{self.spec} {available.version} {available.device}"
+        identity = f"{self.spec} {available.version} {available.device} {processor()}"
         if "worker" in options or "file" in options:
             with contextlib.suppress(EngineMissing):
                 identity += f" {packages_digest(options.get('worker', ''))}"

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 
+from tensortriage.engines.cpu_features import where_it_runs
 from tensortriage.errors import UsageError
 
 
@@ -138,6 +139,6 @@ def _malformed(text: str) -> UsageError:
     return UsageError(
         f"'{text}' is not an engine spec",
         slug="engine-spec-malformed",
-        cure="write NAME[:key=value,...], e.g. onnxruntime:optimization=none, openvino:precision=bf16 or "
-        "script:my_engine.py:MyEngine",
+        cure="write NAME[:key=value,...], e.g. onnxruntime:optimization=none, "
+        f"{where_it_runs('openvino:precision=bf16')} or script:my_engine.py:MyEngine",
     )

@@ -30,6 +30,7 @@ from tensortriage.compare.judgement.within import (
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
 from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
+from tensortriage.envelope.int16_kernels import of_int16
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
@@ -322,15 +323,15 @@ def only(*sets: Together) -> Stage:
     return Stage(lambda _: sets, Needs())
 
 
-def rows(cost: Cost) -> Stage:
-    """Return the stage that takes the rows of a cost one by one."""
-    return Stage(lambda judge: ((each,) for each in judge.of_the_model(cost)))
+def rows(*costs: Cost) -> Stage:
+    """Return the stage that takes the rows of some costs one by one."""
+    return Stage(lambda judge: ((each,) for cost in costs for each in judge.of_the_model(cost)))
 
 
 EXPECTED = Stage(Judge.expected)
 """What all engines of the target's class choose."""
 
-INTEGERS, AMPLIFIED = rows(of_rewrite), rows(of_moved_inputs)
+INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
 """The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
+from tensortriage.engines.cpu_features import processor
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.identity.engine_code import EngineCode
@@ -221,6 +222,8 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
 def versions() -> dict[str, str]:
     """Return the versions that a result may depend on, of what is installed here."""
     found = {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine()}
+    if kind := processor():
+        found["processor"] = kind
     for package in ("tensortriage", "numpy", "onnx", "onnx_ir", "onnxruntime", "openvino", "tensorrt", "torch"):
         try:
             found[package] = importlib.metadata.version(package)

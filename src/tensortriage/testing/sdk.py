@@ -13,6 +13,7 @@ from tensortriage.engines.onnxruntime.engine import library as onnxruntime_libra
 from tensortriage.errors import EngineOutOfMemory as EngineOutOfMemory
 from tensortriage.model.ir.graph import Node as Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results as round_results
+from tensortriage.model.quantization.int16_products import int16_products as int16_products
 from tensortriage.model.transforms.inline_branch import ELSE as ELSE
 from tensortriage.model.transforms.inline_branch import THEN as THEN
 from tensortriage.model.transforms.inline_branch import holder_of as holder_of
@@ -25,6 +26,6 @@ from tensortriage.model.transforms.mark_outputs import needed_for as needed_for
 
 __all__ = [
     "ELSE", "INJECT_PREFIX", "THEN", "USE_PREFIX", "Call", "EngineOutOfMemory", "Node", "OnnxRuntimeEngine", "closed",
-    "holder_of", "inject", "kernel_for", "markable", "needed_for", "onnxruntime_library", "round_results", "run_failed",
-    "take_branch",
+    "holder_of", "inject", "int16_products", "kernel_for", "markable", "needed_for", "onnxruntime_library",
+    "round_results", "run_failed", "take_branch",
 ]  # fmt: skip

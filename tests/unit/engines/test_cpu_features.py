@@ -15,7 +15,9 @@ from tensortriage.engines.cpu_features import sums_in_int16
     ],
 )
 def test_only_x86_without_vnni(flags, expected):
-    assert sums_in_int16(frozenset(flags.split())) is expected
+    for engine in ("onnxruntime", "openvino", "a script"):
+        assert sums_in_int16(engine, frozenset(flags.split())) is expected
+    assert not sums_in_int16("float64", frozenset(flags.split()))
 
 
 def test_the_processor_here_can_be_asked():

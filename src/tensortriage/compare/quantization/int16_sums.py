@@ -1,16 +1,22 @@
-"""Sums of products of 8-bit numbers where each pair of products is first added in saturating int16.
+"""Products of 8-bit numbers whose pairs are first added in saturating int16: what kernels without VNNI make of them.
 
-So does the x86 instruction VPMADDUBSW, which takes unsigned data and signed weights: 255 * 127 * 2 = 64770 does not fit
-in int16, which ends at 32767. Signed data are moved up by 128 first, as kernels do. Weights of at most 64 in magnitude
-(7 bits) always fit: 255 * 64 * 2 = 32640.
+So does the x86 instruction VPMADDUBSW (Intel 64 manual), which takes unsigned data and signed weights: 255 * 127 * 2 =
+64770 does not fit in int16, which ends at 32767. Pairs follow each other along the summed axis, from its first number
+on; of convolutions channels are innermost. ONNX Runtime 1.31.1 on AVX2 gives these numbers bit for bit in MatMulInteger
+and QLinearConv (tests/engines/test_without_vnni.py); so does OpenVINO 2026.4.1 in the products that were tried. Signed
+data are moved up by 128 first where a kernel does so. Weights of at most 64 in magnitude (7 bits) always fit: 255 * 64
+* 2 = 32640. With VNNI, or unsigned weights, sums are in int32.
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
 _END = float(np.iinfo(np.int16).max)
 _MOST_ROWS = 64
+_AT_ONCE = 1 << 22
+"""Sums of two products that are held at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,7 +24,8 @@ class Int16Sums:
     """Sums of two products in int16, and their error.
 
     Attributes:
-        largest: Largest magnitude of a sum of two products; int16 ends at 32767.
+        largest: Largest magnitude of a sum of two products; int16 ends at 32767. Where none is beyond, it is what any
+            may be at most.
         saturated: Share of the pairs that do not fit, 0 to 1.
         error: Relative RMS error of the whole sums, against the same in int32 and without zero points.
     """
@@ -28,31 +35,74 @@ class Int16Sums:
     error: float
 
 
+def saturated_product(data: np.ndarray, weights: np.ndarray, *, moved: bool = False) -> np.ndarray:
+    """Return a product of matrices as such kernels compute it, without zero points.
+
+    Args:
+        data: uint8 or int8, rows of numbers to be summed over.
+        weights: int8, one column per sum.
+        moved: Whether int8 data are moved up by 128, and what that adds is taken off again.
+    """
+    exact = data.astype(np.float64) @ weights.astype(np.float64)
+    for columns, pairs in _pairs_beyond(data, weights, moved=moved):
+        first = np.flatnonzero(np.diff(columns, prepend=-1))
+        exact[:, columns[first]] -= np.add.reduceat(_excess(pairs), first, axis=1)
+    return exact
+
+
 def int16_sums(data: np.ndarray, zero: int, weights: np.ndarray) -> Int16Sums:
     """Return the sums of a matrix product in int16; of many rows, some evenly spaced ones count.
 
     Args:
-        data: uint8 or int8, rows of numbers to be summed over.
+        data: uint8 or int8, rows of numbers to be summed over; int8 are moved up.
         zero: Zero point of the data.
         weights: int8, one column per sum; zero point 0.
     """
-    rows = data[:: max(1, len(data) // _MOST_ROWS)].astype(np.float64)
-    shift = 128.0 if data.dtype == np.int8 else 0.0
-    columns = weights.astype(np.float64)
-    if len(columns) % 2:
-        rows, columns = np.pad(rows + shift, ((0, 0), (0, 1))) - shift, np.pad(columns, ((0, 1), (0, 0)))
-    largest = beyond = lost = power = 0.0
-    exact = (rows - zero) @ columns
-    for row, sums in zip(rows + shift, exact, strict=True):
-        products = row[:, None] * columns
-        pairs = products[0::2] + products[1::2]
-        excess = pairs - np.clip(pairs, -_END - 1.0, _END)
-        largest = max(largest, float(np.abs(pairs).max(initial=0.0)))
-        beyond += float(np.count_nonzero(excess))
-        lost += float(np.square(excess.sum(axis=0)).sum())
-        power += float(np.square(sums).sum())
-    count = len(rows) * (len(columns) // 2) * columns.shape[1]
-    return Int16Sums(largest, beyond / count if count else 0.0, float(np.sqrt(lost / power)) if power else 0.0)
+    rows = data[:: max(1, len(data) // _MOST_ROWS)]
+    largest = float(_most(rows, weights, moved=True).max(initial=0.0))
+    seen = [(np.abs(pairs).max(), np.count_nonzero(_excess(pairs))) for _, pairs in _pairs_beyond(rows, weights)]
+    if beyond := sum(count for _, count in seen):
+        largest = float(max(top for top, _ in seen))
+    exact = (rows.astype(np.float64) - zero) @ weights.astype(np.float64)
+    lost = exact + zero * weights.astype(np.float64).sum(axis=0) - saturated_product(rows, weights, moved=True)
+    power, count = float(np.square(exact).sum()), len(rows) * ((len(weights) + 1) // 2) * weights.shape[1]
+    error = float(np.sqrt(np.square(lost).sum() / power)) if power else 0.0
+    return Int16Sums(largest, beyond / count if count else 0.0, error)
+
+
+def _excess(pairs: np.ndarray) -> np.ndarray:
+    return np.asarray(pairs - np.clip(pairs, -_END - 1.0, _END))
+
+
+def _unsigned(data: np.ndarray, *, moved: bool) -> np.ndarray:
+    return data.astype(np.float64) + (128.0 if moved and data.dtype == np.int8 else 0.0)
+
+
+def _most(data: np.ndarray, weights: np.ndarray, *, moved: bool) -> np.ndarray:
+    """Return what the sum of each pair may be at most, in magnitude: pairs by columns."""
+    if data.dtype == np.int8 and not moved:  # then nothing is beyond
+        return np.zeros((0, weights.shape[1]))
+    tops = _unsigned(data, moved=moved).max(axis=0, initial=0.0)[:, None]
+    above, below = (np.maximum(sign * weights.astype(np.float64), 0.0) * tops for sign in (1.0, -1.0))
+    above, below = (np.pad(each, ((0, len(each) % 2), (0, 0))) for each in (above, below))
+    return np.asarray(np.maximum(above[0::2] + above[1::2], below[0::2] + below[1::2]))
+
+
+def _pairs_beyond(
+    data: np.ndarray, weights: np.ndarray, *, moved: bool = True
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the sums of pairs that may not fit, rows by pairs, with the column of each pair, ascending."""
+    columns, pairs = np.nonzero(_most(data, weights, moved=moved).T > _END)
+    if not len(pairs):
+        return
+    odd = len(weights) % 2
+    numbers = np.pad(_unsigned(data, moved=moved), ((0, 0), (0, odd)))
+    factors = np.pad(weights.astype(np.float64), ((0, odd), (0, 0)))
+    step = max(1, _AT_ONCE // max(1, len(data)))
+    for start in range(0, len(pairs), step):
+        first, column = 2 * pairs[start : start + step], columns[start : start + step]
+        sums = numbers[:, first] * factors[first, column] + numbers[:, first + 1] * factors[first + 1, column]
+        yield column, sums
 
 
 def windows(data: np.ndarray, kernel: tuple[int, ...], zero: int) -> np.ndarray:

@@ -116,6 +116,7 @@ class Findings(TypedDict, total=False):
     ranges: Ranges
     unrounded_match: UnroundedMatch | None
     quantization: SoundQuantization | None
+    exact_reference: str
     two_targets: str
     same_network: bool
     unexplained: TypedNetwork | None
@@ -171,6 +172,7 @@ class Evidence:
         shapes: Results at each shape of a sweep.
         wrong_part: The part of the exported model that differs from its network; None where none is known.
         in_training: Nodes of the reference's model that are in training mode.
+        exact_reference: Why float64 took the reference's place, as a clause; empty where it did not.
         two_targets: Changes between two targets, and the one outside the envelope; empty without a second target.
         builds_compared: Builds of the deployed model whose outputs were compared.
         builds_choose: Choices of only part of these builds, where they make all of them healthy.
@@ -185,6 +187,7 @@ class Evidence:
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
     unrounded_match: UnroundedMatch | None = None
     quantization: SoundQuantization | None = None
+    exact_reference: str = ""
     two_targets: str = ""
     same_network: bool = False
     unexplained: TypedNetwork | None = None

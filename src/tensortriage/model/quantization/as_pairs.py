@@ -25,6 +25,7 @@ from tensortriage.model.quantization.qdq import ROUNDING_OPS
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _INTEGER_OPS = (ROUNDING_OPS | {"MatMulInteger", "ConvInteger"}) - {"QuantizeLinear"}
+_PRODUCTS = ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QAttention", "QGemm")
 
 
 def as_pairs(model: Model) -> Model:
@@ -38,6 +39,11 @@ def as_pairs(model: Model) -> Model:
     own = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled}
     known = {name.removeprefix(PAIRS): writer for name, writer in writers().items() if name.startswith(PAIRS)}
     return with_written(model, own | known, runtime=_INTEGER_OPS)
+
+
+def products_as_pairs(model: Model) -> Model:
+    """Return a model whose products of integers are written as pairs, or as MatMulInteger."""
+    return with_written(model, {"QLinearConv": _convolution, "QLinearMatMul": _product}, runtime=_PRODUCTS)
 
 
 def owner_of(graph: Graph, name: str) -> Node | None:

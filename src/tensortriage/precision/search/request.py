@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tensortriage.compare.judgement.tolerance_options import ToleranceOptions, atol_field
+from tensortriage.engines.cpu_features import where_it_runs
 from tensortriage.engines.spec import EngineSpec, spec_text
 from tensortriage.errors import UsageError
 from tensortriage.runs.elsewhere import NamedCluster
@@ -163,7 +164,9 @@ class PrecisionRequest:
             raise UsageError(
                 "either an engine (--target) or a command (--check) must judge the outputs",
                 slug="precision-judge",
-                cure="add --target ENGINE, e.g. --target openvino:precision=bf16; or --check CMD with --fp16",
+                cure=where_it_runs(
+                    "add --target ENGINE, e.g. --target openvino:precision=bf16; or --check CMD with --fp16"
+                ),
             )
 
 

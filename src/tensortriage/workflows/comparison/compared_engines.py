@@ -1,6 +1,10 @@
 """The engines of a comparison: the reference's and the targets', each with the model that it runs."""
 
+import logging
+
 from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -11,6 +15,8 @@ from tensortriage.runs.tally import Tally
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Live, numbered
+
+_logger = logging.getLogger(__name__)
 
 
 def build_engines(request: CompareRequest) -> Tally:
@@ -38,8 +44,12 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     changed = model
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
-    own = [request.reference] if request.reference else []
     reference = request.reference or PLAIN
+    own_feed = next(iter(feeds(request.feeding, model)))
+    if request.reference and (lost := cut_off(lab, reference, model, own_feed)):
+        _logger.warning("%s", cut_off_in_words(reference, lost))
+        reference = CORRECTLY_ROUNDED
+    own = [reference] if request.reference else []
 
     def feed() -> Feed:
         return next(iter(feeds(request.feeding, changed)))

@@ -75,7 +75,8 @@ def _clauses(evidence: Evidence) -> list[str]:
     """Return the clauses that hold with any conclusion."""
     shapes = f"fails {in_words(evidence.shapes)}" if evidence.shapes else ""
     targets = f"of the two targets, {evidence.two_targets}" if evidence.two_targets else ""
-    return [clause for clause in (shapes, targets, training_words(evidence.in_training)) if clause]
+    training = training_words(evidence.in_training)
+    return [clause for clause in (shapes, targets, training, evidence.exact_reference) if clause]
 
 
 def _without_passes(evidence: Evidence) -> Iterator[str]:

@@ -1,18 +1,19 @@
 """Do int8 kernels run out of int16? What a processor without VNNI does to products of 8-bit numbers.
 
 Kernels for x86 without VNNI add pairs of products in saturating int16, so that a sound quantized model with large
-weights loses what does not fit. It shows only where an engine fuses the operator with its quantizers; the operators
-alone are right. The proof is the cure: with weights in 7 bits every pair fits, and the target must agree with the
-reference on that model.
+weights loses what does not fit (`tensortriage.compare.quantization.int16_sums`). The proof is the cure: weights in
+uint8 stand for the same numbers and are multiplied by other kernels, so that nothing but this can be gone with them.
+
+A reference that loses anything is none: float64 takes its place. A target is to blame where it loses more than
+rounding to 8 bits costs anyway; what is less than that, the judge allows (row ``int16-sums`` of the registry).
 """
 
-from collections.abc import Mapping
+import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.relative_error import difference
 from tensortriage.compare.judgement.within import counts, is_decisive
-from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
@@ -21,18 +22,35 @@ from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
+from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, multiplications, seven_bit_weights
+from tensortriage.model.quantization.int8_products import Int8Product, int8_products, unsigned_weights
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude
 
 QUESTION = "do sums of 8-bit products fit in int16?"
-CURE = "weights in 7 bits (triage convert FLOAT.onnx --int8 --reduce-range), or a processor with VNNI"
-_ELSEWHERE = ("tensorrt", "float64", "emulate")
-"""Engines that have no such kernels."""
+OF_REFERENCE = "does the reference add 8-bit products exactly?"
+CURES = "weights in uint8 (QUInt8) or in 7 bits (reduce_range), or a processor with VNNI"
+SWITCH = "config.session.x64quantprecision"
+"""Session option of ONNX Runtime that makes it turn int8 weights into uint8 ones as it builds."""
+
+
+@rung(OF_REFERENCE, gives=("exact_reference",), cost="without VNNI, of models with int8 weights: a run on every feed")
+def saturating_reference(inv: Investigation, _: Evidence) -> Answer | None:
+    """Does the reference lose what does not fit in int16? Then float64 is the reference."""
+    models = [each for each in (inv.model, inv.question.target_model) if each is not None]
+    reference = inv.question.reference
+    for model in models:
+        lost = max((cut_off(inv.lab, reference, model, feed) for feed in inv.question.feeds), default=0.0)
+        if lost:
+            words = cut_off_in_words(reference, lost)
+            inv.record.answered(OF_REFERENCE, f"no: {words}", error=lost)
+            exact = dataclasses.replace(inv.question, reference=CORRECTLY_ROUNDED)
+            return Answer(findings=Findings(exact_reference=words), question=exact)
+    return None
 
 
 @rung(
@@ -45,11 +63,11 @@ _ELSEWHERE = ("tensorrt", "float64", "emulate")
 def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the target lose what does not fit in int16, on a processor that has nothing better?"""
     hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())
-    if hidden or inv.question.target.name in _ELSEWHERE or not sums_in_int16():
+    if hidden or not sums_in_int16(inv.question.target.name):
         return None
-    products = multiplications(inv.model.graph)
-    narrow = seven_bit_weights(inv.model) if products else None
-    if narrow is None:
+    products = int8_products(inv.model.graph)
+    other = unsigned_weights(inv.model)
+    if other is None:
         return None
     beyond = _beyond(inv, evidence, products)
     if not beyond:
@@ -58,92 +76,81 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     output = evidence.worst_feed.worst_output()[0]
     before = evidence.worst_feed.errors[output]
     try:
-        after, predicted = _with(inv, evidence, narrow, output)
+        made = inv.lab.outputs(inv.question.target, other, evidence.feed)[output]
     except EngineError as error:
-        inv.record.answered(QUESTION, f"unknown: with weights in 7 bits: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: with weights in uint8: {error.message}")
         return None
+    after = difference(np.asarray(inv.golden.outputs(evidence.feed)[output]), made)
     explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
     inv.record.answered(
         QUESTION,
-        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, "
-        f"target and reference differ by {error_size(after)} instead of {error_size(before)}",
+        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with the same weights in uint8 target and "
+        f"reference differ by {error_size(after)} instead of {error_size(before)}",
         error=before,
-        error_in_7_bits=after,
+        error_unsigned=after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
     )
     if not is_decisive(explained):
         return None
-    words = "its weights in 7 bits, so that sums of two products fit in int16"
-    cure = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
+    words = "its weights in uint8, which stand for the same numbers and meet kernels that are exact"
+    cure = Calibrated(other, output, before, after, kind="unsigned-weights", words=words)
     most = beyond[first].error
     culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
+    target = inv.question.target
+    switched = target.with_options({**target.options, SWITCH: "1"})
     verdict = Conclusion(
         VerdictKind.QUANTIZATION,
         blamed(explained),
-        f"{inv.question.target} adds products of 8-bit numbers in saturating int16 on this processor, which has no "
-        f"VNNI: in {culprits[0].op_type} '{first}' {culprits[0].reason}; with such weights target and reference "
+        f"{target} adds products of 8-bit numbers in saturating int16 on this processor, which has no VNNI: in "
+        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; with the same weights in uint8 target and reference "
         f"differ by {error_size(after)} in output '{output}', instead of {error_size(before)}",
         culprits=culprits,
         next=[
-            triage_command(inv.question, "diagnose", "--target", str(inv.question.target), "--fix", "seven_bits.onnx"),
+            triage_command(inv.question, "diagnose", "--target", str(target), "--fix", "unsigned.onnx"),
+            *([triage_command(inv.question, "run", "--target", str(switched))] * (target.name == "onnxruntime")),
             reduce_command(inv.question),
         ],
     )
     return Answer(verdict, Findings(calibrated=cure))
 
 
-def _beyond(
-    inv: Investigation, evidence: Evidence, products: Mapping[str, tuple[Quantizer, Quantizer]]
-) -> dict[str, Int16Sums]:
+def _beyond(inv: Investigation, evidence: Evidence, products: tuple[Int8Product, ...]) -> dict[str, Int16Sums]:
     """Return what becomes of the sums of the ops in which some do not fit, the worst first."""
     graph, golden = inv.model.graph, inv.golden.of(evidence.feed)
     saturated_ops = {}
-    for name, (data, weight) in products.items():
-        numbers = _integers(data, graph, golden), _integers(weight, graph, golden)
-        points = np.ravel(graph.weight(data.zero_point)) if data.zero_point else np.zeros(1)
-        zero = int(points[0]) if points.size == 1 else 0
-        if numbers[0] is None or numbers[1] is None:
+    for each in products:
+        data, weight, points = (_array(name, graph, golden) for name in (each.data, each.weight, each.zero))
+        zero = int(points.reshape(-1)[0]) if points is not None and points.size == 1 else 0
+        if data is None or weight is None or data.dtype not in (np.int8, np.uint8):
             continue
-        factors = _factors(graph.node(name), numbers[0], numbers[1], zero)
+        factors = _factors(each.node, data, weight, zero)
         if factors is not None and (sums := int16_sums(factors[0], zero, factors[1])).saturated > 0.0:
-            saturated_ops[name] = sums
+            saturated_ops[each.node.name] = sums
     return dict(sorted(saturated_ops.items(), key=lambda item: -item[1].error))
 
 
-def _integers(pair: Quantizer, graph: Graph, golden: TensorStore) -> np.ndarray | None:
-    if pair.of_weight:
-        return graph.weight(pair.stored)
-    return np.asarray(golden[pair.stored]) if pair.stored in golden else None
+def _array(name: str, graph: Graph, golden: TensorStore) -> np.ndarray | None:
+    if name in graph.constants:
+        return graph.weight(name)
+    return np.asarray(golden[name]) if name and name in golden else None
 
 
 def _factors(node: Node, data: np.ndarray, weight: np.ndarray, zero: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a multiplication as a product of two matrices; None for one that is not looked into."""
-    if node.op_type == "MatMul" and weight.ndim == 2:
-        return data.reshape(-1, data.shape[-1]), weight
-    if node.op_type == "Gemm":
-        return data.T if node.attributes.get("transA") else data, weight.T if node.attributes.get("transB") else weight
-    if node.op_type == "Conv" and node.attributes.get("group", 1) == 1 and not {*_dilations(node)} - {1}:
-        columns = np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
-        return windows(data, weight.shape[2:], zero), columns
-    return None
+    if "Conv" not in node.op_type and weight.ndim == 2:
+        rows = data.T if node.attributes.get("transA") else data.reshape(-1, data.shape[-1])
+        return rows, weight.T if node.attributes.get("transB") else weight
+    plain = node.attributes.get("group", 1) == 1 and not {*_dilations(node)} - {1}
+    if node.op_type not in ("Conv", "QLinearConv") or not plain:
+        return None
+    return windows(data, weight.shape[2:], zero), np.moveaxis(weight, 1, -1).reshape(len(weight), -1).T
 
 
 def _dilations(node: Node) -> tuple[int, ...]:
     dilations = node.attributes.get("dilations", ())
     return tuple(dilations) if isinstance(dilations, (tuple, list)) else ()
-
-
-def _with(inv: Investigation, evidence: Evidence, narrow: Model, output: str) -> tuple[float, float]:
-    """Return how far the target is from the reference on the narrowed model, and that reference from the original."""
-    golden = np.asarray(inv.golden.outputs(evidence.feed)[output])
-    target, reference = (
-        inv.lab.outputs(spec, narrow, evidence.feed)[output] for spec in (inv.question.target, inv.question.reference)
-    )
-    if not golden.shape == target.shape == reference.shape:
-        return float("inf"), float("inf")
-    return error_of(measure(reference, target)), error_of(measure(golden, reference))
 
 
 def _culprit(node: Node, sums: Int16Sums) -> Culprit:
@@ -153,5 +160,5 @@ def _culprit(node: Node, sums: Int16Sums) -> Culprit:
         node.outputs[0],
         reason=f"sums of two products reach {sums.largest:,.0f}, int16 ends at 32,767, and "
         f"{magnitude(100.0 * sums.saturated, 2)} % of them are cut off, an error of {error_size(sums.error)}; cure: "
-        f"{CURE}",
+        f"{CURES}",
     )
