@@ -15,7 +15,7 @@ from tensortriage_fleet.baseline.figures import Figures
 from tensortriage_fleet.baseline.measured import DataFacts, EngineFacts, ModelFacts
 
 ENDING = ".json"
-LOCK = ".lock"
+LOCK, IGNORED = ".lock", ".gitignore"
 PATIENCE_SECONDS = 60.0
 """How long another process may take to write a file of a few kilobytes, its models having been asked before."""
 
@@ -130,12 +130,12 @@ class BaselineFolder:
         """Return the file of a model's baselines.
 
         Args:
-            model: Path of the model from the root.
+            model: Path of the model from the root, or its name.
         """
         return self.folder / (model + ENDING)
 
     def models(self) -> list[str]:
-        """Return the models that have a baseline, by their paths from the root."""
+        """Return the models that have a baseline, as `file` takes them."""
         files = sorted(self.folder.rglob(f"*{ENDING}")) if self.folder.is_dir() else []
         return [file.relative_to(self.folder).as_posix().removesuffix(ENDING) for file in files]
 
@@ -148,13 +148,13 @@ class BaselineFolder:
         file = self.file(model)
         return load(file, Baseline) if file.exists() else None
 
-    def write(self, baseline: Baseline) -> None:
-        """Write the file of a model.
+    def write(self, model: str, baseline: Baseline) -> None:
+        """Write the baselines of a model, as `file` takes it.
 
         Raises:
             StoreError: When it cannot be written.
         """
-        file = self.file(baseline.model.path)
+        file = self.file(model)
         file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(json.loads(to_json(baseline)), indent=1, sort_keys=True, ensure_ascii=False)
         write_text(file, text + "\n")
@@ -165,5 +165,6 @@ class BaselineFolder:
         from filelock import FileLock
 
         self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / IGNORED, f"{LOCK}\n")
         with FileLock(self.folder / LOCK, timeout=PATIENCE_SECONDS):
             yield

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from tensortriage.sdk import error_size, magnitude, times
+from tensortriage.sdk import error_size, percent, times
 from tensortriage_fleet.baseline.baseline_file import Baseline, SavedOutput, SavedTarget, SavedVerdict
 from tensortriage_fleet.baseline.figures import Distance, Figures, distance
 from tensortriage_fleet.baseline.measured import Measured, ModelFacts
@@ -74,7 +74,7 @@ def changed_outputs(saved: Baseline, target: SavedTarget, now: Measured) -> Iter
         for name, kept in outputs.items():
             right = saved.golden.get(feed, {}).get(name)
             if name not in found:
-                yield Change("output", f"output '{name}' is not there", feed, name, math.inf, kept.limit, math.inf)
+                yield Change("output", f"'{name}' is not there", feed, name, math.inf, kept.limit, math.inf)
             else:
                 yield from _moved(feed, name, kept, right, found[name])
 
@@ -113,8 +113,10 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: Figures | None, found
     off = "off" if by_right else "from what it was"
     known = f", {times(ratio)} its limit" if ratio is not None else ""
     shape = f" (shape {list(kept.target.shape)} -> {list(found.shape)})" if kept.target.shape != found.shape else ""
-    size = f"{error_size(apart.error)} {off}" if not apart.exact else f"another in {magnitude(apart.error * 100)} %"
-    yield Change("output", f"output '{name}' is {size}{shape}{known}", feed, name, apart.error, limit, ratio)
+    size = (
+        f"{error_size(apart.error)} {off}" if not apart.exact else f"another in {percent(apart.error)} of its elements"
+    )
+    yield Change("output", f"'{name}' is {size}{shape}{known}", feed, name, apart.error, limit, ratio)
 
 
 def _changed_model(before: ModelFacts, after: ModelFacts) -> Change:
@@ -128,9 +130,7 @@ def _changed_model(before: ModelFacts, after: ModelFacts) -> Change:
         told.append(_listed(others) + (" is another" if len(others) == 1 else " are others"))
     if gone:
         told.append(f"{_listed([repr(name) for name in gone])} left")
-    return Change(
-        "model", f"the model is another: {'; '.join(told) or 'inputs, outputs or bodies'}", nodes=tuple(others)
-    )
+    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes are others", nodes=tuple(others))
 
 
 def _changed_data(saved: Baseline, now: Measured) -> Iterator[Change]:

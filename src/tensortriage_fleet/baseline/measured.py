@@ -17,7 +17,7 @@ class ModelFacts:
     """A model.
 
     Attributes:
-        path: Its file, from the folder that holds that of the baselines.
+        path: Its file, from the folder that holds that of the baselines; empty for one that only a test knows.
         sha256: Fingerprint of structure and weights.
         nodes: Digest of each node: what it is, what it reads, and its weights.
     """

@@ -126,7 +126,7 @@ class Questions:
         cells = {_cell(kind, subject): subject for subject in about}
         found: dict[Subject, Answered] = {}
         for cell, subject in cells.items():
-            self._runs.add(cell, subject.model)
+            self._runs.add(cell, subject.path)
             folder = self.case.folder / folder_of(cell)
             ending = self._runs.known(cell)
             if ending is not None and (folder / DOCUMENT).exists():
@@ -144,9 +144,9 @@ def _cell(kind: str, subject: Subject) -> Cell:
     data = ("--inputs", *subject.inputs) if subject.inputs else ()
     target = ("--target", subject.target)
     if kind == DIAGNOSE:
-        words: tuple[str, ...] = ("diagnose", subject.model, *target, "--no-repro", *data)
+        words: tuple[str, ...] = ("diagnose", subject.path, *target, "--no-repro", *data)
     else:
-        words = ("baseline", "measure", subject.model, *target, *data)
+        words = ("baseline", "measure", subject.path, *target, *data)
         words += ("--envelope",) if kind == ENVELOPE else ()
     crossing = dataclasses.replace(Crossing(), tolerance=False) if kind == DIAGNOSE else _ALONE
     needs = needs_of(BatchTarget(engine=subject.target))

@@ -10,6 +10,7 @@ from tensortriage.sdk import (
     case_field,
     cluster_field,
     flag,
+    model_field,
     option,
     part,
     request,
@@ -37,6 +38,8 @@ class BaselineRequest:
         inputs: Data for every model; none for those beside it, or of its baseline.
         folder: Folder of the baselines.
         fail: What makes a check fail.
+        name: What the only model is kept as, in the place of its path.
+        alone: Whether a model that is another is kept without its baselines on other targets.
     """
 
     # fmt: off
@@ -57,6 +60,8 @@ class BaselineRequest:
     case: Path = case_field(
         default="triage-baseline", text="Directory of answers, documents and reports, not to be committed.")
     # fmt: on
+    name: str = ""
+    alone: bool = False
 
 
 @request
@@ -70,7 +75,7 @@ class MeasureRequest:
     """
 
     # fmt: off
-    model: Path = argument("MODEL")
+    model: Path = model_field()
     target: str = option("--target", "ENGINE", "The engine.", needed=True)
     envelope: bool = flag("--envelope", "Evaluate the model as healthy engines do.")
     feeding: FeedRequest = part(factory=FeedRequest)

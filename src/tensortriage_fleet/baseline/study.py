@@ -4,6 +4,7 @@ Every model is measured on every target. Where something is another than it was,
 whether that is healthy, and at which op it begins.
 """
 
+import dataclasses
 import datetime
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,7 +88,7 @@ class _Study:
 
     def entries(self, about: Sequence[Subject], *, accept: bool) -> Iterator[BaselineEntry]:
         """Yield what became of models on targets, once what is to be written is written."""
-        there = [subject for subject in about if (self._folder.root / subject.model).exists()]
+        there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
         said = [subject for subject in there if self._measured[subject].said]
         self._changes = {subject: tuple(_changes(subject, self._measured[subject].measured)) for subject in said}
@@ -114,12 +115,14 @@ class _Study:
             return BaselineEntry(subject.model, subject.target, outcome, (), None, ending.summary, ending.code, report)
         changes, reason = self._changes[subject], ""
         outcome = EntryOutcome.NEW
-        if not subject.is_new:
+        if subject.is_new:
+            reason = "no baseline"
+            if self._command == CHECK and "missing" not in self._request.fail:
+                outcome = EntryOutcome.SAME
+        else:
             changes, reason = _judged(subject, changes, verdict)
             failing = any(change.what in self._request.fail for change in changes)
             outcome = EntryOutcome.CHANGED if failing else EntryOutcome.UNJUDGED if reason else EntryOutcome.SAME
-        elif self._command == CHECK and "missing" not in self._request.fail:
-            outcome = EntryOutcome.SAME
         return BaselineEntry(subject.model, subject.target, outcome, changes, verdict, reason, report=report, kept=kept)
 
     def _write(self, entries: Mapping[Subject, BaselineEntry]) -> dict[Subject, BaselineEntry]:
@@ -151,14 +154,17 @@ class _Study:
         data = DataFacts(subject.inputs, now.data.feeds)
         same = saved is not None and (saved.model.sha256, saved.data.feeds) == (now.model.sha256, now.data.feeds)
         others = {key: kept for key, kept in saved.targets.items() if key != subject.key} if saved else {}
-        if others and not same and not self._renewed(subject, others):
+        if others and not same and self._request.alone:
+            others = {}
+        elif others and not same and not self._renewed(subject, others):
             raise UsageError(
                 f"{subject.model} or its data changed, and its baselines on {', '.join(others)} are of what it was",
                 slug="baseline-targets",
                 cure="update it on all of its targets: leave --targets out",
             )
         golden = {**(saved.golden if saved and same else {}), **envelope.golden}
-        self._folder.write(Baseline(now.model, data, golden, {**others, subject.key: target}))
+        facts = dataclasses.replace(now.model, path="" if self._request.name else subject.path)
+        self._folder.write(subject.model, Baseline(facts, data, golden, {**others, subject.key: target}))
 
     def _renewed(self, subject: Subject, others: Mapping[str, object]) -> bool:
         """Whether a model's other baselines are written by this command as well."""
@@ -179,7 +185,7 @@ def _changes(subject: Subject, now: Measured) -> Iterator[Change]:
 def _judged(
     subject: Subject, changes: Sequence[Change], verdict: SavedVerdict | None
 ) -> tuple[tuple[Change, ...], str]:
-    """Return the changes that stay once a diagnosis has been heard, and why they cannot be judged; empty if they can."""
+    """Return the changes that stay after a diagnosis, and why they cannot be judged; empty if they can."""
     if subject.saved is None or verdict is None:
         return tuple(changes), ""
     before = subject.saved.targets[subject.key].verdict
@@ -202,7 +208,7 @@ def _gone(subject: Subject) -> BaselineEntry:
 
 def _with_outcome(entry: BaselineEntry, outcome: EntryOutcome, verdict: SavedVerdict | None) -> BaselineEntry:
     return BaselineEntry(
-        entry.model, entry.target, outcome, entry.changes, verdict, entry.reason, None, entry.report, entry.kept
+        entry.model, entry.target, outcome, entry.changes, verdict, report=entry.report, kept=entry.kept
     )
 
 

@@ -22,7 +22,8 @@ class Subject:
     """A model on a target.
 
     Attributes:
-        model: Path of the model from the root of the baselines.
+        model: The model: its path from the root of the baselines, or a name of its own.
+        path: Its file.
         target: The engine, as it is run.
         key: The target of the baseline that it is held against, or under which it is saved.
         inputs: Files of its data, from the root; none where they are made up.
@@ -30,6 +31,7 @@ class Subject:
     """
 
     model: str
+    path: str
     target: str
     key: str
     inputs: tuple[str, ...]
@@ -53,7 +55,7 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
         UsageError: When there is no model (``baseline-empty``) or no target (``target-missing``), or a model lies
             elsewhere (``baseline-outside``).
     """
-    models = list(dict.fromkeys(_models(request, folder)))
+    models = [request.name] if request.name else list(dict.fromkeys(_models(request, folder)))
     if not models:
         raise UsageError(
             f"there is no baseline in {folder.folder}" if not request.paths else "there is no model in what is named",
@@ -69,10 +71,11 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
     found = []
     for model, saved in baselines.items():
         known = saved.targets if saved else {}
-        inputs = given or (saved.data.inputs if saved else _beside(folder.root, model))
+        path = str(request.paths[0].absolute()) if request.name else model
+        inputs = given or (saved.data.inputs if saved else _beside(folder.root, path))
         for target in asked or known or usual:
             key = without_worker(target)
-            found.append(Subject(model, target, key if saving else _held_against(key, known), inputs, saved))
+            found.append(Subject(model, path, target, key if saving else _held_against(key, known), inputs, saved))
     return found
 
 
@@ -90,7 +93,8 @@ def _held_against(key: str, known: Mapping[str, object]) -> str:
 
 def _models(request: BaselineRequest, folder: BaselineFolder) -> Iterator[str]:
     if not request.paths:
-        yield from folder.models()
+        saved = {model: folder.read(model) for model in folder.models()}
+        yield from (model for model, kept in saved.items() if kept is not None and kept.model.path)
     for path in request.paths:
         if not path.is_dir():
             yield folder.relative(path)
@@ -116,7 +120,7 @@ def _from_root(target: str, root: Path) -> str:
     """Return a spec whose file, if it has one, is named from the root."""
     spec = EngineSpec.parse(target)
     file = spec.options.get("file", "")
-    if not file or os.path.isabs(file):
+    if not file:
         return target
     return str(spec.with_options({**spec.options, "file": _word_from_root(file, root)}))
 
@@ -125,6 +129,6 @@ def _word_from_root(word: str, root: Path) -> str:
     """Return a word that names a file, alone or with a function behind a colon, as one from the root."""
     name, colon, rest = word.partition(":") if not Path(word).exists() else (word, "", "")
     path = Path(name)
-    if not name or not path.exists() or path.is_absolute():
+    if not name or not path.exists() or (path.is_absolute() and not path.is_relative_to(root)):
         return word
     return Path(os.path.relpath(path.resolve(), root.resolve())).as_posix() + colon + rest

@@ -29,7 +29,7 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
         entry: What became of it.
         case: The case, for the path of its report.
     """
-    told = entry.reason or ("no baseline" if entry.outcome is EntryOutcome.NEW else "")
+    told = entry.reason
     if entry.outcome is EntryOutcome.SAVED and entry.verdict is not None:
         told = entry.verdict.verdict + (f" at {entry.verdict.culprits[0]}" if entry.verdict.culprits else "")
     elif not told and not entry.changes:
