@@ -11,6 +11,7 @@ from tensortriage.compare.judgement.relative_error import error_of as error_of
 from tensortriage.compare.judgement.relative_error import ratio_of as ratio_of
 from tensortriage.compare.judgement.within import is_minor as is_minor
 from tensortriage.compare.judgement.within import within_limit as within_limit
+from tensortriage.compare.metrics.random_projection import project_rows as project_rows
 from tensortriage.compare.metrics.tensor_metrics import Metrics as Metrics
 from tensortriage.compare.metrics.tensor_metrics import measure_many as measure_many
 from tensortriage.compare.next_token import NextToken as NextToken

@@ -7,6 +7,7 @@ not where it is declared.
 from tensortriage.model.cutting.cut_units import inseparable_units as inseparable_units
 from tensortriage.model.cutting.extract import extract as extract
 from tensortriage.model.inspect.outline import op_label as op_label
+from tensortriage.model.inspect.output_parts import output_parts as output_parts
 from tensortriage.model.inspect.weight_summary import blocks as blocks
 from tensortriage.model.io.parse import Message as Message
 from tensortriage.model.ir.graph import Node as Node

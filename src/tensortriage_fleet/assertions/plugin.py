@@ -1,10 +1,24 @@
-"""pytest's side of the assertions: where cases are kept, and what a report ends with. It imports nothing heavy."""
+"""pytest's side: options, the fixture ``triage``, and where cases of assertions are kept. It imports nothing heavy."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 FOLDER = "triage"
+FAIL_WORDS = ("output", "verdict", "model", "data", "missing", "engine", "version")
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Add the options, which are named after those of pytest-benchmark."""
+    group = parser.getgroup("triage", "models, by TensorTriage")
+    group.addoption("--triage-save", metavar="NAME", nargs="?", const="", type=_name,
+                    help="Save what triage.check measures as baselines, in .triage-baseline-NAME.")  # fmt: skip
+    group.addoption("--triage-compare", metavar="NAME", nargs="?", const="", type=_name,
+                    help="Compare it with these; without NAME with those of 'triage baseline save'.")  # fmt: skip
+    group.addoption("--triage-fail", metavar="WORDS", type=_words,
+                    help=f"What fails a test, of {','.join(FAIL_WORDS)} (default: the first five).")  # fmt: skip
 
 
 def pytest_configure(config: Any) -> None:
@@ -18,6 +32,29 @@ def pytest_runtest_call() -> None:
     checks: Any = sys.modules.get("tensortriage_fleet.assertions.checks")
     if checks is not None and _Places.folder is not None:
         checks.CASES[:] = [_Places.folder]
+
+
+@pytest.fixture
+def triage(request: Any, tmp_path_factory: Any) -> Any:
+    """Models on engines: ``triage.check(model, target, inputs=...)`` against a baseline; sound, close and same."""
+    from tensortriage_fleet.assertions.baselines import triage_for
+
+    return triage_for(request, _Places.folder or tmp_path_factory.mktemp(FOLDER), request.config.option)
+
+
+def _name(word: str) -> str:
+    if word and (not word.replace("-", "").replace("_", "").replace(".", "").isalnum() or Path(word).exists()):
+        raise pytest.UsageError(
+            f"{word!r} is not a name of baselines: write --triage-compare=NAME, or the option behind the tests"
+        )
+    return word
+
+
+def _words(text: str) -> str:
+    for word in text.replace(",", " ").split():
+        if word not in FAIL_WORDS:
+            raise pytest.UsageError(f"--triage-fail: {word!r} is none of {', '.join(FAIL_WORDS)}")
+    return text
 
 
 class _Places:

@@ -5,13 +5,9 @@ of what is expected is judged without running anything. What may be different ne
 time-out, a crash) is not kept.
 """
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import datetime
-import functools
-import hashlib
-import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +15,16 @@ from collections.abc import Callable, Iterator
 from tensortriage.sdk import Case, versions, write_text
 from tensortriage_fleet.batch.batch_file import BatchFile, read_batch_file
 from tensortriage_fleet.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
-from tensortriage_fleet.batch.cell_identity import CellKeys
+from tensortriage_fleet.batch.cell_runs import CellRuns, folder_of
 from tensortriage_fleet.batch.cells import Cell, cells
-from tensortriage_fleet.batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expected_words, misfit
+from tensortriage_fleet.batch.judge_cell import ENGINE_MISSING, expected_words, misfit
 from tensortriage_fleet.batch.junit import junit
 from tensortriage_fleet.batch.overview import render_overview
 from tensortriage_fleet.batch.request import BatchRequest
-from tensortriage_fleet.batch.run_cell import CASE, DOCUMENT, CellTask, is_as_it_was, run_cell
+from tensortriage_fleet.batch.run_cell import CASE, DOCUMENT
 from tensortriage_fleet.cluster.command_pool import CommandPool
 
-RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
-NAME_CHARACTERS = 60
-"""Characters of a cell's name in its folder's; a digest of all of it follows."""
+RESULT, PAGE = "batch.json", "report.html"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,24 +91,12 @@ class _Batch:
         self._case = case
         self._observe = observe
         self._done: dict[Cell, CellResult] = {}
-        place = request.file.resolve().parent
         limit = batch.timeout if request.timeout_seconds is None else request.timeout_seconds
-        memory = ("--memory-limit", request.memory_limit) if request.memory_limit else ()
-        keys = CellKeys(place)
-        self._tasks: dict[Cell, CellTask] = {}
+        place = request.file.resolve().parent
+        self._runs = CellRuns(case, place, timeout_seconds=limit, memory_limit=request.memory_limit)
         for cell in every:
-            if cell.rule is not None and cell.rule.skip:
-                continue
-            words = (*cell.words, *memory)
-            self._tasks[cell] = CellTask(
-                keys.key(cell, words, batch.models[cell.model].file),
-                words,
-                str(place),
-                str(case.folder.resolve() / self._folder(cell)),
-                cell.crossing.case,
-                cell.crossing.output,
-                limit,
-            )
+            if not _skipped(cell):
+                self._runs.add(cell, batch.models[cell.model].file)
 
     @property
     def missing(self) -> list[Cell]:
@@ -124,29 +106,15 @@ class _Batch:
     def take_known(self) -> None:
         """Record the skipped cells, and those that an earlier run finished."""
         for cell in self._cells:
-            task = self._tasks.get(cell)
-            if task is None:
+            if _skipped(cell):
                 self._end(cell, None, kept=False)
-            elif is_as_it_was(task):
-                ending = self._case.checks.get(task.key, CellEnding)
-                if ending is not None:
-                    self._end(cell, ending, kept=True)
+            elif (ending := self._runs.known(cell)) is not None:
+                self._end(cell, ending, kept=True)
 
     def run(self, pool: CommandPool) -> None:
         """Run the unfinished cells."""
-        pending = {
-            pool.submit(cell.needs, functools.partial(run_cell, self._tasks[cell])): cell for cell in self.missing
-        }
-        spent: list[float] = []
-        while pending:
-            done, _ = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
-                cell, ending = pending.pop(future), future.result()
-                if ending.code in KEPT_CODES:
-                    self._case.checks.put(self._tasks[cell].key, cell.name, ending, seconds=ending.seconds)
-                spent.append(ending.seconds)
-                left = sum(spent) / len(spent) * len(pending) / max(1, min(pool.jobs, len(pending)))
-                self._end(cell, ending, kept=False, seconds_left=left)
+        for cell, ending, left in self._runs.run(self.missing, pool):
+            self._end(cell, ending, kept=False, seconds_left=left)
 
     def results(self) -> Iterator[CellResult]:
         """Yield the ending of every cell."""
@@ -163,7 +131,7 @@ class _Batch:
     def _result(
         self, cell: Cell, ending: CellEnding | None, outcome: CellOutcome, reason: str, *, kept: bool
     ) -> CellResult:
-        folder = self._folder(cell)
+        folder = folder_of(cell)
         pages = [f"{folder}/{CASE}/{PAGE}", f"{folder}/{DOCUMENT}"] if ending is not None else []
         return CellResult(
             name=cell.name,
@@ -182,11 +150,9 @@ class _Batch:
             report=next((page for page in pages if (self._case.folder / page).exists()), ""),
         )
 
-    @staticmethod
-    def _folder(cell: Cell) -> str:
-        """Return the folder of a cell, from that of the case."""
-        short = re.sub(r"[^A-Za-z0-9._+-]+", "-", cell.name)[:NAME_CHARACTERS].strip("-.")
-        return f"{CELLS}/{short}-{hashlib.sha256(cell.name.encode()).hexdigest()[:8]}"
+
+def _skipped(cell: Cell) -> bool:
+    return cell.rule is not None and bool(cell.rule.skip)
 
 
 def _judged(cell: Cell, ending: CellEnding | None) -> tuple[CellOutcome, str]:

@@ -175,11 +175,12 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
                         tuple(_words(batch, model, command, feed, target, crossing)),
                         crossing,
                         optional=target.optional if target else False,
-                        needs=_needs(target) if target else CommandNeeds(),
+                        needs=needs_of(target) if target else CommandNeeds(),
                     )
 
 
-def _needs(target: BatchTarget) -> CommandNeeds:
+def needs_of(target: BatchTarget) -> CommandNeeds:
+    """Return what a target needs of where it runs."""
     try:
         on_gpu = resolved_engine(EngineSpec.parse(target.engine)).on_gpu
     except TriageError:

@@ -1,0 +1,181 @@
+"""Asks a target for its outputs, and healthy evaluations of the model for theirs, and keeps their figures."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.api import EngineError, EngineSpec, Feed, Model
+from tensortriage.envelope.sdk import (
+    CENTRE,
+    CORRECTLY_ROUNDED,
+    HealthyValues,
+    Lab,
+    ValueSpec,
+    feeds_that_run,
+    healthy_of,
+    resolve,
+    usable,
+)
+from tensortriage.model.sdk import output_parts
+from tensortriage.sdk import UsageError, file_digests, value_specs, versions
+from tensortriage_fleet.baseline.figures import Figures, figures_of
+from tensortriage_fleet.baseline.measured import Allowed, DataFacts, EngineFacts, Envelope, Measured, ModelFacts
+from tensortriage_fleet.baseline.request import MeasureRequest
+
+SHORT = 12
+"""Hexadecimal digits of the digest of a node or an input, which is compared with that of its own place only."""
+TOLD = ("python", "tensortriage", "numpy", "onnx", "onnx_ir", "machine")
+"""Versions that outputs may depend on beside the engine's own."""
+PATIENCE_SECONDS = 60.0
+Arrays = Mapping[str, np.ndarray]
+Pick = Callable[[np.ndarray], np.ndarray]
+
+
+def measure(request: MeasureRequest) -> Measured:
+    """Run a target on the data of a model, and return the figures of its outputs; its failure is a result.
+
+    Raises:
+        TriageError: For bad input, and an engine that cannot be used here.
+    """
+    model = Model.load(request.model)
+    spec = usable(request.target, limits=request.limits)
+    with Lab(limits=request.limits) as lab:
+        fed = feeds_that_run(request.feeding, model, lab)
+        data = DataFacts((), {feed.name: _input_digests(feed) for feed in fed})
+        outputs: dict[str, dict[str, Figures]] = {}
+        problem = ""
+        try:
+            with lab.session(spec, model) as ask:
+                for feed in fed:
+                    picked = _picked(model, feed, ask(feed))
+                    outputs[feed.name] = {name: figures_of(pick(array)) for name, pick, array in picked}
+        except EngineError as error:
+            outputs, problem = {}, error.message
+    facts = ModelFacts(str(request.model), model.fingerprint, node_digests(model))
+    return Measured(facts, data, _engine_facts(request.target, spec), _versions(spec), outputs, problem)
+
+
+def measure_envelope(request: MeasureRequest) -> Envelope:
+    """Evaluate a model on its data as healthy engines do, and return its outputs and how far off a target may be.
+
+    Raises:
+        TriageError: For bad input, and an engine that cannot be used here.
+    """
+    model = Model.load(request.model)
+    target = usable(request.target, limits=request.limits)
+    healthy = healthy_of(model, target)
+    specs = {CENTRE: CORRECTLY_ROUNDED, **healthy.all}
+    golden: dict[str, dict[str, Figures]] = {}
+    allowed: dict[str, dict[str, Allowed]] = {}
+    with Lab(limits=request.limits) as lab:
+        for feed in feeds_that_run(request.feeding, model, lab):
+            try:
+                values = {name: lab.outputs(spec, model, feed) for name, spec in specs.items()}
+            except (EngineError, UsageError) as error:
+                return Envelope({}, {}, error.message)
+            every = HealthyValues(healthy, values)
+            usual = HealthyValues(dataclasses.replace(healthy, taken=()), values)
+            golden[feed.name], allowed[feed.name] = {}, {}
+            for name, pick, array in _picked(model, feed, every.centre):
+                output = name.partition("[")[0]
+                golden[feed.name][name] = figures_of(pick(array))
+                allowed[feed.name][name] = _allowed(usual, every, output, pick)
+    return Envelope(golden, allowed)
+
+
+def node_digests(model: Model) -> dict[str, str]:
+    """Return a digest of each node of a model's main graph: its operator, attributes, inputs, and weights.
+
+    Bodies of If, Loop and Scan are left out; `Model.fingerprint` has them.
+    """
+    graph = model.graph
+
+    @functools.cache
+    def content(weight: str) -> str:
+        array = graph.weight(weight)
+        data = repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
+        return f"{array.dtype} {array.shape} {hashlib.sha256(data).hexdigest()}"
+
+    found = {}
+    for node in graph.nodes:
+        attributes = sorted((name, repr(value)) for name, value in node.attributes.items())
+        weights = [content(name) for name in (*node.inputs, *node.outputs) if name in graph.constants]
+        told = repr((node.domain, node.op_type, attributes, node.inputs, node.outputs, weights))
+        found[node.name] = f"{node.op_type} {hashlib.sha256(told.encode()).hexdigest()[:SHORT]}"
+    return found
+
+
+def _picked(model: Model, feed: Feed, outputs: Arrays) -> Iterator[tuple[str, Pick, np.ndarray]]:
+    """Yield every output, and every part that the graph puts one together of, as name, pick and the whole array."""
+    specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()}, refine=True)
+    shapes = {
+        name: tuple(size for size in spec.shape if isinstance(size, int))
+        for name, spec in specs.items()
+        if spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
+    }
+    for output in model.outputs:
+        if output.name not in outputs:
+            continue
+        array = np.asarray(outputs[output.name])
+        yield output.name, np.asarray, array
+        for part in output_parts(model.graph, output.name, shapes):
+            if part.axis < array.ndim and part.start < part.stop <= array.shape[part.axis]:
+                yield f"{output.name}[axis {part.axis}, {part.start}:{part.stop}]", part.of, array
+
+
+def _allowed(usual: HealthyValues[Arrays], every: HealthyValues[Arrays], output: str, pick: Pick) -> Allowed:
+    limit, freedoms = usual.limit(output, pick), every.limit(output, pick)
+    known = limit.basis.value != "noise" and np.isfinite(limit.error)
+    free = float(f"{freedoms.error:.4g}") if freedoms.error > limit.error else None
+    return Allowed(float(f"{limit.error:.4g}") if known else None, free, limit.basis.value)
+
+
+def _input_digests(feed: Feed) -> dict[str, str]:
+    return {name: Feed("", {name: array}, feed.origin).digest[:SHORT] for name, array in sorted(feed.tensors.items())}
+
+
+def _engine_facts(text: str, spec: EngineSpec) -> EngineFacts:
+    engine = resolve(spec)
+    asked = EngineSpec.parse(text)
+    options = {name: word for name, word in asked.options.items() if name != "worker"}
+    file = asked.options.get("file", "")
+    return EngineFacts(
+        str(asked.with_options(options)),
+        engine.precision.value,
+        engine.hardware.value,
+        engine.engine.availability().device,
+        {Path(name).name: digest[:SHORT] for name, digest in file_digests([file] if file else []).items()},
+    )
+
+
+def _versions(spec: EngineSpec) -> dict[str, str]:
+    told = {name: version for name, version in versions().items() if name in TOLD}
+    available = resolve(spec).engine.availability()
+    there = _version_there(spec.options["worker"], spec.name) if "worker" in spec.options else available.version
+    return {**told, "engine": there, "processor": _processor()}
+
+
+def _version_there(python: str, package: str) -> str:
+    """Return the version of a package in another Python of this machine; empty where it does not tell."""
+    code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+    try:
+        command: Sequence[str] = [os.path.expanduser(python), "-I", "-c", code, package]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    """Return the name of the processor, as Linux tells it; empty elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

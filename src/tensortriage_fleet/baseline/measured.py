@@ -1,0 +1,119 @@
+"""What is measured of a model on a target, and of what healthy engines make of it: two questions, a process for each.
+
+The documents go from these processes to the command, which puts them into the file of a model.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage_fleet.baseline.figures import Figures
+
+Outputs = Mapping[str, Mapping[str, Figures]]
+"""By feed and output; a part that the graph puts into an output is one more, ``NAME[axis A, FROM:TO]``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A model.
+
+    Attributes:
+        path: Its file, from the folder that holds that of the baselines; empty for one that only a test knows.
+        sha256: Fingerprint of structure and weights.
+        nodes: Digest of each node: what it is, what it reads, and its weights.
+    """
+
+    path: str
+    sha256: str
+    nodes: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DataFacts:
+    """The data of a model.
+
+    Attributes:
+        inputs: Files, from the folder that holds that of the baselines; none where data are made up.
+        feeds: Digest of every input by feed.
+    """
+
+    inputs: tuple[str, ...]
+    feeds: Mapping[str, Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """An engine, without its version.
+
+    Attributes:
+        spec: What was asked for, without the worker.
+        precision: The format that it computes in.
+        hardware: Its class of hardware.
+        device: What it says of its devices.
+        code: Digest of the files that it is made of, by name: a script, what that imports, libraries.
+    """
+
+    spec: str
+    precision: str
+    hardware: str
+    device: str
+    code: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """A target's run of a model.
+
+    Attributes:
+        model: The model.
+        data: Its data.
+        engine: The engine.
+        versions: Of the engine, as ``engine``, of Python and of packages, and the processor.
+        outputs: Its outputs; none where it failed.
+        problem: How it failed, in its own words.
+    """
+
+    model: ModelFacts
+    data: DataFacts
+    engine: EngineFacts
+    versions: Mapping[str, str]
+    outputs: Outputs
+    problem: str = ""
+    format: str = "tensortriage.baseline-measured/1"
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command."""
+        return 1 if self.problem else 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Allowed:
+    """How far a healthy engine may be from the model's own evaluation at an output, relative as its error is.
+
+    Attributes:
+        limit: By sums in other orders and by rounding to the target's format; None where no limit can be set.
+        freedoms: With all that engines of the target's class are free to choose, which a diagnosis checks op by op.
+        basis: What the limit rests on.
+    """
+
+    limit: float | None
+    freedoms: float | None
+    basis: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Envelope:
+    """What healthy engines make of a model.
+
+    Attributes:
+        golden: The outputs, every result correctly rounded.
+        allowed: How far off an engine in the target's format may be, by feed and output.
+        problem: Why the model cannot be evaluated; there is nothing then.
+    """
+
+    golden: Outputs
+    allowed: Mapping[str, Mapping[str, Allowed]]
+    problem: str = ""
+    format: str = "tensortriage.baseline-envelope/1"
+
+    exit_code = 0

@@ -1,0 +1,168 @@
+"""The questions that a baseline is made of, as cells of a batch: each a process of its own, kept by content.
+
+``measure`` runs the target, ``envelope`` evaluates the model as healthy engines do, ``diagnose`` diagnoses. A check
+measures; what it finds as it was is not asked anything else.
+"""
+
+import contextlib
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tensortriage.sdk import Case, load, read_regular
+from tensortriage_fleet.baseline.baseline_file import SavedVerdict
+from tensortriage_fleet.baseline.measure import SHORT
+from tensortriage_fleet.baseline.measured import Envelope, Measured
+from tensortriage_fleet.baseline.request import BaselineRequest
+from tensortriage_fleet.baseline.subjects import Subject
+from tensortriage_fleet.batch.batch_file import BatchTarget
+from tensortriage_fleet.batch.batch_result import CellEnding
+from tensortriage_fleet.batch.cell_runs import CELLS, CellRuns, folder_of
+from tensortriage_fleet.batch.cells import Cell, Crossing, needs_of
+from tensortriage_fleet.batch.run_cell import CASE, CODE, DOCUMENT
+from tensortriage_fleet.cluster.command_pool import CommandPool
+
+MEASURE, ENVELOPE, DIAGNOSE = "measure", "envelope", "diagnose"
+PAGE = "report.html"
+_ALONE = Crossing(reference=False, tolerance=False, case=False)
+_SAID = (0, 1, 4)
+"""Exit codes of a command that said something of its model."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a question.
+
+    Attributes:
+        ending: How its command ended.
+        folder: Folder of its files.
+        kept: Whether an earlier command had asked it.
+    """
+
+    ending: CellEnding
+    folder: Path
+    kept: bool
+
+    @property
+    def said(self) -> bool:
+        """Whether it said something of the model."""
+        return self.ending.code in _SAID and bool(self._document)
+
+    @property
+    def measured(self) -> Measured:
+        """What was measured, with the code that the engine had loaded beside its file."""
+        found = load(self.folder / DOCUMENT, Measured)
+        code = {**found.engine.code, **_loaded(self.folder / CODE, set(found.engine.code))}
+        return dataclasses.replace(found, engine=dataclasses.replace(found.engine, code=code))
+
+    @property
+    def envelope(self) -> Envelope:
+        """What healthy engines make of the model."""
+        if self.said:
+            return load(self.folder / DOCUMENT, Envelope)
+        return Envelope({}, {}, self.ending.summary)
+
+    @property
+    def verdict(self) -> SavedVerdict:
+        """The diagnosis, or the error that it ended in."""
+        told = self._document.get("verdict", {})
+        if not isinstance(told, dict):
+            told = {}
+        culprits = tuple(f"{each['op_type']} '{each['node']}'" for each in told.get("culprits", ()))
+        code = 1 if self.ending.code is None or self.ending.code < 0 else self.ending.code
+        return SavedVerdict(self.ending.verdict or "ended", code, self.ending.summary, culprits)
+
+    @property
+    def report(self) -> str:
+        """The page of the diagnosis, from the case; empty for none."""
+        page = self.folder / CASE / PAGE
+        return page.relative_to(self.folder.parents[1]).as_posix() if page.exists() else ""
+
+    @property
+    def _document(self) -> dict[str, Any]:
+        try:
+            found = json.loads(read_regular(self.folder / DOCUMENT))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+class Questions:
+    """Asks about models on targets; a context manager that holds the case.
+
+    Args:
+        request: The command.
+        root: The folder that paths go from.
+        tell: Hears how many of how many questions have been answered, and the seconds left.
+    """
+
+    def __init__(self, request: BaselineRequest, root: Path, tell: Callable[[str], None]) -> None:
+        self._request = request
+        self._tell = tell
+        self._entered = contextlib.ExitStack()
+        self.case = self._entered.enter_context(Case(request.case, fresh=request.fresh))
+        if request.fresh:
+            shutil.rmtree(self.case.folder / CELLS, ignore_errors=True)
+        self._runs = CellRuns(
+            self.case, root, timeout_seconds=request.timeout_seconds, memory_limit=request.memory_limit
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.close()
+
+    def ask(self, kind: str, about: Sequence[Subject]) -> dict[Subject, Answered]:
+        """Put one question about each of some models on targets.
+
+        Args:
+            kind: ``measure``, ``envelope`` or ``diagnose``.
+            about: What about.
+        """
+        cells = {_cell(kind, subject): subject for subject in about}
+        found: dict[Subject, Answered] = {}
+        for cell, subject in cells.items():
+            self._runs.add(cell, subject.path)
+            folder = self.case.folder / folder_of(cell)
+            ending = self._runs.known(cell)
+            if ending is not None and (folder / DOCUMENT).exists():
+                found[subject] = Answered(ending, folder, kept=True)
+        missing = [cell for cell, subject in cells.items() if subject not in found]
+        if missing:
+            with CommandPool.open(self._request.cluster, self._request.jobs, {cell.needs for cell in missing}) as pool:
+                for cell, ending, left in self._runs.run(missing, pool):
+                    found[cells[cell]] = Answered(ending, self.case.folder / folder_of(cell), kept=False)
+                    self._tell(f"{kind}: {len(found)} of {len(cells)}, {left:.0f} s left")
+        return found
+
+
+def _cell(kind: str, subject: Subject) -> Cell:
+    data = ("--inputs", *subject.inputs) if subject.inputs else ()
+    target = ("--target", subject.target)
+    if kind == DIAGNOSE:
+        words: tuple[str, ...] = ("diagnose", subject.path, *target, "--no-repro", *data)
+    else:
+        words = ("baseline", "measure", subject.path, *target, *data)
+        words += ("--envelope",) if kind == ENVELOPE else ()
+    crossing = dataclasses.replace(Crossing(), tolerance=False) if kind == DIAGNOSE else _ALONE
+    needs = needs_of(BatchTarget(engine=subject.target))
+    return Cell(subject.model, "", subject.target, kind, words, crossing, needs=needs)
+
+
+def _loaded(log: Path, engines: set[str]) -> dict[str, str]:
+    """Return digests of the code that an engine's file has loaded from its own folder, by path from there."""
+    try:
+        told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        return {}
+    homes = [Path(path).parent for path, _ in told if Path(path).name in engines]
+    return {
+        Path(path).relative_to(home).as_posix(): digest[:SHORT]
+        for path, digest in told
+        for home in homes
+        if home in Path(path).parents
+    }

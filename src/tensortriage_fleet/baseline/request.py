@@ -1,0 +1,83 @@
+"""The requests of ``triage baseline``, each field with its option; light to import, for help is made of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortriage.sdk import (
+    FeedRequest,
+    LimitOptions,
+    argument,
+    case_field,
+    cluster_field,
+    flag,
+    model_field,
+    option,
+    part,
+    request,
+)
+from tensortriage_fleet.cluster.cluster_spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from tensortriage.api import Limits
+
+FOLDER = Path(".triage-baseline")
+"""Where baselines are kept unless told otherwise; to be committed."""
+FAIL = ("output", "verdict", "model", "data", "missing")
+"""What a baseline fails by unless told otherwise."""
+MAY_FAIL = (*FAIL, "engine", "version")
+"""All that it can fail by."""
+
+
+@request
+class BaselineRequest:
+    """Models, targets, and where their baselines are.
+
+    Attributes:
+        paths: Model files, and folders of them; none for all that have a baseline.
+        targets: Engines; none for those of the baselines.
+        inputs: Data for every model; none for those beside it, or of its baseline.
+        folder: Folder of the baselines.
+        fail: What makes a check fail.
+        name: What the only model is kept as, in the place of its path.
+        alone: Whether a model that is another is kept without its baselines on other targets.
+    """
+
+    # fmt: off
+    paths: tuple[Path, ...] = argument("FOLDER_OR_FILES...", default=())
+    targets: tuple[str, ...] = option("--targets --target -t", "ENGINE...", "Engines  [default: those of the "
+                                      "baselines].", default=())
+    inputs: tuple[str, ...] = option("--inputs", "PATH...", "Data for every model  [default: those that its baseline "
+                                     "names, else NAME.npz or test_data_set_* beside it, else made up].", default=())
+    folder: Path = option("--baseline", "DIR", "Folder of the baselines, to be committed; paths in it are relative to "
+                          "the folder that holds it.", default=FOLDER)
+    fail: tuple[str, ...] = option("--fail", "WORD...", f"What makes it fail, of {', '.join(MAY_FAIL)}.", default=FAIL,
+                                   choices=MAY_FAIL)
+    fresh: bool = flag("--fresh", "Ask every engine again.")
+    jobs: int = option("--jobs -j", "N", "Processes at once.", default=1, least=1, group="Limits")
+    cluster: ClusterSpec | None = cluster_field("Run them there: ", read=ClusterSpec.parse)
+    timeout_seconds: float | None = option("--timeout", "SECONDS", "Time limit of each process.", default=None, above=0)
+    memory_limit: str = option("--memory-limit", "BYTES", "Memory limit of each process, e.g. 8G.", default="")
+    case: Path = case_field(
+        default="triage-baseline", text="Directory of answers, documents and reports, not to be committed.")
+    # fmt: on
+    name: str = ""
+    alone: bool = False
+
+
+@request
+class MeasureRequest:
+    """A model, a target, and data.
+
+    Attributes:
+        model: The model.
+        target: The engine.
+        envelope: Whether healthy evaluations are asked in its place.
+    """
+
+    # fmt: off
+    model: Path = model_field()
+    target: str = option("--target", "ENGINE", "The engine.", needed=True)
+    envelope: bool = flag("--envelope", "Evaluate the model as healthy engines do.")
+    feeding: FeedRequest = part(factory=FeedRequest)
+    limits: "Limits" = part(factory=LimitOptions)
+    # fmt: on
