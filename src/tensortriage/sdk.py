@@ -144,6 +144,7 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import width as width
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
+    from tensortriage.report.verdict_words import KIND_WORDS as KIND_WORDS
     from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.analyses.tactics import features as features
     from tensortriage.runs.analyses.tactics import load_record as load_record
@@ -175,7 +176,9 @@ if TYPE_CHECKING:
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
+    from tensortriage.values.serial import to_plain as to_plain
     from tensortriage.values.text import shape as shape
+    from tensortriage.values.text import times as times
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
@@ -215,6 +218,7 @@ _HOMES = {
     "Gpus": "engines.process.gpus",
     "HealthyJudge": "workflows.common.judged",
     "Iteration": "inputs.files.data_file",
+    "KIND_WORDS": "report.verdict_words",
     "Kind": "inputs.files.data_file",
     "LOADED_CODE": "engines.process.loaded_code",
     "LazyTensors": "inputs.files.stored_arrays",
@@ -300,7 +304,9 @@ _HOMES = {
     "stored_tensor": "model.inspect.outline",
     "suspects": "builds.study",
     "table_lines": "report.terminal.table_text",
+    "times": "values.text",
     "to_json": "values.serial",
+    "to_plain": "values.serial",
     "try_out": "workflows.engines.trial",
     "unbounded_sizes": "model.transforms.bound_sizes",
     "value_specs": "model.shape_inference.value_specs",

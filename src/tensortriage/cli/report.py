@@ -24,6 +24,7 @@ Examples:
   triage report study --format markdown     text for an issue, on stdout
   triage report study -o verdict.md         the ending picks the format
   triage report study --format model-explorer -o colours.json
+  triage report triage-batch -o triage.sarif
 """
 
 
@@ -45,15 +46,15 @@ class ShownCase(Protocol):
 def report(
     case: Path = argument("CASE", default=Path("triage-case")),
     format_name: str | None = option(
-        "--format -f", "FORMAT", "console, html, json, markdown or model-explorer  [default: by the ending of -o, "
-        "else console].", default=None, group="Result"),
+        "--format -f", "FORMAT", "console, html, json, markdown, model-explorer, or for CI github, junit or sarif  "
+        "[default: by the ending of -o, else console].", default=None, group="Result"),
     output: Path | None = option(
         "--output -o", "FILE", "File to write, - for stdout  [default: html and model-explorer go into CASE, others "
         "to stdout].", default=None, writes=Place.FILE),
     *,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Render CASE, a directory that 'triage diagnose' or 'triage steps' wrote, once more.
+    """Render CASE, a directory that 'triage diagnose', 'steps' or 'batch' wrote, once more.
 
     Exits with 0 whatever the verdict: the exit code of the verdict is that of the command. With --json, stdout
     holds the report as JSON, whatever else is written.
@@ -92,9 +93,9 @@ class _Diagnosis:
         self._report = Report.load(case)
 
     def render(self, format_name: str) -> str:
-        from tensortriage.report.renderers import FORMATS
+        from tensortriage.report.renderers import formats
 
-        return FORMATS[format_name].render(self._report)
+        return formats()[format_name].render(self._report)
 
     def show(self, *, err: bool) -> None:
         from tensortriage.report.formats import console

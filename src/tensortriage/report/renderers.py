@@ -1,4 +1,7 @@
-"""One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here."""
+"""One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here.
+
+A package adds one by an entry point of `GROUP`, called as the format: its module, with the endings of its files.
+"""
 
 import dataclasses
 import importlib
@@ -10,6 +13,10 @@ from typing import Protocol
 from tensortriage.errors import StoreError, UsageError, did_you_mean
 from tensortriage.report.document import Report
 from tensortriage.values.files import placed
+from tensortriage.values.registered import registered
+
+GROUP = "tensortriage.report_formats"
+"""Entry-point group of modules with ``render``, and ``SUFFIXES`` if files have one."""
 
 
 class Renderer(Protocol):
@@ -59,29 +66,37 @@ FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
 )
 
 
+def formats() -> Mapping[str, ReportFormat]:
+    """Return every format by name: ours, then those of packages."""
+    points = registered(GROUP).items()
+    added = {name: ReportFormat(name, point.value, getattr(point.load(), "SUFFIXES", ())) for name, point in points}
+    return {**added, **FORMATS}
+
+
 def find_format(name: str | None, output: Path | None) -> ReportFormat:
     """Return the format requested by name, else the one that the output file's ending implies, else console.
 
     Raises:
         UsageError: For an unknown name or ending (``report-format-unknown``); the cure lists the known ones.
     """
+    known = formats()
     if name is not None:
-        if name in FORMATS:
-            return FORMATS[name]
+        if name in known:
+            return known[name]
         raise UsageError(
             f"'{name}' is not a report format",
             slug="report-format-unknown",
-            cure=f"{did_you_mean(name, FORMATS)} use one of: {', '.join(FORMATS)}".lstrip(),
+            cure=f"{did_you_mean(name, known)} use one of: {', '.join(known)}".lstrip(),
         )
     if output is None:
-        return FORMATS["console"]
-    for candidate in FORMATS.values():
+        return known["console"]
+    for candidate in known.values():
         if output.suffix.lower() in candidate.suffixes:
             return candidate
     raise UsageError(
         f"the ending of {output} implies no report format",
         slug="report-format-unknown",
-        cure=f"add --format, one of: {', '.join(FORMATS)}",
+        cure=f"add --format, one of: {', '.join(known)}",
     )
 
 

@@ -101,6 +101,7 @@ class _Batch:
         limit = batch.timeout if request.timeout_seconds is None else request.timeout_seconds
         memory = ("--memory-limit", request.memory_limit) if request.memory_limit else ()
         keys = CellKeys(place)
+        self._files = {name: model.file for name, model in batch.models.items()}
         self._tasks: dict[Cell, CellTask] = {}
         for cell in every:
             if cell.rule is not None and cell.rule.skip:
@@ -180,6 +181,7 @@ class _Batch:
             kept=kept,
             folder=folder,
             report=next((page for page in pages if (self._case.folder / page).exists()), ""),
+            file=self._files[cell.model],
         )
 
     @staticmethod
