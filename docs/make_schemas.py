@@ -43,6 +43,7 @@ from tensortriage.workflows.quantization.quantizer_inspection import QuantizersR
 from tensortriage_engines.install.environments import EngineList, Environment
 from tensortriage_feeds.check.check import FeedDifference
 from tensortriage_fleet.batch.batch_result import BatchResult
+from tensortriage_fleet.schemas.command import ENDING, SchemaList
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary
@@ -53,7 +54,6 @@ from tensortriage_steps.steps_report import StepsReport
 
 FOLDER = Path(__file__).resolve().parents[1] / "src/tensortriage_fleet/schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-ENDING = ".schema.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,7 +198,7 @@ class WrittenData:
 DOCUMENTS: tuple[type, ...] = (
     Accuracy, BatchResult, BuildStudy, BuiltEngine, CaseFacts, CommandProblem, ConformanceResult, ConsistencyReport,
     EngineList, Environment, FeedDifference, InspectedData, InspectedModel, Layers, LintReport, Outputs, PlanAudit,
-    PrecisionPlan, QuantizeResult, QuantizersResult, Ranges, Reduction, Repeated, Report, Run, StepsReport,
+    PrecisionPlan, QuantizeResult, QuantizersResult, Ranges, Reduction, Repeated, Report, Run, SchemaList, StepsReport,
     SurgeryResult, TacticDiff, TacticRecord, Tally, Verdict, WrittenData,
 )  # fmt: skip
 """The class of every document."""
