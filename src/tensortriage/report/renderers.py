@@ -1,6 +1,7 @@
 """One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here.
 
-A package adds one by an entry point of `GROUP`, called as the format: its module, with the endings of its files.
+A package adds one by an entry point of `GROUP`, called as the format. It is for the documents of all commands: its
+module has ``render(document, source) -> str``, for plain data and the case or file that holds it.
 """
 
 import dataclasses
@@ -11,7 +12,6 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tensortriage.errors import StoreError, UsageError, did_you_mean
-from tensortriage.report.document import Report
 from tensortriage.values.files import placed
 from tensortriage.values.registered import registered
 
@@ -20,10 +20,10 @@ GROUP = "tensortriage.report_formats"
 
 
 class Renderer(Protocol):
-    """Turns a report into text."""
+    """Turns a report, or a document and its place, into text."""
 
-    def __call__(self, report: Report, /) -> str:
-        """Return the whole document."""
+    def __call__(self, *shown: object) -> str:
+        """Return the whole text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class ReportFormat:
     suffixes: tuple[str, ...]
     file_name: str = ""
 
-    def render(self, report: Report) -> str:
-        """Return the report in this format."""
+    def render(self, *shown: object) -> str:
+        """Return a report in this format; in one of another package a document, with its place."""
         renderer: Renderer = importlib.import_module(self.module).render
-        return renderer(report)
+        return renderer(*shown)
 
     def prepare(self) -> None:
         """Import the renderer and do its slow preparations ahead of time."""

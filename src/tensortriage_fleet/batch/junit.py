@@ -8,14 +8,13 @@ out.
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from tensortriage.sdk import printable
-from tensortriage_fleet.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
-from tensortriage_fleet.findings.located import located_in
-
-if TYPE_CHECKING:
-    from tensortriage.api import Report
+from tensortriage_fleet.batch.batch_result import BATCH_FORMAT, BatchResult, CellEnding, CellOutcome, CellResult
+from tensortriage_fleet.findings.finding import Document, kind_of
+from tensortriage_fleet.findings.located import located_in, question_of
 
 SUFFIXES = (".xml",)
 
@@ -25,19 +24,21 @@ _SAYING = (0, 1, 4)
 """Exit codes of commands that said something of the model."""
 
 
-def render(report: "Report") -> str:
-    """Return a diagnosis as the XML of one test."""
-    case, verdict = report.case, report.verdict
-    model, target = (case.model.path, case.target) if case is not None else ("model", "")
-    findings = tuple(found.finding for found in located_in(report))
-    ending = CellEnding(verdict.exit_code, verdict.cost.seconds, verdict.verdict, verdict.summary, findings=findings)
+def render(document: Document, source: Path) -> str:
+    """Return a document as XML: a batch with all its cells, another as one test."""
+    if kind_of(document) == BATCH_FORMAT.partition("/")[0].removeprefix("tensortriage."):
+        return junit(msgspec.convert(document, BatchResult, strict=False))
+    subject, model, command = question_of(document)
+    findings = tuple(located.finding for located in located_in(document, source))
+    first = next(iter(findings), None)
+    outcome = CellOutcome.UNEXPECTED if findings else CellOutcome.AS_EXPECTED
+    ending = CellEnding(1 if findings else 0, 0.0, summary=first.message if first else "", findings=findings)
+    kind, file = kind_of(document), str(model or source)
+    title = first.title if first else ""
     cell = CellResult(
-        f"{model} / {target}", Path(model).name, "", target, "diagnose",
-        CellOutcome.UNEXPECTED if verdict.exit_code else CellOutcome.AS_EXPECTED, "nothing wrong",
-        f"{verdict.verdict}: {report.headline}", line=case.command if case is not None else "",
-        ending=ending, file=model,
-    )  # fmt: skip
-    return junit(BatchResult(model, (cell,), verdict.cost.seconds, case.created if case is not None else ""))
+        subject, subject, "", "", kind, outcome, "nothing wrong", title, line=command, ending=ending, file=file
+    )
+    return junit(BatchResult("", (cell,), 0.0))
 
 
 def junit(result: BatchResult) -> str:
@@ -46,7 +47,7 @@ def junit(result: BatchResult) -> str:
     errors = sum(_is_error(cell) for cell in failed)
     suite = ElementTree.Element(
         "testsuite",
-        name=_text(result.file),
+        name=_text(result.file) or "triage",
         tests=str(len(result.cells)),
         failures=str(len(failed) - errors),
         errors=str(errors),
@@ -66,13 +67,10 @@ def _add(suite: ElementTree.Element, cell: CellResult, folder: Path) -> None:
     seconds = cell.ending.seconds if cell.ending else 0.0
     name = " / ".join(filter(None, (cell.feed, cell.target, cell.command)))
     case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        classname=_text(cell.model),
-        name=_text(name),
-        time=f"{seconds:.3f}",
-        **({"file": _text((folder / cell.file).as_posix())} if cell.file else {}),
+        suite, "testcase", classname=_text(cell.model), name=_text(name), time=f"{seconds:.3f}"
     )
+    if cell.file:
+        case.set("file", _text((folder / cell.file).as_posix()))
     if cell.outcome is CellOutcome.UNEXPECTED:
         kind = "error" if _is_error(cell) else "failure"
         findings = cell.ending.findings if cell.ending else ()

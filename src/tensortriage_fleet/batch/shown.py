@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,20 +15,17 @@ from tensortriage.sdk import (
     load,
     printable,
     to_json,
+    to_plain,
 )
 from tensortriage_fleet.batch.batch import PAGE, RESULT
 from tensortriage_fleet.batch.batch_result import BatchResult, CellOutcome, CellResult
 from tensortriage_fleet.batch.batch_text import cell_line, closing_lines, counted
-from tensortriage_fleet.batch.junit import junit
 from tensortriage_fleet.batch.overview import render_overview
 from tensortriage_fleet.findings.finding import Finding
 from tensortriage_fleet.findings.github import add_to_summary, annotations, is_github
-from tensortriage_fleet.findings.located import Located
+from tensortriage_fleet.findings.located import located_in
 from tensortriage_fleet.findings.repository import Repository
-from tensortriage_fleet.findings.sarif import sarif
 
-UNEXPECTED = "unexpected"
-"""Rule of a cell that is not as expected though its command found nothing wrong."""
 _MOST_LINES = 12
 """Command lines below the summary."""
 
@@ -58,18 +56,12 @@ class ShownBatch:
             return to_json(result)
         if format_name == "markdown":
             return summary(result)
-        if format_name == "junit":
-            return junit(result)
-        if format_name == "github":
-            return "\n".join(annotations(located(result, self._case), Repository.here()))
-        if format_name == "sarif":
-            return sarif(located(result, self._case), Repository.here(), about=result.file)
         if format_name == "console":
             return "\n".join(self._lines())
         raise UsageError(
             f"'{format_name}' shows tensors on a graph, and this case is a batch",
             slug="report-format-batch",
-            cure="take console, html, json, junit, markdown, github or sarif, or render the case of a cell: CASE/cells",
+            cure="take another, or render the case of a cell: CASE/cells/CELL/case",
         )
 
     def show(self, *, err: bool) -> None:
@@ -90,30 +82,10 @@ def tell_github(result: BatchResult, case: Path, *, err: bool) -> None:
         StoreError: When GitHub's file cannot be written.
     """
     if is_github():
-        for line in annotations(located(result, case), Repository.here()):
+        plain: Any = to_plain(result)
+        for line in annotations(located_in(plain, case), Repository.here()):
             click.echo(line, err=err)
         add_to_summary(summary(result))
-
-
-def located(result: BatchResult, case: Path) -> Sequence[Located]:
-    """Return what is not as expected, with the places of the models."""
-    return [
-        found for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED for found in _of(cell, result, case)
-    ]
-
-
-def _of(cell: CellResult, result: BatchResult, case: Path) -> Iterator[Located]:
-    ending = cell.ending
-    plain = Finding(ending.verdict if ending and ending.verdict else UNEXPECTED, "not as expected", cell.reason)
-    for finding in (ending.findings if ending else ()) or (plain,):
-        yield Located(
-            finding,
-            cell.name,
-            Path(result.file).parent / cell.file,
-            cell.expected,
-            cell.line,
-            str(case / cell.report) if cell.report else "",
-        )
 
 
 def summary(result: BatchResult) -> str:

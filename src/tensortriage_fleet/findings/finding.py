@@ -73,9 +73,13 @@ class Finding:
 
 def findings_of(document: Document) -> tuple[Finding, ...]:
     """Return what a document tells to be wrong; nothing for one that tells nothing, or of a kind that names no op."""
-    kind = str(document.get("format", "")).partition("/")[0].removeprefix("tensortriage.")
-    read = _READERS.get(kind)
+    read = _READERS.get(kind_of(document))
     return tuple(read(document)) if read is not None else ()
+
+
+def kind_of(document: Document) -> str:
+    """Return the word of a document's format: ``run`` for ``tensortriage.run/1``."""
+    return str(document.get("format", "")).partition("/")[0].removeprefix("tensortriage.")
 
 
 def _diagnosis(document: Document) -> Iterator[Finding]:
@@ -184,7 +188,34 @@ def _lint(document: Document) -> Iterator[Finding]:
             )
 
 
-_READERS = {"report": _diagnosis, "run": _run, "error": _error, "lint": _lint}
+def _steps(document: Document) -> Iterator[Finding]:
+    verdict = document["verdict"]
+    if verdict in ("match", "drift"):
+        return
+    blamed = document.get("diagnosis") or {}
+    first, output = document.get("first"), document.get("value", "")
+    values = document["rows"][first]["values"] if first is not None and first < len(document["rows"]) else ()
+    ratios = [_number(value["ratio"]) for value in values if value["value"] == output]
+    found = Finding(
+        verdict, "", document["summary"], output, max(ratios, default=None), blamed.get("node", ""),
+        blamed.get("op_type", ""), blamed.get("module", ""), is_sure=verdict != "inconclusive",
+    )  # fmt: skip
+    where = "".join((f" at step {first}" if first is not None else "", f", {found.op}" if found.op else ""))
+    yield dataclasses.replace(found, title=f"{verdict}{where}")
+
+
+def _consistency(document: Document) -> Iterator[Finding]:
+    for told in document["answers"]:
+        if told["outcome"] in ("broken", "refused"):
+            output = (told.get("parting") or {}).get("value", "")
+            message = f"{told['question']} {told['answer']}"
+            yield Finding(
+                told["relation"], told["relation"], message, output, node=told["node"], op_type=told["op_type"]
+            )
+
+
+_READERS = {"report": _diagnosis, "run": _run, "error": _error, "lint": _lint, "steps": _steps,
+            "consistency": _consistency}  # fmt: skip
 
 
 def _module_words(origin: Document) -> str:

@@ -7,22 +7,19 @@ a message, and of a property also colon and comma.
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tensortriage.sdk import StoreError, printable
+from tensortriage_fleet.findings.finding import Document
 from tensortriage_fleet.findings.located import Located, located_in
 from tensortriage_fleet.findings.repository import Repository
-
-if TYPE_CHECKING:
-    from tensortriage.api import Report
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
 
 
-def render(report: "Report") -> str:
-    """Return the findings of a diagnosis as a line each; an empty text for none."""
-    return "\n".join(annotations(located_in(report), Repository.here()))
+def render(document: Document, source: Path) -> str:
+    """Return the findings of a document as a line each; an empty text for none."""
+    return "\n".join(annotations(located_in(document, source), Repository.here()))
 
 
 def is_github() -> bool:
@@ -35,9 +32,9 @@ def annotations(found: Iterable[Located], repository: Repository) -> Iterator[st
     for located in found:
         finding = located.finding
         place = repository.place(finding, located.model)
-        properties = {"file": place.file, **({"line": place.line} if place.line else {})}
-        properties["title"] = printable(f"{located.subject}: {finding.title}")
-        told = ",".join(f"{name}={str(value).translate(_PROPERTY)}" for name, value in properties.items())
+        title = printable(f"{located.subject}: {finding.title}")
+        properties = {"file": place.file, "line": str(place.line or ""), "title": title}
+        told = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
         message = "\n".join(map(printable, located.sentences)).translate(_DATA)
         yield f"::{'error' if finding.is_sure else 'warning'} {told}::{message}"
 

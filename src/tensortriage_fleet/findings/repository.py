@@ -43,10 +43,10 @@ class Repository:
             return cls(Path(os.environ["GITHUB_WORKSPACE"]).resolve())
         return cls(next((place for place in (here, *here.parents) if (place / ".git").exists()), here))
 
-    def place(self, finding: Finding, model: Path) -> FilePlace:
+    def place(self, finding: Finding, model: Path | None) -> FilePlace:
         """Return the line of the source of a finding's node where the repository has it, else the model's file."""
         source = self._source(finding.file, finding.line) if finding.line else ""
-        return FilePlace(source, finding.line) if source else FilePlace(self.path(model))
+        return FilePlace(source, finding.line) if source else FilePlace("" if model is None else self.path(model))
 
     def path(self, file: Path) -> str:
         """Return the path of a file from the repository; of one outside as it is."""

@@ -8,18 +8,16 @@ one when a run is off by another digit.
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from tensortriage import __version__
 from tensortriage.api import VerdictKind
 from tensortriage.sdk import KIND_WORDS, printable
-from tensortriage_fleet.findings.finding import Finding
-from tensortriage_fleet.findings.located import Located, located_in
+from tensortriage_fleet.findings.finding import Document, Finding
+from tensortriage_fleet.findings.located import Located, located_in, question_of
 from tensortriage_fleet.findings.repository import FilePlace, Repository
-
-if TYPE_CHECKING:
-    from tensortriage.api import Report
 
 SUFFIXES = (".sarif",)
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -27,27 +25,28 @@ ROOT = "%SRCROOT%"
 """Symbol for the folder of the repository (SARIF 2.1.0, section 3.14.14)."""
 
 
-def render(report: "Report") -> str:
-    """Return the findings of a diagnosis; a log without results where it ended well."""
-    found = located_in(report)
-    case = report.case
-    return sarif(found, Repository.here(), about=f"{case.model.path}/{case.target}" if case is not None else "case")
+def render(document: Document, source: Path) -> str:
+    """Return the findings of a document; a log without results where all is well."""
+    repository = Repository.here()
+    about = str(document.get("file") or question_of(document)[0])
+    return sarif(located_in(document, source), repository, about=about, document=repository.path(source))
 
 
-def sarif(found: Sequence[Located], repository: Repository, *, about: str) -> str:
+def sarif(found: Sequence[Located], repository: Repository, *, about: str, document: str = "") -> str:
     """Return a log of one run.
 
     Args:
         found: What was found; none for a run that found nothing.
         repository: Where files are.
         about: Names what was asked, so that logs of several questions stand beside each other.
+        document: Path of the document; the place of what names no model.
     """
     rules = list(dict.fromkeys(located.finding.rule for located in found))
     run = {
         "tool": {"driver": {"name": "TensorTriage", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
         "automationDetails": {"id": printable(f"triage/{about}/")},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(located, rules.index(located.finding.rule), repository) for located in found],
+        "results": [_result(one, rules.index(one.finding.rule), repository, document) for one in found],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, allow_nan=False) + "\n"
 
@@ -60,9 +59,11 @@ def _rule(rule: str) -> dict[str, Any]:
     return {"id": rule, "shortDescription": {"text": words.title}, "fullDescription": {"text": words.meaning}}
 
 
-def _result(located: Located, rule: int, repository: Repository) -> dict[str, Any]:
+def _result(located: Located, rule: int, repository: Repository, document: str) -> dict[str, Any]:
     finding = located.finding
-    place, model = repository.place(finding, located.model), FilePlace(repository.path(located.model))
+    model = FilePlace(repository.path(located.model) if located.model is not None else document)
+    place = repository.place(finding, located.model)
+    place = place if place.file else model
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": rule,

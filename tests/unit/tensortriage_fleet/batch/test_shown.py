@@ -2,14 +2,17 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
 import documents
 from tensortriage.errors import UsageError
 from tensortriage.values.serial import dump, to_plain
+from tensortriage_fleet.batch import junit
 from tensortriage_fleet.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
 from tensortriage_fleet.batch.shown import ShownBatch, summary, tell_github
+from tensortriage_fleet.findings import github, sarif
 from tensortriage_fleet.findings.finding import Finding
 
 FOUND = Finding("local-fault", "local-fault at Conv '/conv'", "it doubles", "y", 14000.0, "/conv", "Conv", "up (Up)")
@@ -35,7 +38,7 @@ def case(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     (tmp_path / "triage-batch").mkdir()
     dump(RESULT, tmp_path / "triage-batch/batch.json")
-    return tmp_path / "triage-batch"
+    return Path("triage-batch")
 
 
 def test_a_batch_is_read_back_as_it_was_and_is_as_its_schema_says(case):
@@ -49,16 +52,19 @@ def test_every_format_tells_what_failed(case):
     shown = ShownBatch(case)
     assert "FAILED   net / bf16: local-fault at /conv" in shown.render("console")
     assert "<!doctype html>" in shown.render("html")
-    first, second = shown.render("github").splitlines()
+    document = json.loads(shown.render("json"))
+    first, second = github.render(document, case).splitlines()
     assert first.startswith("::error file=zoo/net.onnx,title=net / bf16%3A local-fault at Conv '/conv'::it doubles%0A")
     assert "output 'y': 14,000x its limit" in first
     assert "match (expected: rounding)%0Aexpected: rounding" in second
-    results = json.loads(shown.render("sarif"))["runs"][0]["results"]
+    results = json.loads(sarif.render(document, case))["runs"][0]["results"]
     assert [result["ruleId"] for result in results] == ["local-fault", "unexpected"]
-    failure = next(ElementTree.fromstring(shown.render("junit")).iter("failure"))
+    tests = ElementTree.fromstring(junit.render(document, case))
+    failure = next(tests.iter("failure"))
     assert failure.get("type") == "local-fault"
     assert "; output 'y': 14,000x its limit; op Conv '/conv'; module up (Up)" in failure.get("message")
-    assert next(ElementTree.fromstring(shown.render("junit")).iter("testcase")).get("file") == "zoo/net.onnx"
+    assert next(tests.iter("testcase")).get("file") == "zoo/net.onnx"
+    assert "report: triage-batch/cells/x/case/report.html" in first
     with pytest.raises(UsageError, match="this case is a batch"):
         shown.render("model-explorer")
 

@@ -103,5 +103,23 @@ def test_errors_and_lint_name_their_rule():
     assert (found.title, found.message, found.line) == ("r at Cast '/n'", "w: c", 13)
 
 
+def test_steps_blame_the_op_of_the_first_wrong_step():
+    rows = [{"values": []}, {"values": [{"value": "logits", "ratio": 5.0}, {"value": "logits", "ratio": "Infinity"}]}]
+    blamed = {"node": "/cat", "op_type": "Concat", "module": "layers.0"}
+    told = {"format": "tensortriage.steps/1", "verdict": "fault", "summary": "s", "first": 1, "value": "logits"}
+    (found,) = findings_of(told | {"rows": rows, "diagnosis": blamed})
+    assert (found.title, found.output_words) == ("fault at step 1, Concat '/cat'", "output 'logits'")
+    assert findings_of(told | {"verdict": "drift"}) == ()
+    (unsure,) = findings_of(told | {"verdict": "inconclusive", "first": None, "rows": [], "diagnosis": None})
+    assert (unsure.title, unsure.is_sure) == ("inconclusive", False)
+
+
+def test_an_engine_that_contradicts_itself_is_told_by_relation():
+    answer = {"relation": "equal-rows", "question": "same?", "answer": "no: 3 %", "node": "/n", "op_type": "Gemm"}
+    answers = [answer | {"outcome": "broken", "parting": {"value": "y"}}, answer | {"outcome": "holds"}]
+    (found,) = findings_of({"format": "tensortriage.consistency/1", "answers": answers})
+    assert (found.rule, found.message, found.details) == ("equal-rows", "same? no: 3 %", ("output 'y'", "op Gemm '/n'"))
+
+
 def test_other_documents_tell_nothing():
     assert findings_of({}) == findings_of({"format": "tensortriage.plan/1"}) == ()

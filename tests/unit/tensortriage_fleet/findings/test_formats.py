@@ -2,14 +2,18 @@
 
 import importlib.resources
 import json
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
 
+from tensortriage_fleet.batch import junit
+from tensortriage_fleet.findings import github
+from tensortriage_fleet.findings import sarif as sarif_format
 from tensortriage_fleet.findings.finding import Finding
 from tensortriage_fleet.findings.github import add_to_summary, annotations
-from tensortriage_fleet.findings.located import Located
+from tensortriage_fleet.findings.located import Located, located_in
 from tensortriage_fleet.findings.repository import Repository
 from tensortriage_fleet.findings.sarif import SCHEMA, sarif
 
@@ -100,6 +104,34 @@ def test_the_fingerprint_of_a_finding_is_not_of_its_figures(repository):
         for one in (PLAIN, worse)
     }
     assert len(prints) == 1
+
+
+def test_a_document_that_names_no_model_is_its_own_place(repository, monkeypatch):
+    monkeypatch.chdir(repository.root)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(repository.root))
+    row = {"value": "y", "node": "/fc", "op_type": "Gemm", "measure": "rms", "figure": 0.5,
+           "judgement": {"within": False, "ratio": 3.0, "limit": "floor"}}  # fmt: skip
+    run = {
+        "format": "tensortriage.run/1",
+        "targets": ["x"],
+        "outcomes": {},
+        "comparisons": [{"comparison": {"rows": [row]}}],
+    }
+    assert github.render(run, Path("run.json")).startswith("::error title=x%3A 'y' is beyond its limit::")
+    (result,) = json.loads(sarif_format.render(run, Path("run.json")))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "run.json"
+    assert "relatedLocations" not in result
+    (test,) = ElementTree.fromstring(junit.render(run, Path("run.json"))).iter("testcase")
+    assert (test.get("name"), test.find("failure").get("type")) == ("run", "beyond-limit")
+
+
+def test_of_a_diagnosis_the_model_that_the_target_runs_is_the_place(tmp_path):
+    verdict = {"verdict": "model-changed", "summary": "s", "culprits": []}
+    facts = {"model": {"path": "m.onnx"}, "target_model": {"path": "t.onnx"}, "target": "x", "command": "triage ..."}
+    (tmp_path / "report.html").touch()
+    (found,) = located_in({"format": "tensortriage.report/1", "verdict": verdict, "case": facts}, tmp_path)
+    assert (found.model, found.subject, found.command) == (Path("t.onnx"), "t.onnx on x", "triage ...")
+    assert found.report == str(tmp_path / "report.html")
 
 
 def test_the_page_of_the_job_is_added_to(tmp_path, monkeypatch):
