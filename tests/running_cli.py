@@ -9,14 +9,24 @@ import sys
 from pathlib import Path
 
 from command_server import CommandServer
+from documents import check_documents
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLES = REPOSITORY / "examples"
 
 
 def triage(*words, cwd, timeout=300, stdin=None):
-    """Run ``triage`` and return the finished process, text captured; busy machines need the time."""
-    words = [str(word) for word in words]
+    """Run ``triage`` and return the finished process, text captured; busy machines need the time.
+
+    Raises:
+        AssertionError: When a document that it wrote is not as its schema says.
+    """
+    done = _done([str(word) for word in words], cwd=cwd, timeout=timeout, stdin=stdin)
+    check_documents(done.stdout, cwd)
+    return done
+
+
+def _done(words, *, cwd, timeout, stdin):
     server = _server()
     if server is not None and server.can_run():
         return server.run(words, cwd=cwd, timeout=timeout, stdin=stdin)

@@ -1,4 +1,8 @@
-"""One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here."""
+"""One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here.
+
+A package adds one by an entry point of `GROUP`, called as the format. It is for the documents of all commands: its
+module has ``render(document, source) -> str``, for plain data and the case or file that holds it.
+"""
 
 import dataclasses
 import importlib
@@ -8,15 +12,18 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tensortriage.errors import StoreError, UsageError, did_you_mean
-from tensortriage.report.document import Report
 from tensortriage.values.files import placed
+from tensortriage.values.registered import registered
+
+GROUP = "tensortriage.report_formats"
+"""Entry-point group of modules with ``render``, and ``SUFFIXES`` if files have one."""
 
 
 class Renderer(Protocol):
-    """Turns a report into text."""
+    """Turns a report, or a document and its place, into text."""
 
-    def __call__(self, report: Report, /) -> str:
-        """Return the whole document."""
+    def __call__(self, *shown: object) -> str:
+        """Return the whole text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,10 +42,10 @@ class ReportFormat:
     suffixes: tuple[str, ...]
     file_name: str = ""
 
-    def render(self, report: Report) -> str:
-        """Return the report in this format."""
+    def render(self, *shown: object) -> str:
+        """Return a report in this format; in one of another package a document, with its place."""
         renderer: Renderer = importlib.import_module(self.module).render
-        return renderer(report)
+        return renderer(*shown)
 
     def prepare(self) -> None:
         """Import the renderer and do its slow preparations ahead of time."""
@@ -59,29 +66,37 @@ FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
 )
 
 
+def formats() -> Mapping[str, ReportFormat]:
+    """Return every format by name: ours, then those of packages."""
+    points = registered(GROUP).items()
+    added = {name: ReportFormat(name, point.value, getattr(point.load(), "SUFFIXES", ())) for name, point in points}
+    return {**added, **FORMATS}
+
+
 def find_format(name: str | None, output: Path | None) -> ReportFormat:
     """Return the format requested by name, else the one that the output file's ending implies, else console.
 
     Raises:
         UsageError: For an unknown name or ending (``report-format-unknown``); the cure lists the known ones.
     """
+    known = formats()
     if name is not None:
-        if name in FORMATS:
-            return FORMATS[name]
+        if name in known:
+            return known[name]
         raise UsageError(
             f"'{name}' is not a report format",
             slug="report-format-unknown",
-            cure=f"{did_you_mean(name, FORMATS)} use one of: {', '.join(FORMATS)}".lstrip(),
+            cure=f"{did_you_mean(name, known)} use one of: {', '.join(known)}".lstrip(),
         )
     if output is None:
-        return FORMATS["console"]
-    for candidate in FORMATS.values():
+        return known["console"]
+    for candidate in known.values():
         if output.suffix.lower() in candidate.suffixes:
             return candidate
     raise UsageError(
         f"the ending of {output} implies no report format",
         slug="report-format-unknown",
-        cure=f"add --format, one of: {', '.join(FORMATS)}",
+        cure=f"add --format, one of: {', '.join(known)}",
     )
 
 

@@ -32,6 +32,7 @@ class Tally:
     reference_run_seconds: float = 0.0
     seen: dict[str, int] = dataclasses.field(default_factory=dict)
     commands: list[str] = dataclasses.field(default_factory=list)
+    format: str = "tensortriage.tally/1"
 
     @property
     def builds(self) -> int:

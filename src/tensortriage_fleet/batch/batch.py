@@ -94,6 +94,7 @@ class _Batch:
         limit = batch.timeout if request.timeout_seconds is None else request.timeout_seconds
         place = request.file.resolve().parent
         self._runs = CellRuns(case, place, timeout_seconds=limit, memory_limit=request.memory_limit)
+        self._files = {name: model.file for name, model in batch.models.items()}
         for cell in every:
             if not _skipped(cell):
                 self._runs.add(cell, batch.models[cell.model].file)
@@ -148,6 +149,7 @@ class _Batch:
             kept=kept,
             folder=folder,
             report=next((page for page in pages if (self._case.folder / page).exists()), ""),
+            file=self._files[cell.model],
         )
 
 

@@ -4,6 +4,8 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
+from tensortriage_fleet.findings.finding import Finding
+
 BATCH_FORMAT = "tensortriage.batch-result/1"
 
 
@@ -27,6 +29,7 @@ class CellEnding:
         verdict: Verdict of a diagnosis, slug of an error; empty without either.
         summary: One sentence.
         culprit: Node that a diagnosis names first.
+        findings: What its document tells to be wrong.
     """
 
     code: int | None
@@ -34,6 +37,7 @@ class CellEnding:
     verdict: str = ""
     summary: str = ""
     culprit: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class CellResult:
         kept: Whether it ended so in an earlier run of the batch.
         folder: Folder of the cell, relative to that of the batch's case.
         report: Page of the cell, likewise relative; empty without one.
+        file: Model file, relative to the folder of the batch file.
     """
 
     name: str
@@ -68,6 +73,7 @@ class CellResult:
     kept: bool = False
     folder: str = ""
     report: str = ""
+    file: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

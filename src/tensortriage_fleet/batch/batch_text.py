@@ -30,15 +30,18 @@ def _begun(text: str, culprit: str) -> str:
     return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
-def closing_lines(result: BatchResult) -> Iterator[str]:
-    """Yield the summary."""
+def counted(result: BatchResult) -> str:
+    """Return how many cells there are, and how they ended."""
     told = ", ".join(
         f"{result.count_of(outcome)} {word}" for outcome, word in OUTCOME_WORDS.items() if result.count_of(outcome)
     )
+    return f"{count(len(result.cells), 'cell')}: {told}"
+
+
+def closing_lines(result: BatchResult) -> Iterator[str]:
+    """Yield the summary."""
     kept = sum(cell.kept for cell in result.cells)
-    yield f"{count(len(result.cells), 'cell')}: {told}; {duration(result.seconds)}" + (
-        f", {kept} known from earlier" if kept else ""
-    )
+    yield f"{counted(result)}; {duration(result.seconds)}" + (f", {kept} known from earlier" if kept else "")
     for cell in result.cells:
         if cell.outcome is CellOutcome.UNEXPECTED:
             yield printable(f"  {cell.name}: {cell.reason}")

@@ -30,6 +30,7 @@ def batch(request: BatchRequest, as_json: bool) -> None:
     from tensortriage_fleet.batch.batch import BatchProgress, run_batch
     from tensortriage_fleet.batch.batch_result import CellOutcome
     from tensortriage_fleet.batch.batch_text import cell_line, closing_lines
+    from tensortriage_fleet.batch.shown import tell_github
 
     parse_bytes(request.memory_limit)
     with contextlib.closing(Teller(err=as_json)) as teller:
@@ -44,6 +45,7 @@ def batch(request: BatchRequest, as_json: bool) -> None:
         for line in closing_lines(result):
             teller.tell(line)
         teller.tell(f"report: {printable(str(request.case / 'report.html'))}")
+    tell_github(result, request.case, err=as_json)
     if as_json:
         answer(result, (), as_json=True)
     sys.exit(130 if result.interrupted else result.exit_code)

@@ -11,6 +11,7 @@ from typing import Any
 from tensortriage.sdk import Finished, count, magnitude, read_regular
 from tensortriage_fleet.batch.batch_file import Expectation
 from tensortriage_fleet.batch.batch_result import CellEnding
+from tensortriage_fleet.findings.finding import BEYOND, findings_of
 
 KEPT_CODES = frozenset({0, 1, 4})
 """Exit codes that describe the model; others may be different next time, so that such cells run again."""
@@ -37,7 +38,7 @@ def ending_of(finished: Finished, document: Path) -> CellEnding:
             summary = f"killed by {signal.Signals(-code).name}"
         else:
             summary = finished.printed.last_words() or MEANINGS.get(code, f"exit code {code}")
-    return CellEnding(code, finished.seconds, verdict, summary, culprit)
+    return CellEnding(code, finished.seconds, verdict, summary, culprit, findings_of(data))
 
 
 def misfit(rule: Expectation | None, ending: CellEnding) -> str:
@@ -122,12 +123,17 @@ def _said(data: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _run_words(data: Mapping[str, Any]) -> str:
-    failed = [f"{name}: {ended['message']}" for name, ended in data["outcomes"].items() if ended["kind"] != "ok"]
-    if failed:
-        return failed[0]
+    """Return the worst of what is wrong, else how many tensors are within their limits."""
     rows = [row for found in data["comparisons"] for row in found["comparison"]["rows"]]
-    outside = [row for row in rows if not row["judgement"]["within"]]
-    figures = [float(row["figure"]) for row in outside or rows if row["figure"] is not None]
+    found = findings_of(data)
+    if found:
+        worst = max(found, key=lambda finding: (finding.rule != BEYOND, finding.ratio or 0.0))
+        beyond = sum(not row["judgement"]["within"] for row in rows)
+        if worst.rule != BEYOND:
+            return f"{worst.title}: {worst.message}"
+        made_by = f" (made by {worst.op})" if worst.op else ""
+        return f"{worst.output_words}{made_by}; {beyond} of {count(len(rows), 'tensor')} outside the limit"
+    figures = [float(row["figure"]) for row in rows if row["figure"] is not None]
     largest = max(figures, key=lambda figure: math.inf if math.isnan(figure) else figure, default=None)
-    text = f"{len(outside)} of {count(len(rows), 'tensor')} outside the limit" if rows else "nothing compared"
+    text = f"0 of {count(len(rows), 'tensor')} outside the limit" if rows else "nothing compared"
     return text if largest is None else f"{text}, largest figure {magnitude(largest)}"

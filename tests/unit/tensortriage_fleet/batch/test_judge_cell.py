@@ -43,8 +43,16 @@ def test_what_is_expected_in_words():
     assert expected_words(Expectation(skip="later")) == "skipped"
 
 
-def row(*, within, figure):
-    return {"judgement": {"within": within}, "figure": figure}
+def row(*, within, figure, value="y", ratio=0.0):
+    judgement = {"within": within, "ratio": ratio, "limit": "noise floor"}
+    return {
+        "value": value,
+        "node": "/fc",
+        "op_type": "Gemm",
+        "measure": "rms",
+        "judgement": judgement,
+        "figure": figure,
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,15 +71,27 @@ def row(*, within, figure):
                 "format": "tensortriage.run/1",
                 "outcomes": {"x": {"kind": "ok", "message": ""}},
                 "comparisons": [
-                    {"comparison": {"rows": [row(within=True, figure=9.0), row(within=False, figure="NaN")]}},
-                    {"comparison": {"rows": [row(within=False, figure=0.5)]}},
+                    {
+                        "comparison": {
+                            "rows": [row(within=True, figure=9.0), row(within=False, figure=2.0, ratio=14000.0)]
+                        }
+                    },
+                    {"comparison": {"rows": [row(within=False, figure=0.5, value="x", ratio=3.0)]}},
                 ],
             },
-            ("", "2 of 3 tensors outside the limit, largest figure NaN", ""),
+            ("", "output 'y': 14,000x its limit (made by Gemm '/fc'); 2 of 3 tensors outside the limit", ""),
+        ),
+        (
+            {
+                "format": "tensortriage.run/1",
+                "outcomes": {},
+                "comparisons": [{"comparison": {"rows": [row(within=True, figure="NaN")]}}],
+            },
+            ("", "0 of 1 tensor outside the limit, largest figure NaN", ""),
         ),
         (
             {"format": "tensortriage.run/1", "comparisons": [], "outcomes": {"x": {"kind": "hang", "message": "slow"}}},
-            ("", "x: slow", ""),
+            ("", "hang on x: slow", ""),
         ),
         ({"format": "tensortriage.lint/1", "findings": [{"severity": "hint"}] * 2}, ("", "2 hints", "")),
         ({"format": "tensortriage.lint/1", "findings": []}, ("", "no findings", "")),
