@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
 from tensortriage.envelope.evaluations import Healthy
@@ -23,6 +23,7 @@ from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
+from tensortriage.model.inspect.output_parts import whole
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -197,7 +198,12 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    return setting.lab.figures(PLAIN, model, feed, values, against=golden, what=what).figures.metrics
+    figures = dict(setting.lab.figures(PLAIN, model, feed, values, against=golden, what=what).figures.metrics)
+    parts = [part for part in setting.parts if part.output in figures]
+    if parts:
+        found = setting.lab.values(PLAIN, model, feed, whole([part.name for part in parts], parts))
+        figures |= {p.name: measure(p.of(np.asarray(golden[p.output])), p.of(found[p.output])) for p in parts}
+    return figures
 
 
 def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:
@@ -214,6 +220,6 @@ def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[
     depth = {value: index for index, value in enumerate(values)}
     floors: dict[str, float] = {}
     for name, figure in metrics.items():
-        allowance, error = least * math.sqrt(depth[name] + 1.0), error_of(figure)
+        allowance, error = least * math.sqrt(depth.get(name, len(depth)) + 1.0), error_of(figure)
         floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
     return floors
