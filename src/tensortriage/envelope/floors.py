@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.within import is_noise
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
@@ -23,7 +24,7 @@ from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
-from tensortriage.model.inspect.output_parts import whole
+from tensortriage.model.inspect.output_parts import output_parts, whole
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -121,6 +122,9 @@ def envelope_floors(
 ) -> Floors:
     """Measure the floors of values of a model on one feed, from nothing but these two.
 
+    So of the parts of outputs among them, but for those that are noise: a part that healthy engines disagree about, as
+    scores that no float32 Sigmoid can tell from 0, is nothing to lose.
+
     Args:
         lab: Where engines are asked.
         model: The model (whole, or exploded).
@@ -153,7 +157,9 @@ def envelope_floors(
     )
     figures = by_value({name: found[name] for name in healthy.all})
     fp32 = {v: healthy.fp32_floor(each) for v, each in figures.items() if not healthy.order.keys().isdisjoint(each)}
-    target = {value: healthy.floor(each) for value, each in figures.items()}
+    noise = {part.name for part in output_parts(model, feed.tensors) if is_noise(fp32.get(part.name, 0.0))}
+    fp32 = {value: floor for value, floor in fp32.items() if value not in noise}
+    target = {value: healthy.floor(each) for value, each in figures.items() if value not in noise}
     return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))
 
 

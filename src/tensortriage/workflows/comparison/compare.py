@@ -316,7 +316,7 @@ class _Comparing:
             spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self.model
             judge = HealthyJudge(self.model, reference=spec, target=own, lab=self.lab, asked=asked)
             judged |= judge.judge(feed, others, reference)
-            failing = {n: metrics[n] for n in others if not judged[n].within}
+            failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
             return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
