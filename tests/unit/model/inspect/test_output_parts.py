@@ -61,10 +61,10 @@ def test_what_the_same_operators_make_in_several_places_is_one_part():
     # Two levels of a pyramid, each with boxes and scores: the levels are no parts, the kinds are.
     level = "m{0} = MatMul(x{0}, w) b{0} = Relu(m{0}) n{0} = MatMul(x{0}, v) s{0} = Sigmoid(n{0}) "
     model = parse(
-        """g (float[5,2] x1, float[3,2] x2) => (float[8,5] y) <float[2,4] w = {1,2,3,4,5,6,7,8}, float[2,1] v = {1,2}> {
-          %s %s c1 = Concat<axis=1>(b1, s1) c2 = Concat<axis=1>(b2, s2) y = Concat<axis=0>(c1, c2)
-        }"""
-        % (level.format(1), level.format(2))
+        "g (float[5,2] x1, float[3,2] x2) => (float[8,5] y) <float[2,4] w = {1,2,3,4,5,6,7,8}, float[2,1] v = {1,2}> {"
+        + level.format(1)
+        + level.format(2)
+        + "c1 = Concat<axis=1>(b1, s1) c2 = Concat<axis=1>(b2, s2) y = Concat<axis=0>(c1, c2) }"
     )
     parts = output_parts(model, {"x1": np.zeros((5, 2)), "x2": np.zeros((3, 2))})
     assert [(part.value, int(part.where.sum())) for part in parts] == [("b1", 32), ("s1", 8)]

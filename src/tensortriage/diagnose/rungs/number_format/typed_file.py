@@ -142,9 +142,7 @@ def _by_format(
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
     emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
     floors = output_floors(emulated)
-    results = tuple(
-        judge(emulated, feed, figures, floors) for feed, figures in zip(asked.feeds, measured, strict=True)
-    )
+    results = tuple(judge(emulated, feed, figures, floors) for feed, figures in zip(asked.feeds, measured, strict=True))
     worst = worst_result(results)
     if worst.passes:
         return Answer(findings=Findings(same_network=True))
