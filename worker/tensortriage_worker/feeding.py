@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -17,6 +17,8 @@ MISALIGNED, STRIDED, KEPT = "misaligned", "strided", "kept"
 LAYOUTS = (MISALIGNED, STRIDED, KEPT)
 """One element behind an address that vector loads like; every other element of a buffer; the buffer of the run before,
 which is filled anew for other numbers only."""
+HELD = "held"
+"""A word beside these: results are kept as they were handed over, and read after a run of other numbers."""
 
 ALIGNMENT = 64
 KEPT_RESULTS = 4
@@ -56,6 +58,24 @@ class InputBuffers:
             self._kept[name] = np.array(array)
         self._filled[name] = np.array(array)
         return self._kept[name]
+
+
+def held(run: Callable[[Mapping[str, Any]], Iterable[Any]], feed: Mapping[str, Any]) -> List[Any]:
+    """Return the results of a feed as whoever keeps them finds them after the next run, which has other numbers.
+
+    Args:
+        run: Runs items by name, which hold an array each, and returns such.
+        feed: The feed.
+    """
+    results = list(run(feed))
+    list(run({name: item._replace(array=_other(item.array)) for name, item in feed.items()}))
+    return results
+
+
+def _other(array: np.ndarray) -> np.ndarray:
+    """Return other numbers, from the range of the same; indices remain indices."""
+    rolled = np.roll(array.reshape(-1), 1).reshape(array.shape)
+    return np.asarray(rolled * array.dtype.type(0.5)) if array.dtype.kind == "f" else rolled
 
 
 def misaligned(array: np.ndarray) -> np.ndarray:

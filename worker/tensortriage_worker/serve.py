@@ -103,10 +103,13 @@ class _Server:
         return {"inputs": session.inputs, "outputs": session.outputs, "info": session.info}
 
     def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        from tensortriage_worker import exchange
+        from tensortriage_worker import exchange, feeding
 
         feed = {item.name: item for item in exchange.take(request["shards"])}
-        if layout := request.get("layout", ""):
+        layout = request.get("layout", "")
+        if layout == feeding.HELD:
+            return {"shards": exchange.put(request["folders"], feeding.held(self._session.run, feed))}
+        if layout:
             feed = {n: i._replace(array=self._buffers.laid_out(n, i.array, layout)) for n, i in feed.items()}
         return {"shards": exchange.put(request["folders"], self._session.run(feed))}
 

@@ -19,6 +19,7 @@ from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
+from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
@@ -59,7 +60,8 @@ def of_freedoms(
     """
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
     what = what or "the model with the freedoms taken"
-    found = distances(setting.lab, setting.model, setting.feed, values, healthy.with_freedoms, what=what)
+    asked = whole(values, setting.parts)
+    found = distances(setting.lab, setting.model, setting.feed, asked, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
     return {value: cost for value, cost in costs.items() if cost is not None}
 
@@ -79,15 +81,15 @@ def of_rewrite(setting: Setting, _: Floors, together: Together, values: Sequence
 
 
 def output_errors(setting: Setting, model: Model) -> dict[str, float]:
-    """Return the relative errors of another model's outputs on the reference; inf for another shape.
+    """Return the relative errors of another model's outputs, and their parts, on the reference; inf for another shape.
 
     Raises:
         EngineError: When the reference cannot run the model.
         DataError: When the feed does not fit it.
     """
     fed = check_feed(setting.feed, model.inputs, casting=Casting.ROUND)
-    outputs = setting.lab.outputs(setting.reference, model, fed)
-    return {name: difference(setting.right(name), outputs[name]) for name in setting.outputs if name in outputs}
+    outputs = with_parts(setting.lab.outputs(setting.reference, model, fed), setting.parts)
+    return {name: difference(right, outputs[name]) for name, right in setting.right.items() if name in outputs}
 
 
 # -- inputs that are moved by less than anybody can tell ---------------------------------------------------------------
@@ -119,7 +121,8 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
     if first is None:
         return errors
     rounded = round_results(setting.model, setting.precision, specs=setting.specs(), kept=setting.kept)
-    plain, narrow = (select_outputs(_fed_inside(setting, each, first), names) for each in (setting.model, rounded))
+    asked = whole(names, setting.parts)
+    plain, narrow = (select_outputs(_fed_inside(setting, each, first), asked) for each in (setting.model, rounded))
     rng, step = np.random.default_rng(0), float(setting.precision.dtype.finfo.eps)
     with setting.lab.session(PLAIN, plain) as exact, setting.lab.session(PLAIN, narrow) as narrowed:
         for _ in range(draws):
@@ -130,7 +133,7 @@ def _drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list
                 for name, array in (first or setting.feed.tensors).items()
             }
             fed, inside = _moved_feed(setting.feed, first, moved)
-            right, wrong = exact(fed, injected=inside), narrowed(fed, injected=inside)
+            right, wrong = (with_parts(run(fed, injected=inside), setting.parts) for run in (exact, narrowed))
             for name in names:
                 errors[name].append(difference(np.asarray(right[name]), np.asarray(wrong[name])))
     return errors
@@ -143,17 +146,17 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
         EngineError: When the reference fails.
     """
     first, outputs = first_numbers(setting), setting.outputs
-    errors: dict[str, list[float]] = {name: [] for name in outputs if name in values}
+    errors: dict[str, list[float]] = {name: [] for name in setting.right if name in values}
     if first is None:
         return dict.fromkeys(errors, 0.0)
     model = select_outputs(_fed_inside(setting, setting.model, first), outputs) if first else setting.model
     with setting.lab.session(PLAIN if first else setting.reference, model) as outputs_of:
         for seed in range(together[0].draws):
             fed, inside = _moved_feed(setting.feed, first, jitter(first or setting.feed.tensors, seed=seed))
-            results = outputs_of(fed, injected=inside)
+            results = with_parts(outputs_of(fed, injected=inside), setting.parts)
             for name, found in errors.items():
-                if np.shape(results[name]) == setting.right(name).shape:
-                    found.append(difference(setting.right(name), results[name]))
+                if name in results and np.shape(results[name]) == setting.right[name].shape:
+                    found.append(difference(setting.right[name], results[name]))
     return {name: largest(found) for name, found in errors.items()}
 
 

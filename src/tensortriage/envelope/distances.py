@@ -22,6 +22,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.prefetched import prefetched
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import output_parts
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import TensorStore
@@ -74,7 +75,7 @@ def distances(
     seen: Callable[[str, np.ndarray], None] | None = None,
     what: str = "the envelope",
 ) -> dict[str, dict[str, Distance]]:
-    """Return how far each evaluation lies from the centre, value by value.
+    """Return how far each evaluation lies from the centre, value by value, and at the parts of outputs among these.
 
     Args:
         lab: Where engines are asked.
@@ -92,7 +93,8 @@ def distances(
     Raises:
         EngineError: When an evaluation fails, as for an operator without float64 arithmetic.
     """
-    words = ("distances", str(centre), list(values))
+    parts = [part for part in output_parts(model, feed.tensors) if part.output in values]
+    words = ("distances", str(centre), [*values, *(part.name for part in parts)])
     kept = {
         name: lab.derived(dict[str, Distance], "distances", spec, model, feed, *words)
         for name, spec in evaluations.items()
@@ -124,6 +126,9 @@ def distances(
     with prefetched(sources, size=lambda item: item[1].nbytes) as (middle, *others):
         for name, value, exact, array in _pairs(middle, dict(zip(streams, others, strict=True)), stores, seen):
             found[name][value] = distance_between(exact, array)
+            for part in parts:
+                if part.output == value and part.where.shape == exact.shape:
+                    found[name][part.name] = distance_between(part.of(exact), part.of(array))
     for name in missing:
         kept[name].keep(found[name])
     return found

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.judgement.within import is_noise
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import EXTERNAL, Distance, by_value, distances
 from tensortriage.envelope.evaluations import Healthy
@@ -23,6 +24,7 @@ from tensortriage.envelope.setting import ENVELOPE, JITTER, Floors, Setting
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
+from tensortriage.model.inspect.output_parts import output_parts, whole
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -121,6 +123,9 @@ def envelope_floors(
 ) -> Floors:
     """Measure the floors of values of a model on one feed, from nothing but these two.
 
+    So of the parts of outputs among them, but for those that are noise: a part that healthy engines disagree about, as
+    scores that no float32 Sigmoid can tell from 0, is nothing to lose.
+
     Args:
         lab: Where engines are asked.
         model: The model (whole, or exploded).
@@ -153,7 +158,9 @@ def envelope_floors(
     )
     figures = by_value({name: found[name] for name in healthy.all})
     fp32 = {v: healthy.fp32_floor(each) for v, each in figures.items() if not healthy.order.keys().isdisjoint(each)}
-    target = {value: healthy.floor(each) for value, each in figures.items()}
+    noise = {part.name for part in output_parts(model, feed.tensors) if is_noise(fp32.get(part.name, 0.0))}
+    fp32 = {value: floor for value, floor in fp32.items() if value not in noise}
+    target = {value: healthy.floor(each) for value, each in figures.items() if value not in noise}
     return Floors(fp32, target, found.get("format", {}), ENVELOPE, found.get(EXTERNAL, {}))
 
 
@@ -198,7 +205,13 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    return setting.lab.figures(PLAIN, model, feed, ObservedFigures(values, golden), what=what).figures.metrics
+    wanted = ObservedFigures(values, golden)
+    figures = dict(setting.lab.figures(PLAIN, model, feed, wanted, what=what).figures.metrics)
+    parts = [part for part in setting.parts if part.output in figures]
+    if parts:
+        found = setting.lab.values(PLAIN, model, feed, whole([part.name for part in parts], parts))
+        figures |= {p.name: measure(p.of(np.asarray(golden[p.output])), p.of(found[p.output])) for p in parts}
+    return figures
 
 
 def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:
@@ -215,6 +228,6 @@ def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[
     depth = {value: index for index, value in enumerate(values)}
     floors: dict[str, float] = {}
     for name, figure in metrics.items():
-        allowance, error = least * math.sqrt(depth[name] + 1.0), error_of(figure)
+        allowance, error = least * math.sqrt(depth.get(name, len(depth)) + 1.0), error_of(figure)
         floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
     return floors

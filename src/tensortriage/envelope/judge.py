@@ -6,6 +6,9 @@ while a value still stands out, and ends for each value at the first set that ex
 inside, ops alone) is asked of the target when a set is about to count. A row that cannot be evaluated, or whose cost is
 NaN or Inf, allows nothing.
 
+What an output is put together of (`tensortriage.model.inspect.output_parts`) is judged as if each were an output: its
+floor and its costs are those of its elements, in the same evaluations.
+
 Values that a target shows inside its own run are judged by the same limits, and so are ops that are fed with golden
 operands (`tensortriage.envelope.ops`): as one exploded model they are a model like any other.
 """
@@ -36,6 +39,7 @@ from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.cutting.between import between
+from tensortriage.model.inspect.output_parts import whole
 from tensortriage.values.text import error_size
 
 
@@ -84,7 +88,7 @@ class Judge:
     Args:
         setting: The model, the feed, and the target.
         floors: Those of its outputs, and of values inside that are looked at.
-        figures: The target's outputs against the reference's, by name.
+        figures: The target's outputs and their parts against the reference's, by name.
         errors: Relative errors where they are not those of the figures: inf after a decision that is no tie.
         shown: What the target shows beside; None where it cannot be asked.
     """
@@ -99,7 +103,7 @@ class Judge:
         shown: SeenTarget | None = None,
     ) -> None:
         self.setting, self.floors, self.shown = setting, floors, shown
-        self._figures = figures
+        self._figures, self._outputs = figures, whole(list(figures), setting.parts)
         self._errors = {name: error_of(figure) for name, figure in figures.items()} | dict(errors or {})
 
     @property
@@ -212,7 +216,8 @@ class Judge:
         names = (self.standing_out or list(self._figures)) if names is None else names
         needs = together[0].needs if needs is None else needs
         seen = self.inside() if needs.inside else {}
-        values = [value for value in self.setting.values if value in seen or value in self._figures]
+        values = [value for value in self.setting.values if value in seen or value in self._outputs]
+        values += [name for name in self._figures if name not in self._outputs]
         held = self.against(together, together[0].cost(self.setting, self.floors, together, values), names)
         return dataclasses.replace(held, unmet=self.unmet(held, needs)) if held.explained else held
 

@@ -14,6 +14,7 @@ from tensortriage.envelope import limits
 from tensortriage.envelope.distances import Distance
 from tensortriage.envelope.limits import Limit
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.lab import Lab
@@ -86,9 +87,16 @@ class Setting:
         golden = self.golden_outputs()
         return [spec.name for spec in self.model.outputs if spec.name in golden]
 
-    def right(self, name: str) -> np.ndarray:
-        """Return the golden value of an output."""
-        return np.asarray(self.golden_outputs()[name])
+    @cached_property
+    def parts(self) -> tuple[OutputPart, ...]:
+        """The parts that outputs are put together of, each judged as if it were one."""
+        return output_parts(self.model, self.feed.tensors)
+
+    @cached_property
+    def right(self) -> Mapping[str, np.ndarray]:
+        """The golden values of outputs and of their parts."""
+        golden = self.golden_outputs()
+        return with_parts({name: np.asarray(golden[name]) for name in self.outputs}, self.parts)
 
 
 ENVELOPE, JITTER = "envelope", "input jitter"

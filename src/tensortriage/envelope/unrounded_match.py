@@ -29,6 +29,7 @@ from tensortriage.envelope.limits import Limit
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import is_quantized
 from tensortriage.model.quantization.quantizer_tools import corrects_biases
@@ -154,7 +155,14 @@ class UnroundedMatch:
         return max(self.outputs, key=lambda name: self.outputs[name].cost)
 
     @classmethod
-    def of(cls, lab: Lab, file: Model, network: Sequence[tuple[Feed, Arrays]], floors: Mapping[str, float]) -> Self:
+    def of(
+        cls,
+        lab: Lab,
+        file: Model,
+        network: Sequence[tuple[Feed, Arrays]],
+        floors: Mapping[str, float],
+        parts: Sequence[OutputPart] = (),
+    ) -> Self:
         """Hold a file against a network.
 
         Args:
@@ -162,13 +170,14 @@ class UnroundedMatch:
             file: The file.
             network: Feeds, and the network's outputs on each by name.
             floors: Relative fp32 floors of the network's outputs.
+            parts: What these are put together of.
 
         Raises:
             EngineError: When the file cannot be evaluated.
             DataError: When the feeds do not fit it.
             UsageError: When an operator of it has no arithmetic here.
         """
-        right = _joined([outputs for _, outputs in network])
+        right = _joined([with_parts(outputs, parts) for _, outputs in network])
         fed = [check_feed(feed, file.inputs, casting=Casting.ROUND) for feed, _ in network]
 
         shapes = [{name: np.shape(array) for name, array in outputs.items()} for _, outputs in network]
@@ -178,10 +187,11 @@ class UnroundedMatch:
             found = [lab.outputs(spec, file, feed, what=f"evaluating {spec}") for feed in fed]
             for own, wanted in zip(found, shapes, strict=True):
                 lacking.update(n for n, shape in wanted.items() if n not in own or own[n].shape != shape)
-            return _joined(found)
+            return _joined([with_parts(own, parts) for own in found])
 
         forms = [evaluated(spec) for spec in FORMS]
-        names = [name for name in right if right[name].dtype.kind == "f" and name not in lacking]
+        names = [name for name in right if right[name].dtype.kind == "f" and all(name in form for form in forms)]
+        names = [name for name in names if name not in lacking]
         apart = [_errors(names, right, form) for form in forms]
         nearest = min(range(len(FORMS)), key=lambda index: max(apart[index].values(), default=math.inf))
         unrounded, centre, errors = FORMS[nearest], forms[nearest], apart[nearest]
@@ -209,9 +219,10 @@ def match_of_file(
     Raises:
         TriageError: As `UnroundedMatch.of`.
     """
-    standing = UnroundedMatch.of(lab, beside.changed, network, floors)
+    parts = output_parts(beside.original, network[0][0].tensors)
+    standing = UnroundedMatch.of(lab, beside.changed, network, floors, parts)
     if not standing.is_same and (others := _other_biases(beside)):
-        restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors)
+        restored = UnroundedMatch.of(lab, freeze(beside.changed, others), network, floors, parts)
         if restored.is_same:
             return restored.with_costs_of(standing), len(others)
     return standing, 0
@@ -256,7 +267,8 @@ def _moved(fed: Feed, given: Feed, draw: int) -> Feed:
 
 def _joined(feeds: Sequence[Arrays]) -> dict[str, np.ndarray]:
     """Return each output on all feeds, one after the other, as a vector."""
-    return {name: np.concatenate([np.asarray(each[name]).ravel() for each in feeds]) for name in feeds[0]}
+    names = [name for name in feeds[0] if all(name in each for each in feeds)]
+    return {name: np.concatenate([np.asarray(each[name]).ravel() for each in feeds]) for name in names}
 
 
 def _errors(names: Sequence[str], right: Arrays, found: Arrays, signal: Arrays | None = None) -> dict[str, float]:

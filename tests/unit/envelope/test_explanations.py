@@ -102,7 +102,7 @@ def test_a_value_whose_shape_depends_on_the_arithmetic_has_no_prediction(monkeyp
     answers = {"taken 0": {"f": right, "y": right}, "taken 0 fused": {"f": other}}
     monkeypatch.setattr(costs, "distances", lambda *args, **words: {name: answers[name] for name in args[4]})
     model = Model.load(tmp_path / "m.onnx")
-    setting = SimpleNamespace(lab=None, model=model, feed=None, precision=Precision.FP16)
+    setting = SimpleNamespace(lab=None, model=model, feed=None, precision=Precision.FP16, parts=())
     found = of_freedoms(setting, None, [FP16_SUMS], ["f", "y"])
     assert found == {"f": pytest.approx(0.5)}
 

@@ -56,7 +56,7 @@ def setting(tmp_path):
         lab=None, model=Model.load(tmp_path / "m.onnx"), feed=SimpleNamespace(tensors={}), kept=(), trusts_float64=True,
         target=EngineSpec("emulate", {"precision": "fp16"}), precision=Precision.FP16, values=("hidden", "a", "b"),
         hardware=SimpleNamespace(has_habits=True), engine=SimpleNamespace(known_as="emulate"),
-        op_types=frozenset({"Exp", "Neg", "Abs"}),
+        op_types=frozenset({"Exp", "Neg", "Abs"}), parts=(),
     )  # fmt: skip
 
 

@@ -6,7 +6,17 @@ import time
 import numpy as np
 import pytest
 
-from tensortriage_worker.feeding import ALIGNMENT, KEPT, LAYOUTS, MISALIGNED, STRIDED, InputBuffers, side_by_side
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.feeding import (
+    ALIGNMENT,
+    KEPT,
+    LAYOUTS,
+    MISALIGNED,
+    STRIDED,
+    InputBuffers,
+    held,
+    side_by_side,
+)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -36,6 +46,23 @@ def test_a_buffer_is_filled_anew_for_other_numbers_only():
     assert buffers.laid_out("x", array + 1.0, KEPT) is first
     assert first.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert buffers.laid_out("x", np.arange(3.0), KEPT) is not first
+
+
+@pytest.mark.parametrize("array", [np.array([1.0, 2.0, 3.0], np.float32), np.array([1, 2, 3])])
+def test_a_result_that_is_kept_is_read_after_a_run_of_other_numbers(array):
+    buffer = np.zeros_like(array)
+
+    def shared(feed):
+        np.copyto(buffer, feed["x"].array)
+        return [Item("y", buffer)]
+
+    def own(feed):
+        return [Item("y", feed["x"].array.copy())]
+
+    feed = {"x": Item("x", array)}
+    assert held(own, feed)[0].array.tolist() == [1, 2, 3]
+    assert held(shared, feed)[0].array.tolist() != [1, 2, 3]
+    assert buffer.max() <= 3  # indices remain indices
 
 
 def test_streams_run_at_the_same_time_and_tell_each_result_once():

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.batch_rows import Rows
-from tensortriage_worker.feeding import KEPT, MISALIGNED, STRIDED
+from tensortriage_worker.feeding import HELD, KEPT, MISALIGNED, STRIDED
 
 ROWS = 8
 """Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
@@ -40,6 +40,7 @@ class ClaimKind(enum.Enum):
     MISALIGNED = "misaligned-inputs"
     STRIDED = "strided-inputs"
     KEPT = "same-buffers-again"
+    HELD = "results-kept"
 
     @property
     def whole(self) -> bool:
@@ -55,10 +56,16 @@ _WHOLE = frozenset(
         ClaimKind.MISALIGNED,
         ClaimKind.STRIDED,
         ClaimKind.KEPT,
+        ClaimKind.HELD,
     }
 )
-LAID_OUT = {ClaimKind.MISALIGNED: MISALIGNED, ClaimKind.STRIDED: STRIDED, ClaimKind.KEPT: KEPT}
-"""How inputs lie in memory in the right run of a claim."""
+LAID_OUT = {
+    ClaimKind.MISALIGNED: MISALIGNED,
+    ClaimKind.STRIDED: STRIDED,
+    ClaimKind.KEPT: KEPT,
+    ClaimKind.HELD: HELD,
+}
+"""How inputs, or results that are kept, lie in memory in the right run of a claim."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -199,6 +206,7 @@ def whole_relations(
         ClaimKind.MISALIGNED: "does a feed give the same from memory that is not aligned?",
         ClaimKind.STRIDED: "does a feed give the same from every other element of a buffer?",
         ClaimKind.KEPT: "does a feed give the same from buffers that held another one, and once more as they are then?",
+        ClaimKind.HELD: "are results that are kept still the same after the next run?",
     }
     laid_out = [kind for kind, layout in LAID_OUT.items() if layout in layouts]
     found = [EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)]

@@ -52,7 +52,7 @@ def dissection(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -
 
 def of_output(inv: Investigation, evidence: Evidence) -> Anatomy | None:
     """Look at the worst output of the deployed target; outputs of other feeds may be what it holds by mistake."""
-    name, feed = evidence.worst_feed.worst_output()[0], evidence.feed
+    name, feed = evidence.worst_feed.worst_output(whole=True)[0], evidence.feed
     golden = inv.golden.outputs(feed)
     try:
         target = np.asarray(inv.deployed(feed)[name])

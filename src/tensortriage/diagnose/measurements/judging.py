@@ -20,6 +20,7 @@ from tensortriage.envelope.registry import freedoms_of_target
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import whole
 from tensortriage.values.store import TensorStore
 
 
@@ -71,11 +72,11 @@ def judge_of(
 
     Args:
         inv: The investigation.
-        result: The outputs.
+        result: The outputs; their parts are judged as if they were outputs.
         floors: Those of every layer; None for the outputs' own.
         seen: Further observations of the target; None without any.
     """
-    failing = {name: result.metrics[name] for name, within in result.within.items() if not within}
+    failing = {name: result.figures[name] for name, within in result.within.items() if not within}
     errors = {name: _error(result, name) for name in failing}
     known = floors or result.floors
     if result.decided is not None:
@@ -113,18 +114,21 @@ def limits_of(
     Args:
         inv: The investigation.
         feed: The feed.
-        figures: Outputs, which the walk judges, or values inside.
+        figures: Outputs and parts of them, which the walk judges, or values inside.
         golden: The reference's values of them.
         apart: By how much of each error the model itself is another, by name.
         asked: Whether the target may be asked for more.
     """
-    setting, names = inv.setting(feed), [name for name in inv.question.values if name in figures]
-    names = names or list(figures)
+    setting = inv.setting(feed)
+    wanted, parts = whole(list(figures), setting.parts), {part.name for part in setting.parts}
+    names = [name for name in inv.question.values if name in wanted] or wanted
     floors = floors_of(setting, names, golden=golden, what="the outputs")
+    figures = {name: figure for name, figure in figures.items() if name in floors.fp32 or name not in parts}
     errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
     plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
     beyond = {name: figures[name].count for name, limit in plain.items() if not limit.allows(errors[name])}
-    if not {spec.name for spec in inv.model.outputs}.issuperset(figures):  # who has values shown looks for the op
+    outputs = {spec.name for spec in inv.model.outputs}.union(parts)
+    if not outputs.issuperset(figures):  # who has values shown looks for the op
         return plain | expected_limits(setting, floors, beyond)
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
     if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside

@@ -10,7 +10,7 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, UNEQUAL, error_of, measure_of, ratio_of, sqnr_db
 from tensortriage.compare.judgement.within import is_lost, within_limit
 from tensortriage.compare.measured import compare_all
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
@@ -24,6 +24,7 @@ from tensortriage.envelope.explanations import PREDICTED, ROUNDED
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import OutputPart, with_parts
 from tensortriage.model.model import Model
 from tensortriage.runs.observation.capture import size_of
 from tensortriage.values.spec import ValueSpec
@@ -74,6 +75,7 @@ class FeedResult:
         within: Whether each output passes.
         decided: Of outputs that an ArgMax, a TopK or a suppression of boxes decides: what was decided. Their figures
             are then those against the reference that took the target's decisions, where these are valid.
+        parts: Figures of the parts that outputs are put together of, by name, which are judged as outputs are.
     """
 
     feed: Feed
@@ -82,6 +84,12 @@ class FeedResult:
     errors: Mapping[str, float]
     within: Mapping[str, bool]
     decided: Decided | None = None
+    parts: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
+
+    @property
+    def figures(self) -> Mapping[str, Metrics]:
+        """The figures of outputs and of their parts."""
+        return {**self.metrics, **self.parts}
 
     def measure(self, name: str) -> str:
         """Return what the error of an output is, in words."""
@@ -89,7 +97,7 @@ class FeedResult:
             _, worst = self.decided.worst(name)
             if worst.mismatches or (self.metrics[name].exact and not self.metrics[name].mismatches):
                 return worst.measure
-        return measure_of(self.metrics[name])
+        return measure_of(self.figures[name])
 
     def in_words(self, name: str, noise: str = "rounding") -> str:
         """Return how far an output is from the reference, as the rest of a sentence that begins with the output.
@@ -100,7 +108,7 @@ class FeedResult:
         """
         words = f"is off by {error_size(self.errors[name])}"
         if self.measure(name) == UNEQUAL:
-            figure = self.metrics[name]
+            figure = self.figures[name]
             words = f"has {figure.mismatches} of {figure.count} elements unequal"
         if self.decided is None or name not in self.decided.behind:
             return words
@@ -114,13 +122,24 @@ class FeedResult:
 
     @property
     def passes(self) -> bool:
-        """Whether every output passes."""
+        """Whether every output passes, and every part of one."""
         return all(self.within.values())
 
-    def worst_output(self) -> tuple[str, float, float]:
-        """Return name, relative error and error/floor of the output farthest above its fp32 floor."""
+    @property
+    def failing(self) -> list[str]:
+        """The outputs that do not pass as a whole."""
+        return [name for name in self.metrics if not self.within[name]]
+
+    def worst_output(self, *, whole: bool = False) -> tuple[str, float, float]:
+        """Return name, relative error and error/floor of the output farthest above its fp32 floor, a lost one first.
+
+        Args:
+            whole: Whether parts of outputs are left out.
+        """
+        left = {name: self.errors[name] for name in (self.metrics if whole else self.errors)}
         name = max(
-            self.errors, key=lambda n: (not self.within[n], ratio_of(self.errors[n], self.floors.fp32.get(n)) or 0.0)
+            left,
+            key=lambda n: (not self.within[n], is_lost(left[n]), ratio_of(left[n], self.floors.fp32.get(n)) or 0.0),
         )
         return name, self.errors[name], ratio_of(self.errors[name], self.floors.fp32.get(name)) or 0.0
 
@@ -144,6 +163,8 @@ def output_floors(inv: Investigation) -> Floors:
             setting = inv.setting(feed)
             floors = floors_of(setting, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what)
         found.append(floors)
+    parts = parts_of(inv, inv.question.feeds[0])
+    outputs += [part.name for part in parts if all(part.name in floors.fp32 for floors in found)]
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
     judged: dict[str, Distance] = {}
@@ -152,6 +173,11 @@ def output_floors(inv: Investigation) -> Floors:
             if name not in judged or error_of(figure) > error_of(judged[name]):
                 judged[name] = figure
     return Floors(fp32, target, found[0].emulated, found[0].source, judged)
+
+
+def parts_of(inv: Investigation, feed: Feed) -> Sequence[OutputPart]:
+    """Return the parts that outputs are put together of, where the user gives no tolerance of his own."""
+    return inv.setting(feed).parts if inv.question.tolerance is None else ()
 
 
 def judged_outputs(inv: Investigation) -> list[str]:
@@ -187,11 +213,13 @@ class OutputFigures:
         metrics: Against the reference's, by name.
         decided: What was decided on the way, when outputs depend on decisions.
         judged: What the user's tolerance said of the tensors while they were at hand; empty without one.
+        parts: Figures of the parts that outputs are put together of, by name.
     """
 
     metrics: Mapping[str, Metrics]
     decided: Decided | None = None
     judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
+    parts: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
 
 
 def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
@@ -237,7 +265,16 @@ def measured_outputs(
         raise Unsound.because(problem, expected, outputs)
     alike = [name for name, array in golden.items() if array.shape == outputs[name].shape]
     found = compare_all(((name, outputs[name]) for name in alike), store, tolerances=inv.question.tolerances)
-    return OutputFigures({n: found.metrics.get(n) or followed[n] for n in golden}, decided, found.judged)
+    parts = figures_of_parts({n: golden[n] for n in alike if n not in followed}, outputs, parts_of(inv, feed))
+    return OutputFigures({n: found.metrics.get(n) or followed[n] for n in golden}, decided, found.judged, parts)
+
+
+def figures_of_parts(
+    golden: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], parts: Sequence[OutputPart]
+) -> dict[str, Metrics]:
+    """Return the figures of the parts of some outputs, which have the reference's shapes."""
+    right, found = (with_parts({name: each[name] for name in golden}, parts) for each in (golden, outputs))
+    return {part.name: measure(right[part.name], found[part.name]) for part in parts if part.name in right}
 
 
 def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floors) -> FeedResult:
@@ -246,7 +283,8 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
     if decided is not None:
         metrics |= {name: figure for name, figure in decided.metrics.items() if decided.valid(name, rounded=True)}
         floors = with_decided(floors, decided)
-    errors = {name: error_of(figure) for name, figure in metrics.items()}
+    parts = {name: figure for name, figure in measured.parts.items() if name in floors.fp32}
+    errors = {name: error_of(figure) for name, figure in {**metrics, **parts}.items()}
     within: dict[str, bool] = {}
     for name, error in errors.items():
         if inv.question.tolerance is not None:
@@ -256,7 +294,7 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))
-    return FeedResult(feed, metrics, floors, errors, within, decided)
+    return FeedResult(feed, metrics, floors, errors, within, decided, parts)
 
 
 def noise_of(inv: Investigation) -> str:
@@ -279,7 +317,7 @@ def worst_result(results: tuple[FeedResult, ...]) -> FeedResult:
 
 
 def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Verdict) -> tuple[OutputRow, ...]:
-    """Return one row per model output, from the feed on which that output is worst.
+    """Return one row per model output, and per part of one, from the feed on which that is worst.
 
     Args:
         results: Outputs on every feed.
@@ -288,9 +326,10 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
     """
     rows: list[OutputRow] = []
     plainly = BY_FLOOR if inv.question.tolerance is None else BY_TOLERANCE
-    for name in results[0].metrics if results else ():
-        result = max(results, key=lambda r: (not r.within[name], r.errors[name]))
-        metrics, spec = result.metrics[name], inv.golden.outputs(result.feed).spec(name)
+    outputs = {part.name: part.output for part in parts_of(inv, results[0].feed)} if results else {}
+    for name in results[0].figures if results else ():
+        result = max((r for r in results if name in r.errors), key=lambda r: (not r.within[name], r.errors[name]))
+        metrics, spec = result.figures[name], inv.golden.outputs(result.feed).spec(outputs.get(name, name))
         is_rms, exact = result.measure(name) == RELATIVE_RMS, metrics.exact
         decided = result.decided is not None and name in result.decided.behind
         plain = result.within[name] and not (verdict.lost and is_lost(result.errors[name]))
@@ -298,7 +337,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
             OutputRow(
                 name=name,
                 dtype=spec.dtype.label if spec.dtype else "",
-                shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
+                shape=(metrics.count,) if name in outputs else tuple(d for d in spec.shape or () if isinstance(d, int)),
                 sqnr_db=sqnr_db(result.errors[name]) if is_rms else None,
                 max_abs_error=None if decided and exact else float(metrics.max_abs_error),
                 relative_rms_error=result.errors[name] if is_rms else None,

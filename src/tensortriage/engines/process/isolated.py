@@ -30,7 +30,7 @@ from tensortriage.engines.process.workers import lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.feeding import LAYOUTS, STRIDED
+from tensortriage_worker.feeding import HELD, LAYOUTS, STRIDED
 
 WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
 _RAW_KINDS = "ui"
@@ -223,8 +223,8 @@ class IsolatedSession(BoundsRuns, FedOtherwise, TellsTactics):
 
     @property
     def layouts(self) -> Sequence[str]:
-        """Memory layouts for inputs; without strides where the adapter makes arrays contiguous itself."""
-        return [layout for layout in LAYOUTS if layout != STRIDED or self.info.get("strided")]
+        """Memory layouts for inputs; without strides, and results that are kept, where the adapter copies arrays."""
+        return [layout for layout in (*LAYOUTS, HELD) if layout not in (STRIDED, HELD) or self.info.get("strided")]
 
     @property
     def own_options(self) -> Sequence[str]:

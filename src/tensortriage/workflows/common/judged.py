@@ -18,6 +18,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.envelope.limits import AT_SIGHT, beside, judged_by
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.store import MemoryStore
@@ -64,7 +65,7 @@ class HealthyJudge:
 
         Args:
             feed: The feed they come from.
-            metrics: Figures by value name.
+            metrics: Figures by value name, and of parts of outputs, which are not judged where no limit is known.
             references: The reference's arrays of the values that may need an evaluation.
         """
         judged = {name: judged_by(AT_SIGHT, figure) for name, figure in metrics.items()}
@@ -79,10 +80,10 @@ class HealthyJudge:
         inv = investigation_of(self._lab, self._model, feed, reference=self._reference, target=self._target)
         word = inv.precision.value
         inv, costs = _on_the_file(inv, feed, references, list(metrics))
-        golden = MemoryStore({name: references[name] for name in metrics})
+        golden = MemoryStore({name: references[name] for name in whole(list(metrics), inv.setting(feed).parts)})
         found = limits_of(inv, feed, metrics, golden=golden, apart=costs, asked=self._asked)
         limits = {name: beside(costs[name], limit) if name in costs else limit for name, limit in found.items()}
-        return {name: judged_by(limits[name], figure, format_name=word) for name, figure in metrics.items()}
+        return {n: judged_by(limits[n], figure, format_name=word) for n, figure in metrics.items() if n in limits}
 
 
 def _on_the_file(
@@ -103,8 +104,11 @@ def _on_the_file(
         return inv, {}
     if found.verdict is not None or found.question is None:
         return inv.about(dataclasses.replace(inv.question, target=without_format(inv.question.target))), {}
-    own = inv.lab.values(inv.question.reference, found.question.model, feed, names)
-    costs = {name: error_of(measure(references[name], np.asarray(own[name]))) for name in names}
+    parts = inv.setting(feed).parts
+    asked = whole(names, parts)
+    own = inv.lab.values(inv.question.reference, found.question.model, feed, asked)
+    right, made = (with_parts({n: np.asarray(each[n]) for n in asked}, parts) for each in (references, own))
+    costs = {name: error_of(measure(right[name], made[name])) for name in names}
     return inv.about(found.question), costs
 
 

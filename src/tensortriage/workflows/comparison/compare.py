@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -18,13 +18,14 @@ import numpy as np
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, oddities
+from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
@@ -275,17 +276,33 @@ class _Comparing:
             control = beside.submit(self._control, moved)
             metrics = dict(measure_many(pairs))
             control.result()
+        parts = self._parts(feed, metrics)
+        right, found = (with_parts({name: each[name] for name in metrics}, parts) for each in (reference, outputs))
+        metrics |= {part.name: measure(right[part.name], found[part.name]) for part in parts if part.name in found}
         judged = dict(self._judge(target, feed, metrics, reference, outputs))
-        metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in reference}
-        rows = [self._row(name, figure, judged.get(name), decided.get(name)) for name, figure in metrics.items()]
+        names = [*reference, *(part.name for part in parts if part.name in judged)]
+        metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in names}
+        makers = {part.name: part.output for part in parts}
+        rows = [
+            self._row(name, makers.get(name, name), figure, judged.get(name), decided.get(name))
+            for name, figure in metrics.items()
+        ]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)
-        for name, figure in metrics.items():
+        for name, figure in ((name, metrics[name]) for name in reference):
             self.gathered.note(target.name, feed.name, name, figure.nan_target, figure.inf_target)
             if target is self.targets[0]:
                 self.gathered.note(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
 
-    def _row(self, name: str, figure: Metrics, judged: Judgement | None, decided: DecidedOutput | None) -> Row:
-        node = self.model.graph.producer(name)
+    def _parts(self, feed: Feed, names: Collection[str]) -> list[OutputPart]:
+        """Return the parts that some outputs are put together of, where the user gives no tolerance."""
+        if self.request.tolerances or self.request.postprocess is not None:
+            return []
+        return [part for part in output_parts(self.model, feed.tensors) if part.output in names]
+
+    def _row(
+        self, name: str, value: str, figure: Metrics, judged: Judgement | None, decided: DecidedOutput | None
+    ) -> Row:
+        node = self.model.graph.producer(value)
         module = next(iter(self.model.graph.origin_labels([node.name])), "") if node else ""
         return row_of(name, node, figure, judged, decided, module)
 
@@ -299,7 +316,7 @@ class _Comparing:
             spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self.model
             judge = HealthyJudge(self.model, reference=spec, target=own, lab=self.lab, asked=asked)
             judged |= judge.judge(feed, others, reference)
-            failing = {n: metrics[n] for n in others if not judged[n].within}
+            failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
             return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}

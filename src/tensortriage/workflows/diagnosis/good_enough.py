@@ -154,7 +154,7 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
     if inv.precision not in (Precision.FP16, Precision.BF16) or floors is None:
         return
     kept = grows_most(inv.model.graph, floors.target)
-    outputs = [name for name in evidence.worst_feed.errors if name in floors.target]
+    outputs = [name for name in evidence.worst_feed.metrics if name in floors.target]
     before = max((floors.target[name] for name in outputs), default=0.0)
     if not kept or not _WORTH_A_RUN <= before < math.inf:
         return

@@ -234,7 +234,7 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
         return False
     store = inv.golden.outputs(after.feed)
     limits = typed_limits(
-        inv.setting(after.feed), proposal.file, {name: np.asarray(store[name]) for name in after.errors}
+        inv.setting(after.feed), proposal.file, {name: np.asarray(store[name]) for name in after.metrics}
     )
     return all(
         after.within[name] or (name in limits and within_healthy(error, limits[name].error))

@@ -114,6 +114,24 @@ def test_a_script_without_an_option_for_threads_runs_on_one_cpu(folder):
 
 
 @pytest.mark.lengthy
+def test_results_that_the_next_run_overwrites_are_told(folder):
+    (folder / "one_buffer.py").write_text(
+        "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
+        "class Session:\n"
+        "    def __init__(self, own): self.own, self.buffers = own, {}\n"
+        "    def run(self, feed):\n"
+        "        for name, array in self.own.run(feed).items():\n"
+        "            key = name, array.shape\n"
+        "            self.buffers.setdefault(key, array.copy())[...] = array\n"
+        "        return {name: self.buffers[name, shape] for name, shape in [key]}\n"
+        "class Engine(OnnxRuntimeEngine):\n"
+        "    def compile(self, model, options): return Session(super().compile(model, {}))\n"
+    )
+    report = check(folder, "mlp.onnx", f"script:{folder}/one_buffer.py:Engine")
+    assert [answer.relation for answer in report.broken] == ["results-kept"]
+
+
+@pytest.mark.lengthy
 def test_memory_that_lies_otherwise_may_be_refused(folder):
     (folder / "careful.py").write_text(
         "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"

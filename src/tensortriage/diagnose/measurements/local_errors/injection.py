@@ -19,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import ROUNDED
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import OutputPart, with_parts
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
@@ -67,6 +68,7 @@ class InjectedRuns:
         untouched: Its outputs when nothing is.
         deployed: The target's outputs.
         cut_off: Whether the target's format ends where its range does, so that outputs beyond are not seen.
+        parts: What outputs are put together of, each of which counts as an output of its own.
     """
 
     graph: Graph
@@ -75,6 +77,7 @@ class InjectedRuns:
     untouched: Arrays
     deployed: Arrays
     cut_off: bool = False
+    parts: Sequence[OutputPart] = ()
 
     def with_results(self, arrays: TensorStore | Arrays, names: Iterable[str]) -> Arrays:
         """Return the outputs with some results overridden by what an array of that name holds."""
@@ -86,13 +89,13 @@ class InjectedRuns:
             error_of(measure(self.untouched[name], array))
             if name in self.untouched and array.shape == self.untouched[name].shape
             else math.inf
-            for name, array in in_order(self.graph, outputs).items()
+            for name, array in with_parts(in_order(self.graph, outputs), self.parts).items()
         ]
         return max(errors, default=0.0)
 
     def explained(self, outputs: Arrays) -> float:
         """Return the share of the target's output error that outputs reproduce."""
-        untouched, made = self.untouched, in_order(self.graph, outputs)
+        untouched, made = self.untouched, with_parts(in_order(self.graph, outputs), self.parts)
         if self.cut_off:
             untouched, made = (_cut_off(arrays, self.deployed) for arrays in (untouched, made))
         return explained_share(untouched, self.deployed, made)
@@ -126,9 +129,9 @@ def injected_runs(
         untouched = dict(inv.lab.outputs(PLAIN, host, feed))
     model = inject(host or inv.model, list(values), specs=inv.golden.specs(feed), fixed=fixed)
     with inv.lab.session(PLAIN, select_outputs(model, dict.fromkeys([*outputs, *shown]))) as ask:
-        deployed = in_order(graph, inv.deployed(feed))
-        cut_off = inv.precision is Precision.INT8
-        yield InjectedRuns(graph, feed, ask, in_order(graph, untouched), deployed, cut_off)
+        parts, cut_off = inv.setting(feed).parts, inv.precision is Precision.INT8
+        right, deployed = (with_parts(in_order(graph, each), parts) for each in (untouched, inv.deployed(feed)))
+        yield InjectedRuns(graph, feed, ask, right, deployed, cut_off, parts)
 
 
 def influence(inv: Investigation, feed: Feed, arrays: TensorStore, values: Sequence[str]) -> Influence:

@@ -133,7 +133,7 @@ def _farthest(
 ) -> tuple[str, float, float]:
     """Return the output that differs most between what was built and the file, by how much, and in floors."""
     rows = []
-    for name in result.errors:
+    for name in result.metrics:
         error = error_of(measure(built[name], given[name]))
         floor = result.floors.target.get(name) or result.floors.fp32.get(name)
         rows.append((name, error, ratio_of(error, floor) or 0.0))

@@ -133,7 +133,7 @@ def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) ->
     """Return what the target's format turns into Inf, and, where the answer is lost, into 0 or subnormals."""
     graph, feed, rows = inv.model.graph, evidence.feed, scanned(inv, evidence.feed)
     excess = excesses(rows, inv.precision)
-    outputs = tuple(name for name in evidence.worst_feed.metrics if name in floors.target)
+    outputs = tuple(name for name in evidence.worst_feed.errors if name in floors.target)
     origins = tuple(born(graph, floors.emulated, excess) or silencing(graph, evidence, excess))
     found = Beyond(outputs, excess, origins, frozenset(), floors)
     if origins:

@@ -68,7 +68,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     against = f", predicted {error_size(found.predicted.get(name))} ({say_gap(found.gaps[name])})"
     look, coarse = (
         [layers_command(inv.question)],
-        any(is_too_coarse(error_of(result.metrics[n])) for n in result.errors),
+        any(is_too_coarse(error_of(figure)) for figure in result.figures.values()),
     )
     verdict = rounding_verdict(
         inv,
@@ -93,7 +93,7 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
         return False
     result = evidence.worst_feed
     found = judge_of(inv, result, floors=evidence.floors).in_format()
-    coarse = any(is_too_coarse(error_of(figure)) for figure in result.metrics.values())
+    coarse = any(is_too_coarse(error_of(figure)) for figure in result.figures.values())
     return not coarse and all(map(near_prediction, found.gaps.values()))
 
 

@@ -15,7 +15,15 @@ from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, TypedNetwork
-from tensortriage.diagnose.measurements.outputs import FLOOR_FEEDS, OutputFigures, judge, output_floors, worst_result
+from tensortriage.diagnose.measurements.outputs import (
+    FLOOR_FEEDS,
+    OutputFigures,
+    figures_of_parts,
+    judge,
+    output_floors,
+    parts_of,
+    worst_result,
+)
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -126,16 +134,15 @@ def _by_format(
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
                 return Answer(findings=Findings(unexplained=TypedNetwork(share)))
-            measured.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
+            figures = compare_all(((name, outputs[name]) for name in wanted), golden).metrics
+            parts = figures_of_parts({name: np.asarray(golden[name]) for name in wanted}, outputs, parts_of(inv, feed))
+            measured.append(OutputFigures(figures, parts=parts))
     except (EngineError, DataError):
         return Answer(findings=Findings(unexplained=TypedNetwork(share)))  # the ladder finds out how it fails
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
     emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
     floors = output_floors(emulated)
-    results = tuple(
-        judge(emulated, feed, OutputFigures(figures), floors)
-        for feed, figures in zip(asked.feeds, measured, strict=True)
-    )
+    results = tuple(judge(emulated, feed, figures, floors) for feed, figures in zip(asked.feeds, measured, strict=True))
     worst = worst_result(results)
     if worst.passes:
         return Answer(findings=Findings(same_network=True))

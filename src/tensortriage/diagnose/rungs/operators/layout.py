@@ -47,7 +47,7 @@ class Places:
 @rung(QUESTION, reads=("results",), gives=("moved",), cost="nothing new", ends=(VerdictKind.COMPARISON_UNSOUND,))
 def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
-    failing = [name for name, within in evidence.worst_feed.within.items() if not within]
+    failing = evidence.worst_feed.failing
     try:
         outputs = places(inv, evidence, failing)
     except EngineError:
@@ -137,7 +137,7 @@ def layout(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 def outputs_moved(inv: Investigation, evidence: Evidence) -> Conclusion:
     """Outputs as a whole are handed over in another layout."""
     name, finding = next(iter(evidence.moved.items()))
-    all_moved = all(name in evidence.moved for name, within in evidence.worst_feed.within.items() if not within)
+    all_moved = all(name in evidence.moved for name in evidence.worst_feed.failing)
     others = f" (and {len(evidence.moved) - 1} more outputs)" if len(evidence.moved) > 1 else ""
     return Conclusion(
         VerdictKind.LAYOUT,

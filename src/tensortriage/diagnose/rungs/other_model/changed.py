@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.outputs import parts_of
 from tensortriage.diagnose.rungs.other_model.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.other_model.extent import extent_of_rows, extent_of_weights, first_row
 from tensortriage.diagnose.rungs.other_model.misfolded import misfolded
@@ -27,11 +28,13 @@ from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.output_parts import whole, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.runs.questions.suggested_commands import triage_command
+from tensortriage.values.store import MemoryStore
 from tensortriage.values.text import error_size
 
 QUESTION = "do both models compute the same on the reference?"
@@ -81,16 +84,19 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
                 return Conclusion(VerdictKind.MODEL_CHANGED, CHANGED_UNNAMED, f"{words}; {failure.message}")
             inv.record.answered(QUESTION, f"unknown: {reason}")
             return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")
-        expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+        expected = {spec.name: np.asarray(golden[spec.name]) for spec in inv.model.outputs if spec.name in golden}
         if problem := mismatched(expected, outputs):
             inv.record.answered(QUESTION, f"no: {problem}")
             return Conclusion(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}")
         floors = fp32_floors(inv.setting(each), list(expected))
-        for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
+        parts = parts_of(inv, each)
+        right, found = (with_parts(arrays, parts) for arrays in (expected, outputs))
+        for name, figure in compare_all(((name, found[name]) for name in right), MemoryStore(right)).metrics.items():
             error = error_of(figure)
             if error > worst and not within_fp32(error, floors.get(name, 0.0)):
                 worst, where, feed = error, name, each
-                pair = np.asarray(golden[name]), np.asarray(outputs[name])
+                (output,) = whole([name], parts)
+                pair = right[output], np.asarray(found[output])
                 rows = extent_of_rows(*pair, each, floors.get(name, 0.0))
     nodes = {node: [change.kind.value for change in changes] for node, changes in beside.diff.at.items()}
     changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}

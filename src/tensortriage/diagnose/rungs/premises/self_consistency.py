@@ -15,7 +15,7 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, depl
 from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.rungs.variation.run_order import of_order, run_order
+from tensortriage.diagnose.rungs.variation.run_order import OVERWRITTEN, of_order, run_order
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
@@ -112,6 +112,8 @@ def _unstable(inv: Investigation, broken: Sequence[SelfAnswer]) -> Conclusion:
     if first.node:
         reason = f"the first value that differs: {first.question}"
         culprits = [Culprit(first.node, first.op_type, first.value, reason=reason)]
+    if ClaimKind(first.relation) is ClaimKind.HELD:
+        return of_order(inv, OVERWRITTEN, f"{first.question} {first.answer}")
     if (order := run_order(inv, inv.question.feeds[0], {})).words:
         return of_order(inv, order, f"{first.question} {first.answer}", culprits)
     return Conclusion(

@@ -17,7 +17,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.envelope.floors import fp32_floors
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.output_parts import OutputPart, output_parts, way_to_concat
+from tensortriage.model.inspect.output_parts import OutputPart, way_to_composer, with_parts
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, bypass, quantizers
@@ -29,14 +29,12 @@ class LostPart:
     """A part of an output that a file loses.
 
     Attributes:
-        output: The output.
         part: The part.
         error: Relative error of the part.
         others: RMS of the largest of the other parts.
         own: RMS of this one.
     """
 
-    output: str
     part: OutputPart
     error: float
     others: float
@@ -46,7 +44,7 @@ class LostPart:
     def words(self) -> str:
         """The loss, as a clause."""
         share = "all" if self.error >= 1.0 else error_size(self.error)
-        return f"{share} of the signal of '{self.part.value}', a part of output '{self.output}',"
+        return f"{share} of the signal of '{self.part.value}', a part of output '{self.part.output}',"
 
     @property
     def reason(self) -> str:
@@ -65,28 +63,19 @@ def lost_part(inv: Investigation, file: Model, fed: Feed) -> LostPart | None:
     Raises:
         EngineError: When the reference cannot run one of them.
     """
-    feed, graph = inv.question.feeds[0], inv.model.graph
-    shapes = {
-        name: tuple(size for size in spec.shape if isinstance(size, int))
-        for name, spec in inv.golden.specs(feed).items()
-        if spec.shape is not None
-    }
-    golden, found = inv.golden.outputs(feed), inv.lab.outputs(inv.question.reference, file, fed)
+    setting = inv.setting(inv.question.feeds[0])
+    right, found = setting.right, with_parts(inv.lab.outputs(inv.question.reference, file, fed), setting.parts)
+    figures = {p.name: measure(right[p.name], found[p.name]) for p in setting.parts if {p.name} <= found.keys()}
     lost = []
-    for output in (spec.name for spec in inv.model.outputs):
-        parts = list(output_parts(graph, output, shapes))
-        if len(parts) < 2 or output not in found or found[output].shape != golden[output].shape:
-            continue
-        right = np.asarray(golden[output])
-        sizes = {part.value: float(np.sqrt(np.mean(np.square(part.of(right), dtype=np.float64)))) for part in parts}
-        for part in parts:
-            error = error_of(measure(part.of(right).copy(), part.of(found[output]).copy()))
-            if math.isfinite(error) and is_lost(error):
-                others = max(size for value, size in sizes.items() if value != part.value)
-                lost.append(LostPart(output, part, error, others, sizes[part.value]))
-    floors = fp32_floors(inv.setting(feed), [each.part.value for each in lost]) if lost else {}
+    for part in setting.parts:
+        error = error_of(figures[part.name]) if part.name in figures else 0.0
+        if math.isfinite(error) and is_lost(error):
+            beside = [p.name for p in setting.parts if p.output == part.output and p is not part]
+            others = max(figures[name].reference_rms for name in beside)
+            lost.append(LostPart(part, error, others, figures[part.name].reference_rms))
+    floors = fp32_floors(setting, [each.part.output for each in lost]) if lost else {}
     return max(
-        (each for each in lost if not is_noise(floors.get(each.part.value, math.inf))),
+        (each for each in lost if not is_noise(floors.get(each.part.name, math.inf))),
         key=lambda each: each.error,
         default=None,
     )
@@ -98,30 +87,30 @@ def without_its_scale(inv: Investigation, file: Model, fed: Feed, lost: LostPart
     Raises:
         EngineError: When the reference cannot run that file.
     """
-    pairs = _around(file.graph, lost.output)
+    pairs = _around(file.graph, lost.part.output)
     if not pairs:
         return "", None
     step = max(float(np.max(file.graph.weight(pair.scale))) for pair in pairs)
     words = f"; they share a step of {magnitude(step)}"
     mixed = bypass(file, {}, only={pair.dequantize for pair in pairs})
-    right = lost.part.of(np.asarray(inv.golden.outputs(inv.question.feeds[0])[lost.output])).copy()
+    right = inv.setting(inv.question.feeds[0]).right[lost.part.name]
     outputs = inv.lab.outputs(inv.question.reference, mixed, fed)
-    after = error_of(measure(right, lost.part.of(outputs[lost.output]).copy()))
+    after = error_of(measure(right, lost.part.of(outputs[lost.part.output])))
     if is_lost(after):
         return words, None
-    left = f"the quantizers at '{lost.part.concat.name}' left out"
-    return words, Calibrated(mixed, lost.output, lost.error, after, "exclude", left)
+    left = f"the quantizers at '{lost.part.composer.name}' left out"
+    return words, Calibrated(mixed, lost.part.output, lost.error, after, "exclude", left)
 
 
 def culprit_of(lost: LostPart) -> Culprit:
-    """Return the Concat as a culprit."""
-    concat = lost.part.concat
-    return Culprit(concat.name, concat.op_type, concat.outputs[0], influence=lost.error, reason=lost.reason)
+    """Return the node that puts the parts together as a culprit."""
+    node = lost.part.composer
+    return Culprit(node.name, node.op_type, node.outputs[0], influence=lost.error, reason=lost.reason)
 
 
 def _around(graph: Graph, output: str) -> list[Quantizer]:
-    """Return the pairs between the Concat of an output and the output, and those of the Concat's operands."""
-    way = way_to_concat(graph, output)
+    """Return the pairs between what puts an output together and the output, and those of its operands."""
+    way = way_to_composer(graph, output)
     if not way:
         return []
     by_result = {pair.result: pair for pair in quantizers(graph) if pair.quantize}

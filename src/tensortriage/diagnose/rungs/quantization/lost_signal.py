@@ -25,7 +25,7 @@ from tensortriage.envelope.floors import fp32_floors
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.output_parts import way_to_concat
+from tensortriage.model.inspect.output_parts import way_to_composer
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, bypass, is_quantized, is_quantizer, quantizers
 from tensortriage.model.quantization.quantizer_tools import excluding
@@ -119,7 +119,7 @@ def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, p
     shared, mixed = without_its_scale(inv, file, fed, part)
     culprit = culprit_of(part)
     tried = f"; without the quantizers there it falls to {error_size(mixed.after)}" if mixed is not None else ""
-    lost = f"{part.words} is lost: Concat '{culprit.node}' {culprit.reason}{shared}{tried}"
+    lost = f"{part.words} is lost: {culprit.op_type} '{culprit.node}' {culprit.reason}{shared}{tried}"
     inv.record.answered(QUESTION, lost, error=part.error, part=part.part.value)
     return Answer(
         Conclusion(
@@ -128,9 +128,9 @@ def _part_lost(inv: Investigation, evidence: Evidence, file: Model, fed: Feed, p
             f"this quantization destroys a part of the answer: {lost}; leave '{culprit.node}' in float, or make its "
             "operands outputs of their own",
             culprits=[culprit],
-            next=excluding(file, [each.name for each in way_to_concat(file.graph, part.output)]),
+            next=excluding(file, [each.name for each in way_to_composer(file.graph, part.part.output)]),
         ),
-        Findings(quantization=_found(evidence, part.output, part.error, lost, (culprit,)), calibrated=mixed),
+        Findings(quantization=_found(evidence, part.part.output, part.error, lost, (culprit,)), calibrated=mixed),
     )
 
 

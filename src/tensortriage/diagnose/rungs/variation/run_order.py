@@ -1,7 +1,7 @@
 """Does a result depend on what ran before it? Runs in an order that tells, in sessions that run nothing else.
 
-One feed six times, another feed of its shapes, the one twice, a feed of another shape, the one twice. A second session
-that gives the same answers in the same order is no race: it keeps something between runs.
+One feed six times, another feed of its shapes, the one twice, a feed of another shape twice, the one twice. A second
+session that gives the same answers in the same order is no race: it keeps something between runs.
 """
 
 import dataclasses
@@ -26,6 +26,7 @@ AT_FIRST = 6
 QUESTION = "does a result depend on what ran before it?"
 _KEPT = "find the state that is kept from run to run, and reset it"
 _BOUND = "give the engine the inputs of each run: it keeps those of the first"
+_BY_SHAPE = "find what is kept of the run before, and begin anew where shapes change; until then, a session for each"
 _WARM = "warm up: run it once before its results count, or find the buffer that is read before it is written"
 _FIRST_IS_RIGHT = ", and it alone is right"
 _Values = Mapping[str, np.ndarray]
@@ -63,6 +64,11 @@ def run_order(inv: Investigation, feed: Feed, floors: Mapping[str, float]) -> Ru
 
 
 NO_ORDER = RunOrder()
+OVERWRITTEN = RunOrder(
+    "each run writes into the buffer of the results of the run before it, so that results which were kept are those of "
+    "the last run",
+    "copy results before the next run, or return copies of the buffer",
+)
 
 
 def of_order(inv: Investigation, order: RunOrder, seen: str, culprits: Sequence[Culprit] = ()) -> Conclusion:
@@ -82,9 +88,10 @@ class _Sequences:
 
     def __init__(self, inv: Investigation, feed: Feed, floors: Mapping[str, float]) -> None:
         self.inv, self.feed, self.floors = inv, feed, floors
-        self.other, self.larger = another_feed(inv.model, feed, inv.question.feeds), _larger(inv, feed)
-        more = [each for one in (self.other, self.larger) if one is not None for each in (one, feed, feed)]
-        self.feeds = [*[feed] * AT_FIRST, *more]
+        self.other, self.larger = another_feed(inv.model, feed, inv.question.feeds), _of_another_shape(inv, feed)
+        after_other = [self.other, feed, feed] if self.other else []
+        after_larger = [self.larger, self.larger, feed, feed] if self.larger else []
+        self.feeds = [*[feed] * AT_FIRST, *after_other, *after_larger]
 
     def run(self) -> list[_Values]:
         with self.inv.lab.session(self.inv.question.target, self.inv.model, sequence=True) as ask:
@@ -112,8 +119,9 @@ class _Sequences:
             return self.after_another(settled, runs[AT_FIRST], after_other)
         if self.other is not None and self.alike(settled, runs[AT_FIRST]) and self.differ_by_right(self.other):
             return RunOrder("a run returns the results of the first feed of its session", _BOUND)
-        if self.larger is not None and not self.alike(settled, runs[-2]) and self.alike(settled, runs[-1]):
-            return RunOrder("the first run after one of another shape is another", _WARM)
+        if self.larger is not None and not self.alike(settled, runs[-2]):
+            which = "the first run" if self.alike(settled, runs[-1]) else "each run"
+            return RunOrder(f"{which} after one of another shape is another", _BY_SHAPE)
         if count and all(unlike[:count]):
             which = (
                 "the first run of a session is another"
@@ -161,8 +169,12 @@ class _Sequences:
         return _FIRST_IS_RIGHT if self.near(golden, first) else ""
 
 
-def _larger(inv: Investigation, feed: Feed) -> Feed | None:
-    """Return a feed of one row more; None where the model takes none."""
+def _of_another_shape(inv: Investigation, feed: Feed) -> Feed | None:
+    """Return a given feed of another shape, else one of one row more; None where the model takes none."""
+    shapes = [{name: array.shape for name, array in each.tensors.items()} for each in (feed, *inv.question.feeds)]
+    for other, found in zip(inv.question.feeds, shapes[1:], strict=True):
+        if found != shapes[0]:
+            return other
     axes = batch_axes(inv.model.inputs)
     own = axes.rows_in(feed) if axes is not None and axes.fixed is None else 0
     if axes is None or not own:

@@ -25,6 +25,7 @@ def asked(investigate, monkeypatch, tmp_path):
         ("first", "the first run of a session is another, and later ones are right"),
         ("first-two", "the first 2 runs of a session are others, and later ones are right"),
         ("shape", "the first run after one of another shape is another"),
+        ("rows", "the first run after one of another shape is another"),
         ("bound", "a run returns the results of the first feed of its session"),
         ("before", "a run returns the results of the feed before it"),
         ("last-row", "the last row of the batch is that of the run before it"),
