@@ -66,7 +66,7 @@ def run_batch(
     started = time.monotonic()
     batch = read_batch_file(request.file)
     every = cells(batch, request.file)
-    with Case(request.case) as case, contextlib.ExitStack() as entered:
+    with Case(request.case, fresh=request.fresh) as case, contextlib.ExitStack() as entered:
         running = _Batch(request, batch, every, case, observe)
         with contextlib.suppress(KeyboardInterrupt):
             running.take_known()
@@ -114,6 +114,7 @@ class _Batch:
                 cell.crossing.case,
                 cell.crossing.output,
                 limit,
+                request.fresh,
             )
 
     @property

@@ -19,12 +19,13 @@ from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.reference_checks import is_constant
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.limits import judged_by
 from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.oddities import OddKind, oddities
+from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
@@ -279,6 +280,7 @@ class _Comparing:
         metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in reference}
         rows = [self._row(name, figure, judged.get(name), decided.get(name)) for name, figure in metrics.items()]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)
+        self.gathered.silent &= bool(constant_inputs([feed])) and all(map(is_constant, reference.values()))
         for name, figure in metrics.items():
             self.gathered.note(target.name, feed.name, name, figure.nan_target, figure.inf_target)
             if target is self.targets[0]:
@@ -376,12 +378,9 @@ class _Comparing:
 
     def _unevaluated(self) -> str:
         """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
-        rows = [row for item in self.gathered.comparisons("") for row in item.comparison.rows]
-        for row in rows:
-            if row.judgement.within and row.judgement.basis is Basis.NOISE:
-                what = f"these data make '{row.value}' noise: healthy engines differ by a tenth of it or more"
-                return f"{what}; give other data, or a tolerance"
-        if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in rows):
+        if proves_nothing := self.gathered.proves_nothing():
+            return proves_nothing
+        if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in self.gathered.rows):
             return ""
         try:
             self.lab.plan(FLOAT64, self.model)
