@@ -19,8 +19,8 @@ REFERENCE, TARGET = "the reference", "the target"
 """Names of the runs on own states, in addition to the healthy evaluations, which have names of their own."""
 
 _ONE_TOKEN = (
-    "the reference takes one token at a time, though the model leaves the length open: as when it was exported with one "
-    "example token; export it with two to run prompts"
+    "the reference takes one token at a time, though the model leaves the length open: as when it was exported with "
+    "one example token; export it with two to run prompts"
 )
 
 

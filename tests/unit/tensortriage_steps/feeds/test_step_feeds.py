@@ -229,7 +229,7 @@ def test_a_prompt_that_was_made_up_is_one_token_where_no_other_runs(tmp_path):
     }  # fmt: skip
     assert [note.partition(",")[0] for note in feeds.notes] == ["the reference takes one token at a time"]
     given = feeds_of(DECODER, paths=saved(tmp_path, input_ids=np.array([[[1, 2]]])))
-    with pytest.raises(EngineError, match="!= .8"):
+    with pytest.raises(EngineError, match=r"!= .8"):
         given.taken(0, None, given.first, run)
 
 
