@@ -125,7 +125,10 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "prune": _SPEED,
     "sparsity": _SPEED,
-    "weight-strip": ("weights stay where they are", "use Polygraphy for it; triage needs the numbers to judge a model"),
+    "weight-strip": (
+        "weights stay where they are",
+        "triage debug reduce MODEL -o small.onnx puts random weights in their place where it still fails",
+    ),
     "weight-reconstruct": ("no numbers are made up for weights", "give the original model, or use Polygraphy for it"),
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),

@@ -170,13 +170,13 @@ commands:
 
 
 @pytest.mark.lengthy
-def test_a_cell_runs_again_when_what_its_engine_imports_has_changed(tmp_path):
+def test_a_cell_runs_again_when_asked_to_or_what_its_engine_imports_has_changed(tmp_path):
     laid_out(tmp_path)
     (tmp_path / "helped.py").write_text(HELPED)
     (tmp_path / "helper.py").write_text("import numpy as np\ndef answer():\n    return np.zeros((1, 2), np.float32)\n")
     (tmp_path / "batch.yaml").write_text(HELPED_BATCH)
-    found = [outcomes(triage("batch", "batch.yaml", "--json", cwd=tmp_path)) for _ in range(2)]
-    assert found == [{"net / ones / helped / run": ("unexpected", kept)} for kept in (False, True)]
+    found = [outcomes(triage("batch", "batch.yaml", *more, "--json", cwd=tmp_path)) for more in ((), (), ("--fresh",))]
+    assert found == [{"net / ones / helped / run": ("unexpected", kept)} for kept in (False, True, False)]
     with (tmp_path / "helper.py").open("a") as file:
         file.write("# mended\n")
     found = [outcomes(triage("batch", "batch.yaml", "--json", cwd=tmp_path)) for _ in range(2)]

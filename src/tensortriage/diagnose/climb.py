@@ -25,6 +25,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import RunsGivenEngines
 from tensortriage.engines.registry import resolve
+from tensortriage.inputs.oddities import constant_inputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import percent, times
@@ -123,11 +124,13 @@ def match(inv: Investigation, evidence: Evidence) -> Conclusion:
     samples = len(evidence.results)
     unasked = "".join(f"; not asked: {reason}" for reason in evidence.unasked)
     limit = "within the tolerance given" if inv.question.tolerance else f"{times(ratio)} the fp32 noise floor"
+    constant = constant_inputs(inv.question.feeds)
+    shown = f"; made-up data were asked too, since these prove little ({constant}): give real data" if constant else ""
     return Conclusion(
         VerdictKind.MATCH,
-        unfailing(samples, inv.question.inputs_word),
+        unfailing(samples, "random" if constant else inv.question.inputs_word),
         f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
-        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}{unasked}",
+        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}{shown}{unasked}",
     )
 
 

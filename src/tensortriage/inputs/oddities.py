@@ -55,6 +55,14 @@ def oddities(feeds: Iterable[Feed], specs: Sequence[ValueSpec]) -> Iterator[Oddi
                 yield dataclasses.replace(found, sentence=f"{feed.name}: {found.sentence}")
 
 
+def constant_inputs(feeds: Iterable[Feed]) -> str:
+    """Return what is odd where each input of the user's feeds has one value everywhere, as a sentence; empty else."""
+    given = [feed for feed in feeds if feed.origin is Origin.REAL]
+    if not all(array.size == 0 or _is_constant(array) for feed in given for array in feed.tensors.values()):
+        return ""
+    return next((odd.sentence for odd in oddities(given, ()) if odd.kind in (OddKind.ZERO, OddKind.CONSTANT)), "")
+
+
 def _of_feed(tensors: Mapping[str, np.ndarray], specs: Mapping[str, ValueSpec]) -> Iterator[Oddity]:
     numbers = {name: array for name, array in tensors.items() if array.size and array.dtype.kind != "O"}
     largest = max(numbers, key=lambda name: numbers[name].size, default="")

@@ -16,14 +16,13 @@ from tensortriage.envelope.sdk import (
     CORRECTLY_ROUNDED,
     HealthyValues,
     Lab,
-    ValueSpec,
     feeds_that_run,
     healthy_of,
     resolve,
     usable,
 )
 from tensortriage.model.sdk import output_parts
-from tensortriage.sdk import UsageError, file_digests, value_specs, versions
+from tensortriage.sdk import UsageError, file_digests, versions
 from tensortriage_fleet.baseline.figures import Figures, figures_of
 from tensortriage_fleet.baseline.measured import Allowed, DataFacts, EngineFacts, Envelope, Measured, ModelFacts
 from tensortriage_fleet.baseline.request import MeasureRequest
@@ -113,20 +112,15 @@ def node_digests(model: Model) -> dict[str, str]:
 
 def _picked(model: Model, feed: Feed, outputs: Arrays) -> Iterator[tuple[str, Pick, np.ndarray]]:
     """Yield every output, and every part that the graph puts one together of, as name, pick and the whole array."""
-    specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()}, refine=True)
-    shapes = {
-        name: tuple(size for size in spec.shape if isinstance(size, int))
-        for name, spec in specs.items()
-        if spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
-    }
+    parts = output_parts(model, feed.tensors)
     for output in model.outputs:
         if output.name not in outputs:
             continue
         array = np.asarray(outputs[output.name])
         yield output.name, np.asarray, array
-        for part in output_parts(model.graph, output.name, shapes):
-            if part.axis < array.ndim and part.start < part.stop <= array.shape[part.axis]:
-                yield f"{output.name}[axis {part.axis}, {part.start}:{part.stop}]", part.of, array
+        for part in parts:
+            if part.output == output.name and part.where.shape == array.shape:
+                yield part.name, part.of, array
 
 
 def _allowed(usual: HealthyValues[Arrays], every: HealthyValues[Arrays], output: str, pick: Pick) -> Allowed:

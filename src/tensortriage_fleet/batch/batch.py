@@ -60,7 +60,7 @@ def run_batch(
     started = time.monotonic()
     batch = read_batch_file(request.file)
     every = cells(batch, request.file)
-    with Case(request.case) as case, contextlib.ExitStack() as entered:
+    with Case(request.case, fresh=request.fresh) as case, contextlib.ExitStack() as entered:
         running = _Batch(request, batch, every, case, observe)
         with contextlib.suppress(KeyboardInterrupt):
             running.take_known()
@@ -93,7 +93,9 @@ class _Batch:
         self._done: dict[Cell, CellResult] = {}
         limit = batch.timeout if request.timeout_seconds is None else request.timeout_seconds
         place = request.file.resolve().parent
-        self._runs = CellRuns(case, place, timeout_seconds=limit, memory_limit=request.memory_limit)
+        self._runs = CellRuns(
+            case, place, timeout_seconds=limit, memory_limit=request.memory_limit, fresh=request.fresh
+        )
         self._files = {name: model.file for name, model in batch.models.items()}
         for cell in every:
             if not _skipped(cell):

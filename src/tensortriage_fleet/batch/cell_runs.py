@@ -28,12 +28,16 @@ class CellRuns:
         place: The folder that they run in.
         timeout_seconds: Longest run; None for no limit.
         memory_limit: Memory limit of each, as commands take it; empty for none.
+        fresh: Whether commands ask everything again.
     """
 
-    def __init__(self, case: Case, place: Path, *, timeout_seconds: float | None, memory_limit: str = "") -> None:
+    def __init__(
+        self, case: Case, place: Path, *, timeout_seconds: float | None, memory_limit: str = "", fresh: bool = False
+    ) -> None:
         self._case = case
         self._place = place
         self._timeout_seconds = timeout_seconds
+        self._fresh = fresh
         self._memory = ("--memory-limit", memory_limit) if memory_limit else ()
         self._keys = CellKeys(place)
         self._tasks: dict[Cell, CellTask] = {}
@@ -54,6 +58,7 @@ class CellRuns:
             cell.crossing.case,
             cell.crossing.output,
             self._timeout_seconds,
+            self._fresh,
         )
 
     def known(self, cell: Cell) -> CellEnding | None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tensortriage.sdk import Place, argument, case_field, cluster_field, option, request
+from tensortriage.sdk import Place, argument, case_field, cluster_field, flag, option, request
 from tensortriage_fleet.cluster.cluster_spec import ClusterSpec
 
 
@@ -26,6 +26,7 @@ class BatchRequest:
         "--memory-limit", "BYTES", "Memory limit of each cell and of the engines that it starts, e.g. 8G.", default="")
     case: Path = case_field(
         default="triage-batch", text="Directory of the results; a batch that is already there is resumed.")
+    fresh: bool = flag("--fresh", "Run every cell again; what the results have of it does not count.")
     junit: Path | None = option(
         "--junit", "FILE", "File for the results as JUnit's XML.", default=None, writes=Place.FILE)
     # fmt: on

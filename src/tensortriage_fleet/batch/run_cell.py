@@ -36,6 +36,7 @@ class CellTask:
         case: Whether the command keeps its state in a case.
         output: File that it writes; empty for none.
         timeout_seconds: Longest run; None for no limit.
+        fresh: Whether nothing that its folder has counts.
     """
 
     key: str
@@ -45,6 +46,7 @@ class CellTask:
     case: bool
     output: str = ""
     timeout_seconds: float | None = None
+    fresh: bool = False
 
     def command(self) -> list[str]:
         """Return program and arguments; ``-P`` keeps modules of the folder out, as for the program ``triage``."""
@@ -68,8 +70,8 @@ def run_cell(task: CellTask, run: Callable[[CommandLine], Finished]) -> CellEndi
     """
     folder = Path(task.folder)
     try:
-        if key_in(folder) != task.key:
-            shutil.rmtree(folder, ignore_errors=True)  # its contents belong to another question
+        if task.fresh or key_in(folder) != task.key:
+            shutil.rmtree(folder, ignore_errors=True)  # its contents belong to another question, or do not count
             folder.mkdir(parents=True)
             write_text(folder / KEY, task.key)
         if not code_is_current(folder / CODE):

@@ -18,6 +18,11 @@ from tensortriage_steps.steps_report import STEPS
 REFERENCE, TARGET = "the reference", "the target"
 """Names of the runs on own states, in addition to the healthy evaluations, which have names of their own."""
 
+_ONE_TOKEN = (
+    "the reference takes one token at a time, though the model leaves the length open: as when it was exported with "
+    "one example token; export it with two to run prompts"
+)
+
 
 class StepFeeds:
     """Makes the feeds of a model that is run step by step.
@@ -87,6 +92,8 @@ class StepFeeds:
     def taken(self, step: int, before: tuple[Arrays, Arrays] | None, feed: Arrays, run: Run) -> tuple[Arrays, Arrays]:
         """Run a feed; if an engine refuses it, with its masks read otherwise, and so from then on.
 
+        A prompt that was made up is cut to one token at last: exporters fix the length where one was the example.
+
         Args:
             step: The number of the step.
             before: Feed and outputs of the step before; None for the first.
@@ -113,7 +120,21 @@ class StepFeeds:
                         self.notes.append(_read(named, reading))
                         return other, outputs
             self.roles = named
+            if before is None and self._shortened():
+                with contextlib.suppress(EngineError):
+                    found = self.taken(step, before, self._again(step, before), run)
+                    self.notes.append(_ONE_TOKEN)
+                    return found
             raise
+
+    def _shortened(self) -> bool:
+        """Cut the prompt to one token, and return whether that makes another one of our own."""
+        given, made_up = self._beginning
+        tokens = made_up.get(self.roles.tokens)
+        if tokens is None or self.roles.tokens in given or tokens.shape[-1] < 2:
+            return False
+        self._beginning = given, {**made_up, self.roles.tokens: tokens[..., :1]}
+        return True
 
     def _again(self, step: int, before: tuple[Arrays, Arrays] | None) -> dict[str, np.ndarray]:
         if before is not None:

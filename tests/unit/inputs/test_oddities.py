@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.oddities import OddKind, oddities
+from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
 from tensortriage.values.spec import ValueSpec
 
 RANDOM = np.random.default_rng(0)
@@ -68,3 +68,19 @@ def test_made_up_data_are_not_looked_at():
 def test_a_kind_is_told_once_for_an_input():
     feeds = [Feed(name, {"x": WITH_NAN}, Origin.REAL) for name in "ab"]
     assert [each.sentence[0] for each in oddities(feeds, [])] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("feeds", "words"),
+    [
+        ([{"x": PICTURE * 0}, {"x": PICTURE * 0 + 2}], "input 'x' is zero everywhere"),
+        ([{"x": PICTURE * 0 + 2, "scale": np.float32(3)}], "has the value 2.0 everywhere"),
+        ([{"x": PICTURE * 0}, {"x": PICTURE}], ""),
+        ([{"x": PICTURE * 0, "ids": IDS}], ""),
+        ([{"x": np.float32(0)}], ""),
+    ],
+)
+def test_inputs_that_can_show_little_have_one_value_on_every_feed(feeds, words):
+    said = constant_inputs(Feed(str(number), tensors, Origin.REAL) for number, tensors in enumerate(feeds))
+    assert words in said
+    assert bool(said) is bool(words)

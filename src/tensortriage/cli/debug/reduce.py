@@ -21,6 +21,7 @@ Exit codes: 0 the result is written and was seen to fail again, 2 usage or nothi
 def debug_reduce(request: ReduceRequest, as_json: bool) -> None:
     """Find the smallest piece of MODEL that still fails the same way, and write it with inputs and expected outputs.
 
+    Where it fails with other numbers too, its weights become random ones and its inputs plain ones: to hand on.
     What counts as a failure is decided by an engine (--target), by a command (--check), or by you.
     """
     from tensortriage.cli.debug.reduce_answer import reduce_and_show

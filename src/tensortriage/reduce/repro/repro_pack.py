@@ -22,7 +22,7 @@ from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.reduce.repro.repro_script import script
 from tensortriage.reduce.repro.repro_texts import TextFacts, issue, readme
 from tensortriage.reduce.repro.trial import SCRIPT as MARK
-from tensortriage.reduce.repro.trial import PackTrial, tried
+from tensortriage.reduce.repro.trial import PackTrial, needed, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
@@ -90,7 +90,7 @@ def write_pack(
             if blamed and (module is None or module.anew is not False):  # else no exporter here is to blame
                 (fresh / ISSUE).write_text(issue(repro, told))
             trial = tried(fresh, target, local, limits, attempts)
-            text = readme(repro.model, told, trial)
+            text = readme(repro.model, told, trial, needed(fresh))
             for place in (fresh.absolute(), *_places(target)):  # engines quote paths in what they say
                 text = text.replace(f"{place}{os.sep}", "")
             (fresh / "README.md").write_text(text)

@@ -59,11 +59,13 @@ Without PyTorch only the nodes of the file are run, whose expected results were 
 
 _SCRIPT = '''"""$what
 
-Exit code 0: right; 1: it fails again; 2: it cannot be run here, and the last lines say what is missing.
+Exit code 0: it does not fail here; 1: it fails again; 2: it cannot be run here, and the last lines say what is missing.
 """
 
+import argparse
 import importlib
 import platform
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -144,16 +146,22 @@ def error_of(place, name, right, actual):
     if right.shape != actual.shape:
         print(place, repr(name), "has shape", actual.shape, "instead of", right.shape)
         return float("inf")
+    off = np.asarray(right != actual, np.float64)
     if right.dtype.kind == "O":
-        error = float((right != actual).mean()) if right.size else 0.0
+        error = float(off.mean()) if right.size else 0.0
     else:
-        same = (np.isnan(right) == np.isnan(actual)).all() and (np.isinf(right) == np.isinf(actual)).all()
+        same = (np.isnan(right) == np.isnan(actual)) & (np.isinf(right) == np.isinf(actual))
         whole = np.isfinite(right) & np.isfinite(actual)
-        off, size = np.abs(actual[whole] - right[whole]), np.abs(right[whole])
-        error = float(np.sqrt((off**2).sum() / max((size**2).sum(), off.size * $least**2))) if off.size else 0.0
-        error = error if same else float("inf")
-    print(place, repr(name), f"relative error {error:.3g}")
-    print("  expected", right.ravel()[:5], "got", actual.ravel()[:5])
+        off = np.where(same, 0.0, np.inf)
+        size = np.abs(right[whole])
+        found = off[whole] = np.abs(actual[whole] - right[whole])
+        error = float(np.sqrt((found**2).sum() / max((size**2).sum(), size.size * $least**2))) if size.size else 0.0
+        error = error if same.all() else float("inf")
+    wrong = np.count_nonzero(off)
+    print(place, repr(name), f"relative error {error:.3g} in {wrong} of {off.size} elements")
+    for flat in np.argsort(-off, axis=None, kind="stable")[: min(wrong, 5)]:
+        at = tuple(map(int, np.unravel_index(flat, off.shape)))
+        print("  at", list(at), "expected", right[at], "got", actual[at])
     return error
 
 
@@ -161,7 +169,13 @@ def cannot(error):
     print("cannot be run here:", type(error).__name__ + ":", error)
     if isinstance(error, ImportError):
         print("missing:", getattr(error, "name", None) or error)
+        print("install it for", sys.executable)
     sys.exit(2)
+
+
+def end(fails, why=""):
+    print(("it fails again" if fails else "it does not fail here") + why)
+    sys.exit(int(fails))
 
 
 def attempt(stage, function, *given):
@@ -175,7 +189,7 @@ def attempt(stage, function, *given):
             cannot(error)
         print(stage + ":", error)
         told()
-        sys.exit(1)
+        end(True)
 
 
 def as_in_the_file():
@@ -218,39 +232,71 @@ def told():
         pass
 
 
+def another(word):
+    """Return how another engine builds a model: a file's own opened(path), ONNX Runtime or OpenVINO as they come."""
+    name, _, device = word.partition(":")
+    if word.endswith(".py"):
+        return runpy.run_path(word)["opened"]
+    if name not in ("onnxruntime", "openvino"):
+        cannot(ValueError("--engine takes onnxruntime[:PROVIDER], openvino[:DEVICE] or FILE.py, not " + word))
+    engine = importlib.import_module(name)
+
+    def by_onnxruntime(path):
+        session = engine.InferenceSession(str(path), providers=[device or "CPUExecutionProvider"])
+        return lambda inputs, names: dict(zip(names, session.run(names, inputs)))
+
+    def by_openvino(path):
+        compiled = engine.Core().compile_model(str(path), device or "CPU")
+        return lambda inputs, names: dict(zip(names, map(compiled(inputs).__getitem__, names)))
+
+    return by_onnxruntime if name == "onnxruntime" else by_openvino
+
+
 def main():
     try:
+        if given.engine:
+            globals()["opened"] = another(given.engine)
 $judge
     except Exception as error:
         cannot(error)
-    sys.exit(int(wrong))
+    end(worst > LIMIT, f": relative error {worst:.3g}, which counts from {LIMIT:g} on")
 
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument(
+    "--engine", help="instead: onnxruntime[:PROVIDER], openvino[:DEVICE], or FILE.py with opened(path), as in here"
+)
+parser.add_argument("--here", action="store_true", help="run it in this process")
+given, _ = parser.parse_known_args()
 $apart
 $ended
 '''
 
-_JUDGE_FILE = """        wrong = as_in_the_file() > LIMIT"""
+_JUDGE_FILE = """        worst = as_in_the_file()"""
 
 _JUDGE_BOTH = """        judged = JUDGED  # anew: the exporter is at fault; file: the file is; both: the engine is
         errors = {"file": as_in_the_file(), "anew": exported_anew()}
         if errors["anew"] is None:
             print("PyTorch is not installed here: the nodes of the file are judged")
             judged = ("file",)
-        wrong = any(errors[which] > LIMIT for which in judged)"""
+        worst = max(errors[which] for which in judged)"""
 
 _APART = '''
 def ended():
     """Run this in a process of its own: the failure takes that one with it."""
-    if "--here" in sys.argv:
+    if given.here:
         main()
     try:
-        code = subprocess.run([sys.executable, "-u", __file__, "--here"], timeout=SECONDS).returncode
+        code = subprocess.run([sys.executable, "-u", __file__, "--here", *sys.argv[1:]], timeout=SECONDS).returncode
     except subprocess.TimeoutExpired:
         print("it was still running after SECONDS s")
-        sys.exit(1 if FAILS == "engine-hang" else 2)
-    if code not in (0, 1, 2):
+        code = None
+    if code in (0, 1, 2):
+        sys.exit(code)
+    if code is not None:
         print("the process ended with", code)
-        code = 1 if FAILS != "engine-hang" else 2
-    sys.exit(code)
+    if (code is None) == (FAILS == "engine-hang"):
+        end(True)
+    sys.exit(2)
 
 '''

@@ -2,19 +2,27 @@
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro.module_beside import MODULE_FILES, ModuleBeside
 from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.repro.trial import PackTrial
 from tensortriage.values.printable import printable
+from tensortriage.values.text import enumeration, some
 
 _MOST_NUMBERS = 5
+_ENDS = {
+    FailureKind.BUILD_FAILED: "not built",
+    FailureKind.RUN_FAILED: "fails to run",
+    FailureKind.CRASH: "crash",
+    FailureKind.HANG: "hang",
+    FailureKind.OUT_OF_MEMORY: "out of memory",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,14 +49,23 @@ class TextFacts:
     command: str = ""
 
 
-def readme(model: Model, told: TextFacts, trial: PackTrial | None = None) -> str:
-    """Return the text of ``README.md``; with a trial also what became of it."""
+def readme(
+    model: Model, told: TextFacts, trial: PackTrial | None = None, needs: Sequence[str] = ("numpy", "the engine")
+) -> str:
+    """Return the text of ``README.md``; with a trial also what became of it.
+
+    Args:
+        model: The piece.
+        told: What is told of it.
+        trial: Of the pack.
+        needs: Packages that it imports.
+    """
     module, exported_wrong = told.module, told.exported_wrong
     target = spec_in_pack(told.target)
     # Names of a model go into indented blocks, where Markdown means nothing by them.
     nodes = "\n".join("    " + printable(f"{node.op_type} {node.name}") for node in model.graph.nodes)
     command = f"triage run model.onnx --target {shlex.quote(target)} --inputs test_data_set_0"
-    title, expected = f"Wrong results on {told.target.name}", "the reference"
+    title, expected = _title(model, told), "the reference"
     what = told.local.describe()
     if exported_wrong:
         title, expected = "An exported model that is not its PyTorch network", "PyTorch"
@@ -57,7 +74,8 @@ def readme(model: Model, told: TextFacts, trial: PackTrial | None = None) -> str
         f"# {title}\n\n    {printable(what)}.\n\n"
         f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
         f"    python repro.py\n\n"
-        "needs numpy and the engine alone: 0 right, 1 it fails again, 2 it cannot be run here, and what is missing. "
+        f"needs {enumeration(needs)}; exit code 0: it does not fail here, 1: it fails again, 2: it cannot be run here, "
+        "and what is missing. `--engine onnxruntime:CUDAExecutionProvider` asks another engine. "
         f"With TensorTriage:\n\n    {printable(command)}\n\n"
     )
     if told.command:
@@ -69,6 +87,16 @@ def readme(model: Model, told: TextFacts, trial: PackTrial | None = None) -> str
     elif told.without_module:
         text += f"## In PyTorch\n\nThe module was not cut out:\n\n    {printable(told.without_module)}\n\n"
     return f"{text}## Nodes\n\n{nodes}\n\n{_versions(told)}{_seen(trial)}"
+
+
+def _title(model: Model, told: TextFacts) -> str:
+    """Return what fails on which engine; only words that mean nothing to Markdown."""
+    kinds = [*dict.fromkeys(node.op_type for node in model.graph.nodes if node.op_type.isidentifier())]
+    operators = some(kinds, 3) or "an operator"
+    file = told.target.options.get("file")
+    return (
+        f"{operators}: {_ENDS.get(told.local.kind, 'wrong results')} on {Path(file).name if file else told.target.name}"
+    )
 
 
 def spec_in_pack(spec: EngineSpec) -> str:

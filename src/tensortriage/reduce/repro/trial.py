@@ -96,16 +96,16 @@ def _pythons(folder: Path, worker: str, place: Path) -> Iterator[tuple[str, str]
         yield "the engine's own environment", os.path.expanduser(worker)
         return
     with contextlib.suppress(OSError, ValueError):
-        yield "a fresh environment", str(_fresh(place, _roots(folder)))
+        yield "a fresh environment", str(_fresh(place, needed(folder)))
     yield "the environment of TensorTriage", sys.executable
 
 
-def _roots(folder: Path) -> set[str]:
+def needed(folder: Path) -> list[str]:
     """Return the packages that a pack imports and does not hold."""
     sources = [*folder.glob("*.py"), *folder.rglob("engine/**/*.py")]
     held = {path.stem for path in sources} | {entry.name for entry in folder.glob("engine/*")}
     named = {name.partition(".")[0] for path in sources for name in imported_names(path.read_text(errors="replace"))}
-    return (named - held - _OPTIONAL - set(sys.stdlib_module_names)) | {"numpy"}
+    return sorted((named - held - _OPTIONAL - set(sys.stdlib_module_names)) | {"numpy"})
 
 
 def _fresh(place: Path, roots: Iterable[str]) -> Path:

@@ -13,25 +13,23 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
+from tensortriage.compare.reference_checks import is_constant
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.limits import judged_by
-from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
+from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.oddities import OddKind, oddities
+from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
 from tensortriage.model.inspect.output_parts import OutputPart, output_parts, with_parts
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.report.run_result import CompareResult
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.feeds.trial import feeds_that_run, say_nothing
-from tensortriage.runs.lab import FLOAT64, Lab
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.values.spec import ValueSpec
@@ -42,9 +40,9 @@ from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.compared_engines import engines_of
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
-from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired
+from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired, same, why_unevaluated
 from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder
-from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
+from tensortriage.workflows.comparison.reference_judge import ReferenceJudge, RoundedFiles
 from tensortriage.workflows.comparison.saved_only import SavedComparison
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
@@ -122,7 +120,7 @@ class _Comparing:
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
-        self.rewritten: dict[int, FileStanding] = {}
+        self.rounded = RoundedFiles(self.model, lab)
         self.first_outputs: tuple[Participant | None, Arrays | None] = None, None
 
     def go(self) -> CompareResult:
@@ -228,7 +226,7 @@ class _Comparing:
         if participant is self.reference and participant.needs_judging and feed.name not in self.judged:
             self.judged.add(feed.name)
             self.lab.progress(f"judging {participant.name} by the model on {feed.name}")
-            self.judge.judge(feed, participant.everything(number) or outputs, self._rewritten(self.model))
+            self.judge.judge(feed, participant.everything(number) or outputs, self.rounded.standing(self.model))
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
@@ -288,6 +286,7 @@ class _Comparing:
             for name, figure in metrics.items()
         ]
         self.gathered.add(target.name, feed.name, rows, [*lacking, *pair.only_target], pair.renamed)
+        self.gathered.silent &= bool(constant_inputs([feed])) and all(map(is_constant, reference.values()))
         for name, figure in ((name, metrics[name]) for name in reference):
             self.gathered.note(target.name, feed.name, name, figure.nan_target, figure.inf_target)
             if target is self.targets[0]:
@@ -321,10 +320,6 @@ class _Comparing:
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
-    def _rewritten(self, file: Model) -> FileStanding:
-        """Return who holds a file against the network that it may stand for."""
-        return self.rewritten.setdefault(id(file), FileStanding(file, self.model, lab=self.lab))
-
     def _by_rounding(
         self,
         target: Participant,
@@ -336,12 +331,8 @@ class _Comparing:
     ) -> dict[str, Judgement]:
         """Judge outputs of a target whose file rounds the network that the reference's values are of; none if not.
 
-        Args:
-            target: The target.
-            feed: The feed.
-            reference: The reference's values.
-            metrics: Figures of the outputs.
-            golden: Whether saved values may be the network's though they could be the file's own as well.
+        See `RoundedFiles.judged`; ``golden`` says whether saved values may be the network's though they could be the
+        file's own as well.
         """
         if self.reference is None or target.model is None:
             return {}
@@ -349,8 +340,7 @@ class _Comparing:
             return {}
         if self.reference.model is not None and (target.model is self.model or is_rounded(self.model)):
             return {}
-        limits = self._rewritten(target.model).limits(feed, reference, could_be_own=golden)
-        return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
+        return self.rounded.judged(target.model, feed, reference, metrics, golden=golden)
 
     def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
         """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""
@@ -388,25 +378,5 @@ class _Comparing:
             commands=tuple(tally.commands),
             disagreements=tuple(self.judge.found),
             unjudged=self.judge.unjudged,
-            unevaluated=self._unevaluated(),
+            unevaluated=why_unevaluated(self.gathered, self.lab, self.model),
         )
-
-    def _unevaluated(self) -> str:
-        """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
-        rows = [row for item in self.gathered.comparisons("") for row in item.comparison.rows]
-        for row in rows:
-            if row.judgement.within and row.judgement.basis is Basis.NOISE:
-                what = f"these data make '{row.value}' noise: healthy engines differ by a tenth of it or more"
-                return f"{what}; give other data, or a tolerance"
-        if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in rows):
-            return ""
-        try:
-            self.lab.plan(FLOAT64, self.model)
-        except (EngineError, UsageError) as problem:
-            return f"the model cannot be evaluated: {problem.message}"
-        return "the model cannot be evaluated: its evaluation in float64 fails"
-
-
-def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether two arrays hold the same bits (NaNs included)."""
-    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

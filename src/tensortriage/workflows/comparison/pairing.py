@@ -4,15 +4,18 @@ What cannot be paired is an error.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.alignment.align import align, paired_by_value
 from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure_many
-from tensortriage.errors import DataError
+from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.model.model import Model
 from tensortriage.report.run_result import FeedComparison, Invalid
+from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.values.spec import ValueSpec
 
 Arrays = Mapping[str, np.ndarray]
@@ -105,10 +108,12 @@ class Gathered:
     Attributes:
         validate: Whether a NaN or Inf is a failure.
         invalid: Those that were found.
+        silent: Whether every feed, and every tensor of the reference on it, is empty or constant.
     """
 
     validate: bool = False
     invalid: list[Invalid] = dataclasses.field(default_factory=list)
+    silent: bool = True
     _pairs: dict[tuple[str, str], _Gathered] = dataclasses.field(default_factory=dict)
 
     def add(
@@ -134,7 +139,28 @@ class Gathered:
     @property
     def failed(self) -> bool:
         """Whether anything is beyond its limit, or invalid."""
-        return bool(self.invalid) or any(not row.judgement.within for pair in self._pairs.values() for row in pair.rows)
+        return bool(self.invalid) or any(not row.judgement.within for row in self.rows)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """What was compared, of all pairs."""
+        return [row for pair in self._pairs.values() for row in pair.rows]
+
+    def proves_nothing(self) -> str:
+        """Return why tensors that pass prove nothing, with the cure; empty where they do."""
+        judged = [row for row in self.rows if row.judgement.basis is not Basis.USER]
+        if judged and self.silent:
+            return (
+                "the inputs have one value everywhere, and so has every tensor, so that agreement proves nothing; give "
+                "inputs on which the model does something, or a tolerance"
+            )
+        noise = next((row for row in judged if row.judgement.within and row.judgement.basis is Basis.NOISE), None)
+        if noise is None:
+            return ""
+        return (
+            f"these data make '{noise.value}' noise: healthy engines differ by a tenth of it or more; give other data, "
+            "or a tolerance"
+        )
 
     def comparisons(self, reference: str) -> tuple[FeedComparison, ...]:
         """Return all of them; of a target on a feed of which nothing could be compared there is none."""
@@ -143,3 +169,21 @@ class Gathered:
             for (target, feed), pair in self._pairs.items()
             if pair.rows
         )
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays hold the same bits (NaNs included)."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def why_unevaluated(gathered: Gathered, lab: Lab, model: Model) -> str:
+    """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
+    if proves_nothing := gathered.proves_nothing():
+        return proves_nothing
+    if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in gathered.rows):
+        return ""
+    try:
+        lab.plan(FLOAT64, model)
+    except (EngineError, UsageError) as problem:
+        return f"the model cannot be evaluated: {problem.message}"
+    return "the model cannot be evaluated: its evaluation in float64 fails"

@@ -68,7 +68,8 @@ def _named(array):
 def test_what_is_right_ends_with_0(run, target):
     code, printed = run(target, 2 * X)
     assert code == 0
-    assert "test_data_set_0 'y' relative error 0\n" in printed
+    assert "test_data_set_0 'y' relative error 0 in 0 of 3 elements\n" in printed
+    assert printed.endswith("it does not fail here: relative error 0, which counts from 0.01 on\n")
 
 
 @pytest.mark.lengthy
@@ -78,6 +79,40 @@ def test_what_is_right_ends_with_0(run, target):
 )  # fmt: skip
 def test_one_wrong_data_set_ends_with_1(run, wrong):
     assert run("onnxruntime", 2 * X, wrong)[0] == 1
+
+
+def test_the_worst_elements_come_first_with_their_places(run):
+    """y is [2, -4, 8]: the last is off by 4, the second is NaN on one side, the first is right."""
+    code, printed = run("onnxruntime", [2.0, np.nan, 4.0])
+    places = [line.strip() for line in printed.splitlines() if line.startswith("  at ")]
+    assert code == 1
+    assert places == ["at [1] expected nan got -4.0", "at [2] expected 4.0 got 8.0"]
+    assert printed.endswith("it fails again: relative error inf, which counts from 0.01 on\n")
+
+
+def test_another_engine_is_asked_where_one_is_named(run, folder):
+    """A file that gives y = 0, and the same engine by its provider."""
+    run("onnxruntime", 2 * X)
+    (folder / "mine.py").write_text("def opened(path):\n    return lambda inputs, names: {'y': 0 * inputs['x']}\n")
+    ended = {}
+    for word in ("mine.py", "onnxruntime:CPUExecutionProvider", "tensorrt"):
+        words = [sys.executable, "repro.py", "--engine", word]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        ended[word] = (done.returncode, done.stdout.splitlines()[-1])
+    assert ended["mine.py"] == (1, "it fails again: relative error 1, which counts from 0.01 on")
+    assert ended["onnxruntime:CPUExecutionProvider"][0] == 0
+    assert ended["tensorrt"][0] == 2
+    assert ended["tensorrt"][1].endswith("openvino[:DEVICE] or FILE.py, not tensorrt")
+
+
+def test_help_says_what_it_does_and_runs_nothing(run, folder):
+    run("onnxruntime", 2 * X)
+    words = [sys.executable, "repro.py", "--help"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Exit code 0: it does not fail here" in done.stdout
+    assert "--engine" in done.stdout
+    assert "relative error" not in done.stdout
 
 
 def test_what_is_within_the_limit_ends_with_0(run):
@@ -178,9 +213,9 @@ class Engine:
         ("raise ValueError('no kernel')", "pass", "build-failed", 1, "build-failed: no kernel"),
         ("pass", "raise ValueError('too large')", "run-failed", 1, "run-failed: too large"),
         ("pass", "raise ValueError('too large')", "build-failed", 2, "cannot be run here: ValueError: too large"),
-        ("pass", "pass", "build-failed", 0, "relative error 0\n"),
+        ("pass", "pass", "build-failed", 0, "relative error 0 in"),
         ("pass", "os.kill(os.getpid(), signal.SIGSEGV)", "engine-crash", 1, "the process ended with -11"),
-        ("pass", "pass", "engine-crash", 0, "relative error 0\n"),
+        ("pass", "pass", "engine-crash", 0, "relative error 0 in"),
         ("pass", "time.sleep(60)", "engine-hang", 1, "it was still running after 600 s"),
     ],
 )

@@ -213,6 +213,26 @@ def test_what_an_engine_refuses_in_every_reading_is_its_refusal():
     assert feeds.notes == []
 
 
+def test_a_prompt_that_was_made_up_is_one_token_where_no_other_runs(tmp_path):
+    """As of models that torch exported with one example token: it fixed the length inside and left it open outside."""
+
+    def run(feed):
+        if feed["input_ids"].shape[-1] != 1:
+            raise EngineError("{1} != {8}", slug="run-failed", cure="")
+        return {}
+
+    feeds = feeds_of(DECODER)
+    feed, _ = feeds.taken(0, None, feeds.first, run)
+    assert feed is feeds.first
+    assert {name: feed[name].shape[-1] for name in ("input_ids", "attention_mask")} == {
+        "input_ids": 1, "attention_mask": 1,
+    }  # fmt: skip
+    assert [note.partition(",")[0] for note in feeds.notes] == ["the reference takes one token at a time"]
+    given = feeds_of(DECODER, paths=saved(tmp_path, input_ids=np.array([[[1, 2]]])))
+    with pytest.raises(EngineError, match=r"!= .8"):
+        given.taken(0, None, given.first, run)
+
+
 def test_a_mask_that_is_given_counts_where_positions_are_not(tmp_path):
     """A batch that is padded on the left."""
     text = """

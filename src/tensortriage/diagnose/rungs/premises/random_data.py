@@ -3,6 +3,8 @@
 Random numbers drive a model where it was never meant to work: sums that cancel, logits without a winner, masks that
 hide everything. A user who meets the failure on such data alone should be told so, and a user whose real data pass
 should know that a test on random data would not.
+
+Inputs of one value everywhere are no real data: where made-up ones fail, or cannot be asked, nothing was shown.
 """
 
 import dataclasses
@@ -17,7 +19,7 @@ from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.quantization.left_out import pairs_left_out
 from tensortriage.diagnose.rungs.rung import rung
-from tensortriage.diagnose.state.confidence import passing_real_data
+from tensortriage.diagnose.state.confidence import OBSERVED, passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
 from tensortriage.engines.capabilities import Calibrates
@@ -29,6 +31,7 @@ from tensortriage.envelope.judge import only
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.oddities import constant_inputs
 from tensortriage.inputs.synthetic.random import random_feeds
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
@@ -39,11 +42,24 @@ QUESTION = "is the target right on made-up data as well?"
 REFERENCE = "is the reference right on made-up data?"
 
 
-@rung(QUESTION, reads=("results",), cost="a run of both, an evaluation", ends=(VerdictKind.INPUT_SENSITIVE,))
+@rung(
+    QUESTION,
+    reads=("results",),
+    cost="a run of both, an evaluation",
+    ends=(VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE),
+)
 def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Real data pass: do random data of the same shapes fail?"""
-    if inv.question.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst_feed):
+    if inv.question.inputs_word != "real" or beyond_format(inv, evidence.worst_feed):
         return None
+    how = _failure(inv, evidence) if inv.question.random_too else None
+    if (constant := constant_inputs(inv.question.feeds)) and how != "":
+        return unproven(inv, constant, how)
+    return sensitive(inv, how) if how else None
+
+
+def _failure(inv: Investigation, evidence: Evidence) -> str | None:
+    """Return how made-up data fail; empty where they do not, None where they could not be asked."""
     target = inv.question.target
     calibrated = isinstance(engine := resolve(target).engine, Calibrates) and engine.calibrates(target.options)
     if calibrated and not quantizers(inv.model.graph):
@@ -68,18 +84,18 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         words = in_words(failure)
         inv.lab.drop(inv.question.target, inv.model)
         inv.record.answered(QUESTION, f"no: {inv.question.target} {words} on them", feed=feed.name)
-        return sensitive(inv, f"{inv.question.target} {words}")
+        return f"{inv.question.target} {words}"
     if not beyond_format(inv, result):
         format_ = inv.precision if inv.precision in PREDICTED and not result.passes else None
         limit = f"what {format_.value} costs" if format_ else "what healthy engines differ by"
         limit = limit if inv.question.tolerance is None else "the tolerance given"
         inv.record.answered(QUESTION, f"yes: within {limit}", feed=feed.name, relative_error=dict(result.errors))
-        return None
+        return ""
     name, error, ratio = result.worst_output()
     if inv.question.tolerance is None and (rows := excused(inv, result)):
         words = " and ".join(each.words for each in rows)
         inv.record.answered(QUESTION, f"yes: {words} explains their error, {error_size(error)}", feed=feed.name)
-        return None
+        return ""
     left_out = pairs_left_out(inv, feed, result)
     why = f"; {left_out.sentence}" if left_out else ""
     inv.record.answered(
@@ -93,7 +109,7 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         **(dataclasses.asdict(left_out) if left_out else {}),
     )
     explained = f"{why}: without them its output is right, error {error_size(left_out.error)}" if left_out else ""
-    return sensitive(inv, f"output '{name}' is off by {error_size(error)}{explained}")
+    return f"output '{name}' is off by {error_size(error)}{explained}"
 
 
 def wrong_reference(inv: Investigation, result: FeedResult) -> str:
@@ -153,6 +169,17 @@ def sensitive(inv: Investigation, how: str) -> Conclusion:
         passing_real_data(feeds),
         f"{inv.question.target} passes on the real data ({feeds} feed{'s' * (feeds > 1)}) and fails on random data "
         f"only: {how}",
+        next=[command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target))],
+    )
+
+
+def unproven(inv: Investigation, constant: str, how: str | None) -> Conclusion:
+    """Return the verdict: the target passes on inputs that can show nothing, and not on made-up ones."""
+    on_others = "others were not asked about" if how is None else f"on made-up data {how}"
+    return Conclusion(
+        VerdictKind.INCONCLUSIVE,
+        OBSERVED,
+        f"{inv.question.target} passes on inputs that prove little ({constant}); {on_others}; give real data",
         next=[command_without_inputs(inv.question, "diagnose", "--target", str(inv.question.target))],
     )
 

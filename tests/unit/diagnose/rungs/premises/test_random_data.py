@@ -117,3 +117,27 @@ def test_a_reference_that_is_wrong_on_random_data_accuses_nobody(tmp_path):
     assert (verdict.verdict, verdict.exit_code) == ("match", 0), verdict.summary
     assert "float64 takes its place" in step(verdict, "is the reference right on made-up data?").answer
     assert step(verdict, QUESTION).answer.startswith("yes: within")
+
+
+WITH_BIAS = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}, float[4] b = {4, 3, 2, 1}> {
+    [product] p = Mul(x, w)
+    [sum] y = Add(p, b)
+}"""
+
+
+@pytest.mark.lengthy
+@pytest.mark.parametrize(
+    ("target", "more", "verdict"),
+    [
+        ("onnxruntime", {}, "match"),
+        ("onnxruntime", {"random_too": False}, "inconclusive"),
+        ("fault:node=product,kind=broadcast", {}, "inconclusive"),
+    ],
+)
+def test_inputs_of_one_value_show_what_made_up_data_show(tmp_path, target, more, verdict):
+    """Rows that are alike hide that the first stands in the place of all."""
+    found, _ = ask(tmp_path, WITH_BIAS, {"x": np.zeros((2, 4), np.float32)}, target, **more)
+    assert found.verdict == verdict, found.summary
+    assert "input 'x' is zero everywhere" in found.summary
+    assert found.summary.endswith("give real data")
+    assert found.confidence == (0.9 if verdict == "match" else 1.0)
