@@ -38,6 +38,7 @@ from tensortriage.runs.options.request_fields import case_field as case_field
 from tensortriage.runs.options.request_fields import cluster_field as cluster_field
 from tensortriage.runs.options.request_fields import external_data_field as external_data_field
 from tensortriage.runs.options.request_fields import fresh_field as fresh_field
+from tensortriage.runs.options.request_fields import metric_field as metric_field
 from tensortriage.runs.options.request_fields import model_field as model_field
 from tensortriage.runs.options.request_fields import reference_field as reference_field
 from tensortriage.runs.options.request_fields import target_field as target_field
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed
+    from tensortriage.inputs.feed import LazyTensors as LazyTensors
     from tensortriage.inputs.feed import Origin as Origin
     from tensortriage.inputs.feeds import Casting as Casting
     from tensortriage.inputs.feeds import load_feeds as load_feeds
@@ -114,7 +116,6 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.polygraphy import document_class as document_class
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
-    from tensortriage.inputs.files.stored_arrays import LazyTensors as LazyTensors
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import declared_value as declared_value
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor

@@ -33,8 +33,7 @@ def kernel_notices(
         return
     try:
         here, in_7_bits = (
-            max(errors_of(golden, outputs_of(model, samples, None, lab, OPTIMIZED)[0]).values())
-            for model in (made, narrow)
+            max(errors_of(golden, outputs_of(model, samples, lab, OPTIMIZED)).values()) for model in (made, narrow)
         )
     except EngineError:
         return

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from tensortriage.sdk import (
     error_size,
     flag,
     magnitude,
+    metric_field,
     option,
     part,
     percent,
@@ -24,7 +26,7 @@ from tensortriage.sdk import (
 
 if TYPE_CHECKING:
     from tensortriage.api import ConvertRequest
-    from tensortriage.precision.sdk import Metric, Precision
+    from tensortriage.precision.sdk import Precision, TaskMetric
     from tensortriage_quantize.quantize import QuantizeRequest, QuantizeResult
 
 WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
@@ -37,11 +39,11 @@ class EightBitOptions:
     """Settings of quantization."""
 
     # fmt: off
-    metric: "Metric | None" = part(factory=MetricOptions, limits=None, script=option(
-        "--metric-script", "FILE.py[:FUNCTION]", "Task metric of outputs and feed, larger is better; the calibration "
-        "with the best metric is taken.", default="", group="8 bits"))
+    metric: "TaskMetric | None" = part(factory=MetricOptions, limits=None, script=metric_field(
+        "; the calibration with the best metric is taken", group="8 bits"))
     metric_min: float | None = option(
-        "--metric-min", "X", "Smallest mean of the metric; the fewest nodes that prevent it stay float.", default=None)
+        "--metric-min", "X", "Smallest mean of the metric, on the engine of --for; the fewest nodes that prevent it "
+        "stay float.", default=None)
     sqnr: float | None = option(
         "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
         "stay float.", default=None)
@@ -89,7 +91,7 @@ class EightBitOptions:
         from tensortriage.precision.sdk import Precision
 
         flags = {
-            "--metric-script": self.metric, "--metric-min": self.metric_min, "--sqnr": self.sqnr,
+            "--metric": self.metric, "--metric-min": self.metric_min, "--sqnr": self.sqnr,
             "--holdout": self.holdout or None, "--float-weights": self.float_weights or None,
             "--per-tensor": self.per_tensor or None, "--modelopt-python": self.modelopt_python or None,
             "--reduce-range": self.reduce_range or None, "--for": self.engine if self.engine != ENGINES[0] else None,
@@ -101,8 +103,8 @@ class EightBitOptions:
                 raise UsageError(message, slug="option-needs-another", cure=f"add --int8 to {flag}")
             return
         if self.metric_min is not None and self.metric is None:
-            message = "--metric-min without --metric-script"
-            raise UsageError(message, slug="option-needs-another", cure="name the metric: --metric-script")
+            message = "--metric-min without --metric"
+            raise UsageError(message, slug="option-needs-another", cure="name the metric: --metric")
         if self.reduce_range and precision is not Precision.INT8:
             raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
         if self.per_tensor and self.calibrate.startswith("modelopt"):
@@ -127,6 +129,8 @@ class EightBitOptions:
         with contextlib.closing(Teller(err=as_json)) as teller:
             result = quantize(self._request(wanted, precision), progress=teller.progress)
         answer(result, lines(result), as_json=as_json)
+        if result.exit_code:
+            sys.exit(result.exit_code)
 
     def _request(self, wanted: "ConvertRequest", precision: "Precision") -> "QuantizeRequest":
         from tensortriage.api import Target
@@ -184,10 +188,14 @@ def lines(result: "QuantizeResult") -> list[str]:
     if result.sensitive:
         found.append(f"  left float, the most sensitive first: {', '.join(result.sensitive)}")
     if result.metric_after is not None:
-        found.append(f"    {'written':<12}  metric {result.metric_after:.4f}")
+        found.append(f"    {'written':<12}  metric {result.metric_after:.4f}, run on {result.judged_on}")
     if result.metric_before is not None:
         found.append(f"    {'in float':<12}  metric {result.metric_before:.4f}")
-    found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]
+    found += [f"  output '{name}': {db:.1f} dB on {result.judged_on}" for name, db in result.sqnr_db.items()]
+    if result.reached is False:
+        found.append(f"  missed: the written file does not reach {result.goal} on {result.judged_on}; it is kept")
+    elif result.reached:
+        found.append(f"  reached: {result.goal}")
     for use in result.outgrown[:MOST_SHOWN]:
         found.append(
             f"  '{use.value}' reaches {magnitude(use.largest)} on {use.sample}, calibrated to {magnitude(use.range)}: "

@@ -4,7 +4,6 @@ Every requested calibration is tried; the one with the smallest output error on 
 with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
 """
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -17,17 +16,18 @@ from tensortriage.precision.sdk import (
     NodeChoice,
     Precision,
     PrecisionGoal,
+    TaskMetric,
     choose_nodes,
     decibels,
-    errors_of,
     feeds_that_run,
     is_lost,
+    mean_metric,
     near_prediction,
     origin_of,
     require_numbers,
     sqnr_db,
 )
-from tensortriage.sdk import DataError, ModelError, TriageError, error_size, magnitude, model_to_edit
+from tensortriage.sdk import DataError, ModelError, error_size, magnitude, model_to_edit
 from tensortriage_quantize.calibration.calibrated_model import (
     ALWAYS,
     MODELOPT_METHODS,
@@ -37,8 +37,8 @@ from tensortriage_quantize.calibration.calibrated_model import (
 )
 from tensortriage_quantize.calibration.calibration_search import (
     FOLD,
-    Metric,
     Tried,
+    Way,
     Ways,
     calibrated,
     hold_out,
@@ -52,15 +52,9 @@ from tensortriage_quantize.calibration.operand_ranges import (
     require_numbers_in,
 )
 from tensortriage_quantize.int8_kernels import kernel_notices
-from tensortriage_quantize.search.pair_emulation import of_quantizers
+from tensortriage_quantize.search.on_engine import DeployedEngine, Judges, fewest_kept
 
 MOST_NAMED = 3
-
-
-class NothingQuantizedError(TriageError):
-    """The required accuracy leaves no node in 8 bits: there is no such model."""
-
-    exit_code = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +69,7 @@ class QuantizeRequest:
         kept: Nodes that stay float.
         feeding: Calibration samples.
         holdout: Samples to judge by; None to hold out a part of the others.
-        metric: Task metric of outputs and feed, larger is better.
+        metric: Task metric, larger is better; in place of it a function or a name, see `TaskMetric.of`.
         sqnr_db: Least signal to noise ratio of every output in dB; nodes that prevent it stay float.
         metric_min: Least mean of the task metric; None for no requirement.
         accept_lost: Whether a model that has lost an output is written all the same.
@@ -88,10 +82,14 @@ class QuantizeRequest:
     kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     holdout: FeedRequest | None = None
-    metric: Metric | None = None
+    metric: TaskMetric | None = None
     sqnr_db: float | None = None
     metric_min: float | None = None
     accept_lost: bool = False
+
+    def __post_init__(self) -> None:
+        if self.metric is not None:
+            object.__setattr__(self, "metric", TaskMetric.of(self.metric))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,9 +105,12 @@ class QuantizeResult:
         kept: Nodes that could be quantized and stay float.
         sensitive: Nodes that the search left float, most influential first.
         tried: Every calibration, best first.
-        sqnr_db: Signal to noise ratio of every output in dB, on the worst held-out sample.
+        sqnr_db: Signal to noise ratio of every output of the written file in dB, on the worst held-out sample.
         metric_before: Task metric of the float model; None without one.
-        metric_after: Metric of the written model.
+        metric_after: Metric of the written file.
+        judged_on: The engine that ran the written file.
+        goal: What was required; empty where nothing was.
+        reached: Whether the written file does it there; None without a requirement.
         samples: Names of the calibration samples.
         held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
         inputs: ``real`` or ``random``.
@@ -128,12 +129,20 @@ class QuantizeResult:
     sqnr_db: Mapping[str, float]
     metric_before: float | None
     metric_after: float | None
+    judged_on: str
+    goal: str
+    reached: bool | None
     samples: tuple[str, ...]
     held_out: tuple[str, ...]
     inputs: str
     outgrown: tuple[Outgrown, ...]
     notices: tuple[str, ...]
     format: str = "tensortriage.quantize/1"
+
+    @property
+    def exit_code(self) -> int:
+        """4 where the written file misses what was required, as the search that finds nothing ends."""
+        return 4 if self.reached is False else 0
 
 
 def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lambda text: None) -> QuantizeResult:
@@ -151,26 +160,31 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     samples, held_out = split(request, model)
     require_numbers_in([*samples, *held_out])
     kept = choose_nodes(model.graph, request.kept)
+    deployed = DeployedEngine.of(request.options.engine)
     with Lab(progress=progress) as lab:
-        golden, before = outputs_of(model, held_out, request.metric, lab)
+        golden = outputs_of(model, held_out, lab)
         try:
             require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
         except DataError:  # from the user's data, if they are the reason
             require_finite(model, request.options.op_types, held_out, lab)
             raise
         known = [GoalSample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
+        before = None if request.metric is None else mean_metric(request.metric, known, golden)
+        judges = Judges(deployed, known, _goal(request, known[0].outputs), request.metric, lab)
         ways = calibrated(
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, lab=lab,
         )  # fmt: skip
         progress("searching for the nodes that lose most in 8 bits")
-        chosen = _chosen(request, model, ways, kept, known, lab)
+        chosen = _chosen(request, model, ways.best, kept, judges)
         grown = outgrown_ranges(model, chosen.quantizer, held_out, lab)
         _check(request, chosen.tried, grown)
-        notices = [*_notices(request, model, ways, samples, held_out)]
+        notices = [*_notices(request, model, ways, samples, held_out), *filter(None, [deployed.doubt])]
         if request.options.precision is Precision.INT8:
             notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, lab)
-        request.target.write(_calibrated_on_all(request, model, chosen, kept, samples, known, lab))
+        request.target.write(_calibrated_on_all(request, model, chosen, kept, samples, judges))
+        progress(f"running the written file on {deployed.spec}")
+        written = judges.on_file(request.target.path)
     left = {*kept, *chosen.sensitive}
     return QuantizeResult(
         model=str(request.source.path),
@@ -181,9 +195,12 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         kept=tuple(name for name in chosen.quantizer.nodes if name in left),
         sensitive=chosen.sensitive,
         tried=tuple(way.tried for way in ways.found),
-        sqnr_db={name: sqnr_db(error) for name, error in chosen.tried.relative_rms_errors.items()},
+        sqnr_db={name: sqnr_db(error) for name, error in written.errors.items()},
         metric_before=before,
-        metric_after=chosen.tried.metric,
+        metric_after=written.metric,
+        judged_on=str(deployed.spec),
+        goal="" if judges.goal is None else judges.goal.words,
+        reached=written.within,
         samples=tuple(feed.name for feed in samples),
         held_out=tuple(feed.name for feed in held_out),
         inputs=origin_of(samples),
@@ -198,34 +215,30 @@ def _calibrated_on_all(
     chosen: "_Chosen",
     kept: Collection[str],
     samples: Sequence[Feed],
-    known: Sequence[GoalSample],
-    lab: Lab,
+    judges: Judges,
 ) -> Model:
     """Return the chosen model with ranges from the judging samples as well, where those were held out.
 
-    The figures stay those of ranges that had not seen them. What no longer does what is asked of the outputs, or does
-    clearly worse (by 3 dB), is not taken.
+    What no longer does what is asked of the outputs, or does clearly worse (by 3 dB), is not taken.
     """
     calibration = Calibration(chosen.tried.calibration)
     if request.holdout is not None or len(samples) < FOLD - 1 or calibration in MODELOPT_METHODS:
         return chosen.model
-    folder = lab.workspace.folder / "all-samples"
+    folder = judges.lab.workspace.folder / "all-samples"
     folder.mkdir()
     options = dataclasses.replace(request.options, calibration=calibration)
-    judges = [sample.feed for sample in known]
-    made = quantizer_of(model, [*samples, *judges], options, folder, lab).quantized({*kept, *chosen.sensitive})
-    outputs, metric = outputs_of(made, judges, request.metric, lab)
-    worst = max(errors_of([sample.outputs for sample in known], outputs).values(), default=0.0)
-    goal = _goal(request, known[0].outputs)
-    fails = goal is not None and not goal.judge(known, outputs).within
-    worse = metric is not None and metric < (chosen.tried.metric or metric)
-    close = worst == 0.0 or near_prediction(decibels(worst / max(chosen.tried.worst, 1e-30)))
-    return made if close and not worse and not fails else chosen.model
+    feeds = [*samples, *(sample.feed for sample in judges.samples)]
+    made = quantizer_of(model, feeds, options, folder, judges.lab).quantized({*kept, *chosen.sensitive})
+    before, after = judges.on(chosen.model), judges.on(made)
+    worst = [max(each.errors.values(), default=0.0) for each in (before, after)]
+    worse = after.metric is not None and before.metric is not None and after.metric < before.metric
+    close = worst[1] == 0.0 or near_prediction(decibels(worst[1] / max(worst[0], 1e-30)))
+    return made if close and not worse and after.within is not False else chosen.model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Return the model to write: the best way, with the nodes left float that the required accuracy needs."""
+    """The model to write: the best way, with the nodes left float that the required accuracy needs."""
 
     tried: Tried
     quantizer: ModelQuantizer
@@ -233,68 +246,26 @@ class _Chosen:
     sensitive: tuple[str, ...]
 
 
-def _chosen(
-    request: QuantizeRequest,
-    model: Model,
-    ways: Ways,
-    kept: Collection[str],
-    known: Sequence[GoalSample],
-    lab: Lab,
-) -> _Chosen:
-    best = ways.best
-    sensitive = _sensitive(request, best.quantizer, kept, known, lab)
+def _chosen(request: QuantizeRequest, model: Model, best: Way, kept: Collection[str], judges: Judges) -> _Chosen:
+    sensitive = fewest_kept(model, request.options.precision, best.quantizer, kept, judges)
     if not sensitive:
         return _Chosen(best.tried, best.quantizer, best.model, ())
     made = best.quantizer.quantized({*kept, *sensitive})
-    outputs, metric = outputs_of(made, [sample.feed for sample in known], request.metric, lab)
+    outputs = outputs_of(made, [sample.feed for sample in judges.samples], judges.lab)
     count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
-    errors = errors_of([sample.outputs for sample in known], outputs)
-    tried = Tried(best.tried.calibration, best.tried.quantized - count, errors, metric)
+    found = judges.of(outputs)
+    tried = Tried(best.tried.calibration, best.tried.quantized - count, found.errors, found.metric)
     return _Chosen(tried, best.quantizer, made, sensitive)
 
 
 def _goal(request: QuantizeRequest, outputs: Collection[str]) -> PrecisionGoal | None:
     """Return the required accuracy; None without a requirement."""
     if request.metric is not None and request.metric_min is not None:
-        return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
+        return MetricGoal(request.metric, request.metric_min, f"{request.metric.words} >= {request.metric_min:g}")
     if request.sqnr_db is None:
         return None
     limit = 10.0 ** (-request.sqnr_db / 20.0)
     return ErrorGoal(dict.fromkeys(outputs, limit), f"SQNR >= {request.sqnr_db:g} dB")
-
-
-def _sensitive(
-    request: QuantizeRequest,
-    quantizer: ModelQuantizer,
-    kept: Collection[str],
-    samples: Sequence[GoalSample],
-    lab: Lab,
-) -> tuple[str, ...]:
-    """Return the fewest nodes to leave float.
-
-    Raises:
-        ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).
-        NothingQuantizedError: When none is left in 8 bits (``quantize-none-left``).
-    """
-    goal = _goal(request, samples[0].outputs)
-    if goal is None:
-        return ()
-    with contextlib.closing(
-        of_quantizers(quantizer.quantized(kept, float_weights=True), samples, goal, lab=lab)
-    ) as nodes:
-        found = nodes.fewest()
-    if found is None:
-        raise ModelError(
-            f"even the float model does not reach {goal.words}", slug="quantize-goal-unreachable",
-            cure="lower the goal",
-        )  # fmt: skip
-    if len(found.kept) == len(nodes.items):
-        raise NothingQuantizedError(
-            f"{goal.words} leaves none of {len(nodes.items)} nodes in {request.options.precision.value}",
-            slug="quantize-none-left",
-            cure="lower the goal, or keep the float model",
-        )
-    return found.kept
 
 
 def split(request: QuantizeRequest, model: Model) -> tuple[list[Feed], list[Feed]]:
@@ -324,7 +295,7 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
         slug="quantize-lossy",
         cure="calibrate on samples like those of the task (--inputs)"
         if grown
-        else "keep the sensitive nodes in float: --sqnr DB, or --metric-script with --metric-min; or --no-verify",
+        else "keep the sensitive nodes in float: --sqnr DB, or --metric with --metric-min; or --no-verify",
     )
 
 

@@ -28,6 +28,7 @@ PUBLIC = {
     "tensortriage_feeds": {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
     },
+    "tensortriage_metrics": set(),
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_operators": {"tensortriage.model.operator_bodies.operator_body"},

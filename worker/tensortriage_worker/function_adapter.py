@@ -8,6 +8,7 @@ sample at a time. What the function prints comes back with the answer, so that i
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import sys
@@ -73,7 +74,7 @@ class FunctionSession:
     outputs = None
 
     def __init__(self, script: Script, name: str, function: Callable[..., Any], printed: str) -> None:
-        self.info = {"printed": printed}  # type: Dict[str, Any]
+        self.info = {"printed": printed, "takes": takes(function)}  # type: Dict[str, Any]
         self._script = script
         self._name = name
         self._function = function
@@ -133,18 +134,17 @@ class FunctionSession:
         if wanted == "truth":
             return {"value": _call(self._script, lambda: bool(result))}, []
         if wanted == "number":
-            return {"value": repr(self._number(result))}, []
+            return {"values": [repr(value) for value in self._numbers(result)]}, []
         return _named(result, self._script, lambda kind: "{}() returned a {}".format(self._name, kind), _not_arrays)
 
-    def _number(self, result: Any) -> float:
-        if not isinstance(result, (str, bytes)):
-            with contextlib.suppress(Exception):  # any exception of a foreign type's conversion: it is no number
-                return float(result)
+    def _numbers(self, result: Any) -> List[float]:
+        with contextlib.suppress(Exception):  # any exception of a foreign type's conversion: it is no number
+            return numbers(result)
         raise AdapterError(
             AdapterFailure.DATA,
             "{}: {}() returned a {}, not a number".format(self._script, self._name, type(result).__name__),
             "script-not-number",
-            "return one number, larger for better outputs",
+            "return one number, or one for each row, larger for better outputs",
         )
 
 
@@ -189,16 +189,70 @@ class _Tee(io.TextIOBase):
 _END = object()
 
 
+EXTRAS = ("labels", "reference")
+"""What a metric may take after outputs and feed: what is right by the data, and what the reference returned."""
+
+
+def takes(function: Callable[..., Any]) -> Tuple[str, ...]:
+    """Return which of `EXTRAS` a metric takes, in its order: by place, or by name where it has a default.
+
+    The name of one that it can do without ends with ``=``.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some functions in C nothing is known
+        return ()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = []  # type: List[str]
+    for word, one in zip(EXTRAS, [one for one in parameters if one.kind in kinds][2:]):  # noqa: B905 - Python 3.8
+        needed = one.default is inspect.Parameter.empty
+        if one.name not in EXTRAS and not needed:
+            break
+        found.append((one.name if one.name in EXTRAS else word) + ("" if needed else "="))
+    return tuple(found)
+
+
+def numbers(result: Any) -> List[float]:
+    """Return what a metric returned: one number, or one for each row.
+
+    Raises:
+        ValueError: When it is neither.
+    """
+    if not isinstance(result, (str, bytes)):
+        with contextlib.suppress(Exception):  # arrays, and what only says that it is a number
+            return [float(result)]
+    found = as_array(result)
+    if found.ndim > 1 or not found.size or found.dtype.kind not in "biuf":
+        raise ValueError(result)
+    return [float(value) for value in found.reshape(-1)]
+
+
 def by_name(sample: Any, inputs: List[str]) -> Any:
     """Return a sample of a PyTorch DataLoader as a dict: a tensor, or a tuple in the order of the inputs.
 
-    What a tuple holds beyond the inputs (labels, as a rule) is left out.
+    The item behind the inputs are the ``labels``, or a dict of them; what is no number there, and what comes behind, is
+    left out.
     """
     if isinstance(sample, np.ndarray) or hasattr(sample, "detach"):
         sample = (sample,)
+    if isinstance(sample, (tuple, list)) and len(sample) > 1 and isinstance(sample[0], Mapping):
+        return dict(_labels(sample[1]), **sample[0])
     if isinstance(sample, (tuple, list)) and len(sample) >= len(inputs) > 0:
-        return dict(zip(inputs, sample))  # noqa: B905 - Python 3.8
+        labels = _labels(sample[len(inputs)]) if len(sample) > len(inputs) else {}
+        return dict(labels, **dict(zip(inputs, sample)))  # noqa: B905 - Python 3.8
     return sample
+
+
+def _labels(item: Any) -> Dict[str, Any]:
+    """Return the numbers among what a loader yields behind the inputs, by name."""
+    if isinstance(item, (tuple, list)) and len(item) == 1 and isinstance(item[0], Mapping):
+        item = item[0]  # as loaders of boxes do for a batch of one
+    found = {}  # type: Dict[str, Any]
+    for name, value in (item if isinstance(item, Mapping) else {"labels": item}).items():
+        with contextlib.suppress(Exception):  # lists of unequal lengths, and what else is no array
+            if as_array(value).dtype.kind in "biuf":
+                found[str(name)] = value
+    return found
 
 
 def as_array(value: Any) -> np.ndarray:

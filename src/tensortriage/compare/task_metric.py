@@ -9,12 +9,12 @@ to draw from; then the share of samples that may differ is bounded by Wilson's s
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from tensortriage.search.statistics.repeats import NORMAL, wilson
-from tensortriage.values.text import magnitude, percent
+from tensortriage.values.text import count, magnitude, percent
 
 RESAMPLES = 10_000
 """Draws of the bootstrap: the ends of a 95 % interval then vary by less than a tenth of its width."""
@@ -37,6 +37,7 @@ class SampleScore:
         margin: Lead of the reference's largest score over its second, the smallest of all rows; None without scores.
         largest_input: Largest magnitude of any floating-point input.
         shape: Shape of the largest input.
+        row: The row of the feed that it is, where a metric scores each; None for the whole feed.
     """
 
     feed: str
@@ -47,6 +48,12 @@ class SampleScore:
     margin: float | None = None
     largest_input: float = 0.0
     shape: tuple[int, ...] = ()
+    row: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Feed, and row of it."""
+        return self.feed if self.row is None else f"{self.feed}, row {self.row}"
 
     @property
     def lost(self) -> float:
@@ -88,6 +95,49 @@ class TaskComparison:
     flips: int | None
     worst: tuple[SampleScore, ...]
     common: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskAccuracy:
+    """The task metric of a diagnosis.
+
+    Attributes:
+        metric: Its name.
+        reference: Mean on the reference.
+        target: Mean on the target.
+        comparison: The target against the reference, sample by sample.
+        least: The smallest mean that will do, where the user said.
+        remedy: Mean with the remedy, on its engine; None without one.
+    """
+
+    metric: str
+    reference: float
+    target: float
+    comparison: TaskComparison
+    least: float | None = None
+    remedy: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The means, how sure the difference is, and what is wanted."""
+        ours, theirs = magnitude(self.reference, 4), magnitude(self.target, 4)
+        means = f"{self.metric}: {ours} of the reference, {theirs} of the target"
+        fixed = "" if self.remedy is None else f", {magnitude(self.remedy, 4)} with the remedy"
+        wanted = "" if self.least is None else f"; at least {self.least:g} is wanted"
+        return "; ".join([means + fixed, *difference_words(self.comparison)]) + wanted
+
+
+def difference_words(found: TaskComparison) -> Iterator[str]:
+    """Yield by how much a target differs, in words; nothing for a single sample."""
+    if found.differing_at_most is not None:
+        if found.samples > 1:
+            share = percent(found.differing_at_most)
+            yield f"no sample of {found.samples} differs: with 95 % confidence at most {share} do"
+    elif found.low is not None and found.high is not None:
+        ends = f"{found.low:+.3g} to {found.high:+.3g}"
+        sure = "" if found.low > 0 or found.high < 0 else "; it may as well be none"
+        samples = count(found.samples, "sample")
+        yield f"{found.difference:+.3g} over {samples}; 95 % interval {ends} (paired bootstrap){sure}"
 
 
 def compare_scores(target: str, samples: Sequence[SampleScore]) -> TaskComparison:

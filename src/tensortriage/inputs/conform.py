@@ -11,11 +11,12 @@ The rule for shapes: known dimensions must be equal. There is no transposing and
 import enum
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from tensortriage.errors import DataError, UsageError, did_you_mean
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import LABEL_NAMES, Feed, LazyTensors
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -39,7 +40,7 @@ def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Cas
         specs: The model's inputs; an unknown dtype or dimension accepts anything.
         casting: How far numbers may change.
 
-    Tensors that are no inputs are left out where no input is missing: a file of all layers' values feeds any part.
+    Tensors that are no inputs become labels where no input is missing: a file of all layers' values feeds any part.
 
     Raises:
         DataError: For a missing input (``feed-input-missing``, or ``feed-input-unknown`` where the feed has another
@@ -48,7 +49,9 @@ def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Cas
     """
     _check_names(feed, specs)
     tensors = {spec.name: _conform(feed.tensors[spec.name], spec, feed.name, casting) for spec in specs}
-    return Feed(feed.name, tensors, feed.origin)
+    others = [name for name in feed.tensors if name not in tensors]  # which may still be on disk
+    labels = LazyTensors({name: partial(feed.tensors.__getitem__, name) for name in others})
+    return Feed(feed.name, tensors, feed.origin, labels if others else feed.labels)
 
 
 def near(word: str, known: Collection[str]) -> str:
@@ -76,7 +79,8 @@ def _check_names(feed: Feed, specs: Sequence[ValueSpec]) -> None:
     missing = [name for name in wanted if name not in feed.tensors]
     unknown = [name for name in feed.tensors if name not in set(wanted)]
     if unknown and not missing:
-        _logger.warning("%s: left out, no inputs of the model: %s", feed.name, _listed(unknown))
+        if odd := [name for name in unknown if name.lower() not in LABEL_NAMES]:
+            _logger.warning("%s: left out, no inputs of the model: %s", feed.name, _listed(odd))
         return
     if unknown:
         raise DataError(

@@ -3,10 +3,35 @@
 import dataclasses
 import enum
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
+
+LABEL_NAMES = frozenset({
+    "label", "labels", "target", "targets", "y", "y_true", "truth", "ground_truth", "gt", "class", "classes",
+    "category", "boxes", "bboxes", "gt_boxes", "gt_classes",
+})  # fmt: skip
+"""Names, in small letters, that labels go by in files and loaders."""
+
+
+class LazyTensors(Mapping[str, np.ndarray]):
+    """A mapping whose arrays are read on demand, each time anew."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[], np.ndarray]]) -> None:
+        self._loaders = loaders
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._loaders[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
 
 
 class Origin(enum.Enum):
@@ -24,11 +49,13 @@ class Feed:
         name: Short and unique within a command, e.g. ``digits.npz[0]`` or ``random[0]``.
         tensors: Model input name to array.
         origin: Given by the user, or made up.
+        labels: What came with them and is no input, by name: what a task metric knows the right answer from.
     """
 
     name: str
     tensors: Mapping[str, np.ndarray]
     origin: Origin
+    labels: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:

@@ -7,7 +7,7 @@ add as squares; that is what makes a choice of nodes predictable from each node'
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.task_metric import TaskMetric
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -65,7 +66,8 @@ class GoalReading:
 
 def identity_of(samples: Sequence[GoalSample], goal: "PrecisionGoal") -> str:
     """Return a digest of all that readings depend on besides who is asked about which candidate."""
-    return digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in samples], goal.words)
+    own = goal.metric.identity_on(sample.feed for sample in samples) if isinstance(goal, MetricGoal) else ""
+    return digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in samples], goal.words, own)
 
 
 def failed(message: str) -> GoalReading:
@@ -126,13 +128,13 @@ class MetricGoal:
     """The mean of a task metric over all samples is at least so much.
 
     Attributes:
-        metric: Outputs and feed to a number; higher is better.
+        metric: What is measured; higher is better.
         least: The smallest mean that will do.
         words: What is asked, for people and for the cache.
         limits: Whether ratios are relative to a limit, so that 1 is good enough.
     """
 
-    metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
+    metric: TaskMetric
     least: float
     words: str
     limits: bool = False
@@ -149,16 +151,10 @@ PrecisionGoal = ErrorGoal | ToleranceGoal | MetricGoal
 """What is asked of the outputs."""
 
 
-def mean_metric(
-    metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float],
-    samples: Sequence[GoalSample],
-    results: Sequence[Arrays],
-) -> float:
+def mean_metric(metric: TaskMetric, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> float:
     """Return the mean of a task metric over samples."""
-    scores = [
-        float(metric(dict(result), dict(sample.feed.tensors))) for sample, result in zip(samples, results, strict=True)
-    ]
-    return sum(scores) / len(scores)
+    pairs = zip(samples, results, strict=True)
+    return metric.mean((result, sample.feed, sample.outputs) for sample, result in pairs)
 
 
 Entry = tuple[int, str, float, Metrics | None]

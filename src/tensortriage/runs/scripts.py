@@ -8,7 +8,7 @@ goes to stderr, and the end of the process is an error that names the script.
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +28,6 @@ LOADER, METRIC, POSTPROCESS, COMPARE = "load_data", "metric", "postprocess_outpu
 """Names of the functions when the script's argument does not say."""
 
 Arrays = Mapping[str, np.ndarray]
-Metric = Callable[[Arrays, Arrays], float]
 
 
 class ScriptFunction:
@@ -43,6 +42,7 @@ class ScriptFunction:
         path: The script.
         name: The function.
         limits: Bounds on every call.
+        takes: What it takes after outputs and feed, if it is a metric; see `function_adapter.takes`.
 
     Raises:
         DataError: When there is no such script or function (``script-unusable``), or the script raises
@@ -69,10 +69,20 @@ class ScriptFunction:
             self.close()
             raise
         _show(answer["info"])
+        self.takes: tuple[str, ...] = tuple(answer["info"]["takes"])
 
-    def number(self, outputs: Arrays, feed: Arrays) -> float:
-        """Call it with outputs and feed, and return its number (``script-not-number`` when it returns none)."""
-        return float(self._called("number", outputs, feed)[0]["value"])
+    def numbers(self, outputs: Arrays, feed: Arrays, *more: np.ndarray | Arrays | None) -> tuple[float, ...]:
+        """Call it with outputs, feed and what else it takes, and return its numbers, one or one for each row.
+
+        Args:
+            outputs: Its first argument.
+            feed: Its second.
+            *more: Those after it, by ``takes``.
+
+        Raises:
+            DataError: When it returns none (``script-not-number``).
+        """
+        return tuple(map(float, self._called("number", outputs, feed, *more)[0]["values"]))
 
     def truth(self, name: str, reference: np.ndarray | None, target: np.ndarray | None) -> bool:
         """Call it with the name of an output and both arrays, and return whether its answer counts as true.

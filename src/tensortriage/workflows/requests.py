@@ -20,6 +20,7 @@ from tensortriage.runs.options.request_fields import (
     case_field,
     external_data_field,
     fresh_field,
+    metric_field,
     model_field,
     reference_field,
     samples_field,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import Tolerance
     from tensortriage.engines.base import Limits
     from tensortriage.runs.commands.check import CheckSpec
-    from tensortriage.runs.scripts import Metric
+    from tensortriage.runs.task_metric import TaskMetric
 
 ENGINE, ENGINES, INPUTS = "Engine", "Engines", "Inputs"
 
@@ -78,9 +79,10 @@ class DiagnoseRequest:
         default=None, writes=Place.FILE)
     repro: bool = flag("--no-repro", "Do not write the culprit as a reproducer of its own.", default=True, rare=True)
     tolerance: "Tolerance | None" = part(factory=ToleranceOptions, group="Judgement")
-    metric: "Metric | None" = part(factory=MetricOptions, script=option(
-        "--metric-script", "FILE.py[:FUNC]", "Task metric: metric(outputs, feed) -> float, larger is better; told "
-        "where rounding explains the error.", default="", group="Judgement"))
+    metric: "TaskMetric | None" = part(
+        factory=MetricOptions, script=metric_field("; measured on all inputs", group="Judgement"))
+    metric_min: float | None = option(
+        "--metric-min", "X", "Smallest mean of the metric that will do: a fix is right from there on.", default=None)
     builds: int | None = option(
         "--builds", "N", "How often to build the target again; default: 1 if it fails or its builds may differ (2 if "
         "cheap).", default=None, least=0)

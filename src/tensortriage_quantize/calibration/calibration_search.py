@@ -2,14 +2,14 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from tensortriage.api import Feed, Model
-from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, errors_of
+from tensortriage.precision.sdk import PLAIN, GoalSample, Lab, TaskMetric, errors_of, mean_metric
 from tensortriage.sdk import EngineMissing, EngineSpec, ModelError
 from tensortriage_quantize.calibration.calibrated_model import (
     ALWAYS,
@@ -26,7 +26,6 @@ FOLD = 4
 """Without held-out samples every fourth one is held out, where there are so many."""
 
 T = TypeVar("T")
-Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def calibrated(
     lab: Lab,
     calibrations: Sequence[Calibration] = ALWAYS,
     kept: Collection[str] = (),
-    metric: Metric | None = None,
+    metric: TaskMetric | None = None,
     identity: str = "",
 ) -> Ways:
     """Return the model of every calibration, the best first: by the task metric, else by the output error.
@@ -148,7 +147,7 @@ def calibrated(
         lab: Runs the models; the files of the quantizers live in its workspace.
         calibrations: The calibrations to try.
         kept: Nodes that stay float.
-        metric: Task metric of outputs and feed, larger is better.
+        metric: Task metric, larger is better.
         identity: Digest of the samples that judge, and of the metric.
 
     Raises:
@@ -172,7 +171,8 @@ def calibrated(
             continue
 
         def judge(made: Model = made) -> _Judged:
-            outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, lab)
+            outputs = outputs_of(made, [sample.feed for sample in judges], lab)
+            score = None if metric is None else mean_metric(metric, judges, outputs)
             return _Judged(errors_of([sample.outputs for sample in judges], outputs), score)
 
         known = lab.derived(_Judged, f"judged: {calibration.value}", PLAIN, made, identity).of(judge)
@@ -182,7 +182,7 @@ def calibrated(
         require_finite(model, options.op_types, samples, lab)
     if not found:
         raise next(iter(refused.values()))
-    most = math.inf if metric is None else _mean([metric(one.outputs, one.feed.tensors) for one in judges])
+    most = math.inf if metric is None else mean_metric(metric, judges, [one.outputs for one in judges])
     found.sort(key=lambda way: (-min(_number(way.tried.metric), most), way.tried.worst))
     return Ways(tuple(found), {word: error.message for word, error in refused.items()})
 
@@ -226,20 +226,13 @@ def _require_ranges(quantizer: ModelQuantizer) -> None:
 
 
 def outputs_of(
-    model: Model, samples: Sequence[Feed], metric: Metric | None, lab: Lab, engine: EngineSpec = PLAIN
-) -> tuple[list[dict[str, np.ndarray]], float | None]:
-    """Return the outputs of a model on given samples, and the mean of the task metric if there is one."""
+    model: Model, samples: Sequence[Feed], lab: Lab, engine: EngineSpec = PLAIN
+) -> list[dict[str, np.ndarray]]:
+    """Return the outputs of a model on given samples."""
     with lab.session(engine, model, sequence=True) as run:
-        outputs = [run(feed) for feed in samples]
-    if metric is None:
-        return outputs, None
-    return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])
+        return [run(feed) for feed in samples]
 
 
 def _number(metric: float | None) -> float:
     """Return a metric to sort by: 0 where there is none, the worst of all where it is NaN."""
     return 0.0 if metric is None else -math.inf if math.isnan(metric) else metric
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return sum(scores) / len(scores)

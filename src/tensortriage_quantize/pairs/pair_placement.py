@@ -22,6 +22,9 @@ _JOINERS = frozenset({"Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool"
 _ABSORBED = frozenset({"Relu", "Clip"})
 """Operators that a quantizer replaces when its range ends where theirs does."""
 
+_REQUANTIZED = frozenset({"Conv", "ConvTranspose", "Gemm"})
+"""Products whose float weights ONNX Runtime quantizes behind a dequantizer."""
+
 _FIRST_ONLY = frozenset({"Clip", "Resize", "Pad", "Dropout"})
 """Operators whose further operands are settings."""
 
@@ -182,7 +185,7 @@ class _Placing:
         if not _is_float(self._graph, self._specs, value):
             return []
         if self._is_closed(value):
-            return [PlannedPair(value, None, value)]
+            return self._of_closed(value)
         found = {False: set[tuple[str, int]](), True: set[tuple[str, int]]()}
         for node in self._graph.consumers(value):
             if node.name not in self._lowered:
@@ -192,6 +195,20 @@ class _Placing:
                     right = place == _RIGHT and node.name in self._heavy
                     found[right and self._style.right is not self._style.activation].add((node.name, place))
         return [PlannedPair(value, frozenset(readers), value, right) for right, readers in found.items() if readers]
+
+    def _of_closed(self, value: str) -> list[PlannedPair]:
+        """Return the pair of what a kernel makes: everybody reads it, but for products that stay float.
+
+        ONNX Runtime (WeightBiasQuantization, 1.31) puts the float weights of a Conv or Gemm behind a dequantizer in 8
+        bits again, with one scale for all channels.
+        """
+        users = self._graph.consumers(value)
+        products = {node.name for node in users if node.op_type in _REQUANTIZED and node.name not in self._lowered}
+        if not products:
+            return [PlannedPair(value, None, value)]
+        others = [node for node in users if node.name not in products]
+        readers = frozenset((node.name, n) for node in others for n, read in enumerate(node.inputs) if read == value)
+        return [PlannedPair(value, readers, value)] if readers else []
 
     def _places(self, node: Node) -> tuple[int, ...]:
         """Return the places of the operands that a lowered node reads quantized; weights of products are not theirs."""

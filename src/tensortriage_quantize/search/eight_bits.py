@@ -8,10 +8,10 @@ from tensortriage.precision.sdk import (
     EngineSetup,
     GoalSample,
     Lab,
-    Metric,
     Opened,
     Precision,
     Samples,
+    TaskMetric,
     ValueSpec,
     explained,
     identity_of,
@@ -48,7 +48,7 @@ def best_quantizer(
     judging: Sequence[GoalSample],
     lab: Lab,
     *,
-    metric: Metric | None = None,
+    metric: TaskMetric | None = None,
     identity: str,
     tell: Callable[[str], None],
 ) -> tuple[str, ModelQuantizer]:
@@ -75,7 +75,7 @@ def best_quantizer(
         judging,
         options=QuantizeOptions(precision=precision),
         lab=lab,
-        metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
+        metric=metric,
         identity=identity,
     )
     word = ways.best.tried.calibration
@@ -90,7 +90,7 @@ def open_quantized(
     bench: EngineSetup,
     *,
     calibrating: Sequence[GoalSample],
-    metric: Metric | None,
+    metric: TaskMetric | None,
     tell: Callable[[str], None],
     seconds: float | None = None,
 ) -> Opened:

@@ -17,6 +17,7 @@ from tensortriage.precision.goal import (
     mean_metric,
     measured,
 )
+from tensortriage.runs.task_metric import TaskMetric
 
 
 def f32(*numbers):
@@ -49,7 +50,7 @@ def test_the_tolerance_goal_asks_the_tolerance():
 
 
 def test_the_metric_goal_asks_the_metric():
-    goal = MetricGoal(lambda outputs, feed: float(outputs["y"][0] + feed["x"][0]), 4.0, "words")
+    goal = MetricGoal(TaskMetric.of(lambda outputs, feed: float(outputs["y"][0] + feed["x"][0])), 4.0, "words")
     assert goal.judge([SAMPLE], [SAMPLE.outputs]).metric == 4.0
     assert goal.judge([SAMPLE], [SAMPLE.outputs]).within
     assert not goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(2.0, 4.0)}]).within
@@ -88,7 +89,7 @@ def test_an_output_that_is_missing_or_has_another_shape_is_infinitely_wrong(goal
 
 
 def test_a_metric_is_the_mean_over_samples_and_sets_no_limit():
-    goal = MetricGoal(lambda outputs, feed: float(feed["x"][0]), 1.5, "words")
+    goal = MetricGoal(TaskMetric.of(lambda outputs, feed: float(feed["x"][0])), 1.5, "words")
     reading = goal.judge([SAMPLE, OTHER], [SAMPLE.outputs, {"y": f32(1.5)}])
     assert (reading.metric, reading.within, reading.ratio) == (1.5, True, 0.5)
     assert (goal.limits, LIMITS.limits, TOLERANCE.limits) == (False, True, True)

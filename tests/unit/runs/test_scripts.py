@@ -200,17 +200,17 @@ def test_a_metric_takes_dicts_of_arrays_that_it_may_change(script):
     """)
     outputs = {"y": np.ones((2, 2), np.float32)}
     with ScriptFunction(str(path), METRIC) as metric:
-        assert metric.number(outputs, {"x": np.full(3, 2.0)}) == 2.0
-        assert metric.number(outputs, {"x": np.zeros(3)}) == 8.0
+        assert metric.numbers(outputs, {"x": np.full(3, 2.0)}) == (2.0,)
+        assert metric.numbers(outputs, {"x": np.zeros(3)}) == (8.0,)
     assert outputs["y"].tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize("result", ["'0.9'", "None", "[1.0, 2.0]", "b'1'", "object()", "1j"])
+@pytest.mark.parametrize("result", ["'0.9'", "None", "[[1.0], [2.0, 3.0]]", "[]", "b'1'", "object()", "1j"])
 def test_a_metric_returns_a_number(script, result):
     path = script(f"def metric(outputs, feed):\n    return {result}\n")
     with ScriptFunction(str(path), METRIC) as metric, pytest.raises(DataError) as caught:
-        metric.number({}, {})
+        metric.numbers({}, {})
     assert caught.value.slug == "script-not-number"
     assert "metric() returned a" in caught.value.message
 

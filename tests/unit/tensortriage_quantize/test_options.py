@@ -105,7 +105,7 @@ def test_every_option_reaches_the_request():
         "openvino", "onnxruntime",
     )  # fmt: skip
     assert (made.options.precision, [one.value for one in made.calibrations]) == (INT8, ["entropy"])
-    assert (made.metric, made.metric_min, made.sqnr_db, made.kept) == (metric, 0.5, 30.0, wanted().kept)
+    assert (made.metric.function, made.metric_min, made.sqnr_db, made.kept) == (metric, 0.5, 30.0, wanted().kept)
     assert (made.feeding, made.holdout.paths, made.accept_lost) == (FEEDING, ("h.npz",), False)
     usual = EightBitOptions(calibrate="minmax")._request(wanted(proof=ProofRequest(verify=Verify.NEVER)), FP8)
     assert (usual.options.per_channel, usual.holdout, usual.accept_lost) == (True, None, True)
@@ -122,8 +122,8 @@ def test_weights_of_other_sizes_do_not_stay_in_the_files_of_the_model():
 RESULT = QuantizeResult(
     model="m.onnx", output="o.onnx", precision="int8", calibration="entropy", quantized=("a", "b"), kept=(),
     sensitive=(), tried=(Tried("entropy", 2, {"y": 0.01}, None), Tried("minmax", 2, {"y": 0.02}, 0.5)),
-    sqnr_db={"y": 40.0}, metric_before=None, metric_after=None, samples=("s0", "s1"), held_out=("s0", "s1"),
-    inputs="real", outgrown=(), notices=(),
+    sqnr_db={"y": 40.0}, metric_before=None, metric_after=None, judged_on="onnxruntime", goal="", reached=None,
+    samples=("s0", "s1"), held_out=("s0", "s1"), inputs="real", outgrown=(), notices=(),
 )  # fmt: skip
 
 
@@ -132,15 +132,16 @@ def test_a_result_is_told_with_what_there_is():
     assert "2 nodes quantized; calibrated on 2 samples (real data), judged by the calibration samples" in text
     assert [line[:11] for line in lines(RESULT) if "worst output error" in line] == ["  * entropy", "    minmax "]
     assert "metric 0.5000" in text
-    assert text.endswith("output 'y': 40.0 dB")
+    assert text.endswith("output 'y': 40.0 dB on onnxruntime")
 
 
 def test_what_was_kept_scored_outgrown_and_noted_is_told_too():
     outgrown = tuple(Outgrown(f"v{n}", 1.0, 2.0, 0.1, 3.0, f"s{n % 5}") for n in range(MOST_SHOWN + 2))
     text = "\n".join(lines(dataclasses.replace(
         RESULT, kept=("c",), sensitive=("c", "d"), metric_before=0.9, metric_after=0.8, held_out=("s2",),
-        outgrown=outgrown, notices=("odd",),
+        outgrown=outgrown, notices=("odd",), goal="top1 >= 0.9", reached=False,
     )))  # fmt: skip
+    assert "missed: the written file does not reach top1 >= 0.9 on onnxruntime" in text
     for words in ("1 kept in float", "judged by 1 held-out", ": c, d", "metric 0.9000", "metric 0.8000", "note: odd"):
         assert words in text
     assert text.count("calibrated to 1: 10 % clipped") == MOST_SHOWN

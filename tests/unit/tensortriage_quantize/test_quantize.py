@@ -12,7 +12,8 @@ from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.edits.requests import Source, Target
 from tensortriage_quantize.calibration.calibrated_model import ALWAYS, Calibration
-from tensortriage_quantize.quantize import NothingQuantizedError, QuantizeRequest, quantize
+from tensortriage_quantize.quantize import QuantizeRequest, quantize
+from tensortriage_quantize.search.on_engine import NothingQuantizedError
 
 NET = """
     g (float[N, 4] x) => (float[N, 2] y) <float[4, 2] w = {1, -1, 0.5, 2, 0.25, 0.125, -3, 1}> {

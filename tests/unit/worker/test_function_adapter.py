@@ -58,13 +58,28 @@ def test_arguments_are_words_arrays_and_dicts_of_arrays(opened):
 
 @pytest.mark.parametrize(
     ("result", "wanted", "value"),
-    [("[]", "truth", False), ("[0]", "truth", True), ("np.float32(0.5)", "number", "0.5"), ("True", "number", "1.0")],
-)
+    [("[]", "truth", False), ("[0]", "truth", True), ("np.float32(0.5)", "number", ["0.5"]),
+     ("True", "number", ["1.0"]), ("np.array([1, 0])", "number", ["1.0", "0.0"])],
+)  # fmt: skip
 def test_truths_and_numbers(opened, result, wanted, value):
-    assert call(opened(f"def f(): return {result}"), wanted)[0]["value"] == value
+    answer = call(opened(f"def f(): return {result}"), wanted)[0]
+    assert answer["value" if wanted == "truth" else "values"] == value
 
 
-@pytest.mark.parametrize("result", ["'3'", "b'3'", "None", "np.zeros(2)"])
+@pytest.mark.parametrize(
+    ("parameters", "taken"),
+    [
+        ("", ()), ("outputs, feed", ()), ("outputs, feed, *more", ()), ("outputs, feed, threshold=0.5", ()),
+        ("outputs, feed, labels", ("labels",)), ("o, f, truth, golden", ("labels", "reference")),
+        ("o, f, reference", ("reference",)), ("o, f, labels=None, reference=None", ("labels=", "reference=")),
+        ("o, f, truth, threshold=0.5", ("labels",)),
+    ],
+)  # fmt: skip
+def test_a_metric_takes_labels_by_place_and_what_has_a_default_by_name(opened, parameters, taken):
+    assert opened(f"def f({parameters}): return 1").info["takes"] == taken
+
+
+@pytest.mark.parametrize("result", ["'3'", "b'3'", "None", "np.zeros((2, 2))", "[]"])
 def test_what_is_no_number(opened, result):
     refused("script-not-number", lambda: call(opened(f"def f(): return {result}"), "number"))
 
@@ -132,7 +147,7 @@ def test_what_is_printed_comes_back_and_is_cut(opened):
     session = opened(
         "import sys\nprint('hello')\ndef f(n):\n print('x' * int(n), file=sys.stderr, flush=True)\n return 1"
     )
-    assert session.info == {"printed": "hello\n"}
+    assert session.info == {"printed": "hello\n", "takes": ()}
     assert call(session, "truth", "3")[0]["printed"] == "xxx\n"
     printed = call(session, "truth", str(2 * PRINTED_CHARACTERS))[0]["printed"]
     assert printed == "x" * PRINTED_CHARACTERS + "\n...\n"

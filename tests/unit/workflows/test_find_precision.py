@@ -58,7 +58,7 @@ def search(folder, listener=None, **wanted):
         (GoalRequest(), 2),
         (GoalRequest(sqnr_db=40.0), 2),
         (GoalRequest(sqnr_db=80.0), 20),
-        (GoalRequest(metric=lambda outputs, feed: float(np.isfinite(outputs["y"]).all()), metric_words="finite"), 2),
+        (GoalRequest(metric=lambda outputs, feed: float(np.isfinite(outputs["y"]).all())), 2),
     ],
     ids=["default", "sqnr", "strict", "metric"],
 )
@@ -166,7 +166,7 @@ def test_errors(tmp_path, loud, wanted, slug):
 
 def test_goals_must_be_reachable(tmp_path, loud):
     with pytest.raises(UsageError) as raised:
-        search(tmp_path, goal=GoalRequest(metric=lambda outputs, feed: 0.5, metric_words="m", metric_min=0.6))
+        search(tmp_path, goal=GoalRequest(metric=lambda outputs, feed: 0.5, metric_min=0.6))
     assert raised.value.slug == "precision-goal-unreachable"
 
 

@@ -13,6 +13,8 @@ from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.precision.search.request import PrecisionRequest
+from tensortriage.precision.selection.typed_candidates import typed_file_note
+from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration, error_size, magnitude, percent
 from tensortriage.workflows.find_precision import find_precision
@@ -48,8 +50,9 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
         yield from (f"  {tool}: {text}" for tool, text in plan.settings.items() if len(text) < LONGEST_SETTING)
         if long := [tool for tool, text in plan.settings.items() if len(text) >= LONGEST_SETTING]:
             yield f"  {', '.join(long)}: too long to show, in precision.json"
-    for path in plan.files.values():
-        yield f"written: {path}"
+    yield from (f"written: {path}" for path in plan.files.values())
+    if "model" in plan.files and plan.nodes and plan.precision in ("fp16", "bf16"):
+        yield typed_file_note(Precision(plan.precision))
     if not plan.confirmed:
         yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not run with this choice yet"
     if plan.interrupted:

@@ -24,4 +24,15 @@ def precision_command(question: Question) -> list[str]:
     """Return the command that finds the nodes to keep in more bits, where a model can be typed in the format."""
     if question.precision not in (Precision.FP16, Precision.BF16):
         return []
-    return [triage_command(question, "debug precision", "--target", str(question.target), "-o", "mixed.onnx")]
+    return [search_command(question)]
+
+
+def search_command(question: Question, *options: str) -> str:
+    """Return the command that finds the nodes to keep, by the user's metric where there is one, and writes the model.
+
+    Args:
+        question: The question.
+        options: The format, and the goal where the user gave none.
+    """
+    goal = (*options[:1], *question.goal) if question.goal else options
+    return triage_command(question, "debug precision", *goal, "--target", str(question.target), "-o", "mixed.onnx")

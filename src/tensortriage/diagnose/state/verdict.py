@@ -8,6 +8,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.result import Result, record
@@ -132,7 +133,7 @@ class ShapeRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change that was tried on the target and makes its outputs right.
+    """A change that was tried on the target and makes its outputs right, or better.
 
     Attributes:
         kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate`` or ``seven-bit-weights``.
@@ -142,6 +143,10 @@ class Remedy:
         error_before: Largest relative RMS error of an output without it.
         error_after: The same with it, over all feeds that were compared.
         file: The changed model, where one was written.
+        metric: Mean of the user's metric with it; None without one.
+        right: Whether what is left will do: by the metric where there is one, else by limits, and in 8 bits by a tenth
+            of the signal.
+        note: What to know of the file: how it is run, or why none is written.
     """
 
     kind: str
@@ -151,6 +156,9 @@ class Remedy:
     error_before: float | None = None
     error_after: float | None = None
     file: str = ""
+    metric: float | None = None
+    right: bool = True
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -244,8 +252,10 @@ class Verdict(Result):
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         remedy: A change that makes the target right, tried on it; None when none is known.
         repro: A case of its own that fails like the culprit; None when none was made.
-        sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, the user's metric, a
-            mixed model; sentences.
+        sufficiency: What tells whether a target that only rounds is good enough: classes, cosine, a mixed model;
+            sentences.
+        accuracy: The user's metric of reference, target and remedy; None without one.
+        fix: What ``--fix`` wrote, or that it wrote nothing and why; empty where it was not asked for.
         headline: Op, module and effect in a few words; empty where no op is to blame.
         allowed_by: Names of the explanations, rows of the judge's registry, that allow what outputs are off by.
         lost: Whether half of the signal of an output or more is lost, whatever explains it.
@@ -266,6 +276,8 @@ class Verdict(Result):
     remedy: Remedy | None = None
     repro: ReproFacts | None = None
     sufficiency: tuple[str, ...] = ()
+    accuracy: TaskAccuracy | None = None
+    fix: str = ""
     headline: str = ""
     allowed_by: tuple[str, ...] = ()
     lost: bool = False

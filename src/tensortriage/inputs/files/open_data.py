@@ -13,11 +13,12 @@ from urllib.parse import unquote
 import numpy as np
 
 from tensortriage.errors import DataError
+from tensortriage.inputs.feed import LazyTensors
 from tensortriage.inputs.files.data_file import DataFile, DataFormat, Iteration, Kind, Series
 from tensortriage.inputs.files.npy import open_npy, open_npz
 from tensortriage.inputs.files.polygraphy import open_polygraphy
 from tensortriage.inputs.files.save_data import SERIES_NAME, StoredContents
-from tensortriage.inputs.files.stored_arrays import ArrayStored, LazyTensors, Stored, samples
+from tensortriage.inputs.files.stored_arrays import ArrayStored, Stored, samples
 from tensortriage.values import serial
 from tensortriage.values.files import open_regular
 from tensortriage.values.spec import ValueSpec

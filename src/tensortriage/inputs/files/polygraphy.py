@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.errors import DataError, UsageError
+from tensortriage.inputs.feed import LazyTensors
 from tensortriage.inputs.files.data_file import DataFile, DataFormat, Iteration, Kind, Series
 from tensortriage.inputs.files.json_view import View, open_json
 from tensortriage.inputs.files.npy import Header, open_npz, read_header
-from tensortriage.inputs.files.stored_arrays import LazyTensors
 from tensortriage.values.dtype import DType
 
 CLASS_KEY = "polygraphy_class"

@@ -5,7 +5,8 @@ conventions give them one, both without loading anything:
 
 - numbered names ``0/NAME``, ``1/NAME``, ...: each number is a sample, shapes may differ between samples. This is what
   we write.
-- one extra leading axis on every array, compared with the model's inputs: each index along it is a sample.
+- one extra leading axis on every array, compared with the model's inputs: each index along it is a sample. Labels, and
+  whatever else is no input, are divided likewise where their first axis has the same length.
 """
 
 import re
@@ -17,6 +18,7 @@ import numpy as np
 
 from tensortriage.errors import DataError
 from tensortriage.inputs.conform import fits
+from tensortriage.inputs.feed import LazyTensors
 from tensortriage.values.spec import ValueSpec
 
 _NUMBERED = re.compile(r"(0|[1-9]\d{0,9})/(.+)", re.DOTALL)
@@ -37,25 +39,6 @@ class Stored(Protocol):
     def rows(self) -> Iterator[np.ndarray]:
         """Yield the slices along the first axis, reading only one at a time."""
         ...
-
-
-class LazyTensors(Mapping[str, np.ndarray]):
-    """A mapping whose arrays are read on demand, each time anew."""
-
-    def __init__(self, loaders: Mapping[str, Callable[[], np.ndarray]]) -> None:
-        self._loaders = loaders
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._loaders[name]()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._loaders
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._loaders)
-
-    def __len__(self) -> int:
-        return len(self._loaders)
 
 
 class ArrayStored:
@@ -94,9 +77,11 @@ def samples(stored: Mapping[str, Stored], specs: Sequence[ValueSpec], path: Path
     if stored and all(_NUMBERED.fullmatch(name) and name not in known for name in stored):
         yield from _numbered(stored, path)
     elif known and _is_stacked(stored, known, path):
-        arrays = list(stored)
-        for row in zip(*(stored[name].rows() for name in arrays), strict=True):
-            yield dict(zip(arrays, row, strict=True))
+        count = next(stored[name].shape[0] for name in known if name in stored)
+        rows = {name: each.rows() for name, each in stored.items() if each.shape[:1] == (count,)}
+        whole = {name: each.load() for name, each in stored.items() if name not in rows}
+        for row in zip(*rows.values(), strict=True):
+            yield {**dict(zip(rows, map(np.asarray, row), strict=True)), **whole}
     else:
         yield LazyTensors({name: array.load for name, array in stored.items()})
 
@@ -124,11 +109,13 @@ def _numbered(stored: Mapping[str, Stored], path: Path) -> Iterator[Mapping[str,
 
 
 def _is_stacked(stored: Mapping[str, Stored], known: Mapping[str, ValueSpec], path: Path) -> bool:
-    """Return whether every array has exactly one more axis, at the front, than the input of its name."""
+    """Return whether every input's array has exactly one more axis, at the front, than the input of its name."""
     lengths = {}
     for name, array in stored.items():
         spec = known.get(name)
-        if spec is None or spec.shape is None or len(array.shape) != len(spec.shape) + 1:
+        if spec is None:
+            continue
+        if spec.shape is None or len(array.shape) != len(spec.shape) + 1:
             return False
         if not fits(array.shape[1:], spec):
             return False

@@ -15,7 +15,7 @@ from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.switchable_model import Choosable
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.runs.questions.golden_values import GoldenValues
-from tensortriage.runs.scripts import Metric
+from tensortriage.runs.task_metric import TaskMetric
 from tensortriage.values.dtype import Precision
 from tensortriage.values.registered import registered
 from tensortriage.values.spec import ValueSpec
@@ -33,7 +33,7 @@ class Calibrating(NamedTuple):
     """Samples that candidates are calibrated with, and the metric that chooses how; None for the output error."""
 
     samples: Samples
-    metric: Metric | None
+    metric: TaskMetric | None
 
 
 class CommandCandidates(Protocol):

@@ -25,6 +25,7 @@ from tensortriage.runs.options.request_fields import (
     cluster_field,
     external_data_field,
     fresh_field,
+    metric_field,
     model_field,
     reference_field,
     samples_field,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.base import Limits
     from tensortriage.model.model import Model
     from tensortriage.runs.commands.check import CheckSpec
-    from tensortriage.runs.scripts import Metric
+    from tensortriage.runs.task_metric import TaskMetric
     from tensortriage.values.dtype import Precision
 
 
@@ -62,19 +63,9 @@ class PrecisionListener(Protocol):
         """Something to be shown as it is."""
 
 
-def metric_field() -> str:
-    """Declare the script that is the task metric."""
-    return option("--metric --metric-script", "FILE.py[:FN]", "Task metric FN(outputs, feed) -> number, higher is "
-                  "better; its mean over the samples is judged.", default="")  # fmt: skip
-
-
 @request
 class GoalRequest:
-    """Requirements on the outputs; the strictest given one counts. Without any: 10 roundings of the format.
-
-    Attributes:
-        metric_words: The script of the metric, for people and the cache.
-    """
+    """Requirements on the outputs; the strictest given one counts. Without any: 10 roundings of the format."""
 
     # fmt: off
     tolerance: "Tolerance | None" = part(
@@ -84,8 +75,8 @@ class GoalRequest:
         "--sqnr", "DB", "Signal-to-noise ratio that every output must reach, in dB.", default=None)
     floor_factor: float | None = option(
         "--floor-factor", "N", "Largest error, as a multiple of the fp32 noise floor.", default=None, above=0)
-    metric_words: str = metric_field()
-    metric: "Metric | None" = part(factory=MetricOptions, script=metric_field())
+    metric: "TaskMetric | None" = part(
+        factory=MetricOptions, script=metric_field("; its mean over the samples is judged"))
     metric_min: float | None = option(
         "--metric-min", "X", "Smallest mean of the metric  [default: that of the reference].",
         default=None, group=GOAL)

@@ -56,19 +56,19 @@ def goal_of(
         own = mean_metric(request.metric, samples, [sample.outputs for sample in samples])
         if math.isnan(own):
             raise DataError(
-                f"{request.metric_words} is NaN on the reference's outputs",
+                f"{request.metric.words} is NaN on the reference's outputs",
                 slug="script-not-number",
                 cure="check the samples, or let the metric return a number for them",
             )
         least = own if request.metric_min is None else request.metric_min
         if own < least:
             raise UsageError(
-                f"the reference itself has {magnitude(own, 6)} by {request.metric_words}, less than "
+                f"the reference itself has {magnitude(own, 6)} by {request.metric.words}, less than "
                 f"{magnitude(least, 6)}",
                 slug="precision-goal-unreachable",
                 cure="lower --metric-min, or leave it out to ask for what the reference reaches",
             )
-        return MetricGoal(request.metric, least, f"{request.metric_words} >= {magnitude(least, 6)}")
+        return MetricGoal(request.metric, least, f"{request.metric.words} >= {magnitude(least, 6)}")
     if request.tolerance is not None:
         return ToleranceGoal(request.tolerance, f"tolerance {request.tolerance!r}")
     if request.sqnr_db is not None:
@@ -78,7 +78,7 @@ def goal_of(
         raise UsageError(
             "no goal is given, and int8 has no expected error: it depends on the scales",
             slug="precision-goal-missing",
-            cure="give a goal: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
+            cure="give a goal: --sqnr DB, --atol, --rtol, or --metric NAME",
         )
     floors = _floors(floors_of, samples, names)
     if request.floor_factor is not None:

@@ -24,6 +24,7 @@ from tensortriage.precision.selection.switchable_model import Choosable, Switcha
 from tensortriage.runs.analyses.plan_audit import PlanAudit, audit
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.derived import Derived
+from tensortriage.values.dtype import Precision
 
 AS_TYPED = {"openvino": "dynamic", "tensorrt": "mixed"}
 """Word for the option ``precision`` that makes an engine follow the types of the model; others just lose the option."""
@@ -253,6 +254,14 @@ class TypedCandidates(Candidates):
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
         """See `Candidates`."""
         return None if self._emulated else super().audited(kept)
+
+
+def typed_file_note(precision: Precision) -> str:
+    """Return how a file that holds a number format in its types is run."""
+    return (
+        "it holds its own types: run it with onnxruntime or a strongly typed engine; "
+        f"emulate:precision={precision.value} would round the kept ops again"
+    )
 
 
 def deployed(spec: EngineSpec) -> EngineSpec:

@@ -122,10 +122,14 @@ def _verdict_panel(report: Report) -> Panel:
         lines.append(_text(f"target     {report.case.target}"))
     if report.verdict.culprits and (origin := report.origin_words(report.verdict.culprits[0])):
         lines.append(_text(f"module     {origin}"))
+    if report.verdict.accuracy is not None:
+        lines.append(_text(f"accuracy   {report.verdict.accuracy.words}"))
     for number, sentence in enumerate(report.verdict.sufficiency):
         lines.append(_text(f"{'' if number else 'enough?':<11}{sentence}"))
     if report.verdict.remedy is not None:
         lines.append(_text(f"remedy     {report.verdict.remedy.summary}"))
+    if report.verdict.fix:
+        lines.append(_text(f"fix        {report.verdict.fix}"))
     if report.verdict.repro is not None:
         lines.append(_text(f"repro      {report.repro_words}"))
     facts = (f"confidence {percent(report.confidence)}", f"{report.verdict.inputs} inputs", report.cost_words)

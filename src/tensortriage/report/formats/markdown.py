@@ -66,11 +66,17 @@ def _head(report: Report) -> Iterable[str]:
 
 def _remedy(report: Report) -> Iterable[str]:
     remedy = report.verdict.remedy
+    if report.verdict.accuracy is not None:
+        yield f"**Accuracy**: {plain(report.verdict.accuracy.words)}."
+        yield ""
     if report.verdict.sufficiency:
         yield f"**Good enough?** {plain('; '.join(report.verdict.sufficiency))}."
         yield ""
     if remedy is not None:
         yield f"**Remedy**, tried on {code(remedy.target)}: {plain(remedy.summary)}."
+        yield ""
+    if report.verdict.fix:
+        yield f"**Fix**: {plain(report.verdict.fix)}."
         yield ""
     if report.verdict.repro is not None:
         yield f"**Repro**: {plain(report.repro_words)}."

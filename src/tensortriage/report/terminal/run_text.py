@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.within import is_too_coarse
-from tensortriage.compare.task_metric import SampleScore, TaskComparison
+from tensortriage.compare.task_metric import SampleScore, TaskComparison, difference_words
 from tensortriage.report.run_result import CompareResult, FeedComparison
 from tensortriage.report.tables import JUDGED, Column, Looks, Table
 from tensortriage.report.terminal.lines import Line
@@ -220,16 +220,8 @@ def rank(row: Row) -> tuple[bool, float, float]:
 
 
 def _task_lines(found: TaskComparison) -> Iterator[str]:
-    """Yield the scores of a task metric for a target; nothing for a single sample that does not differ."""
-    samples = count(found.samples, "sample")
-    if found.differing_at_most is not None:
-        if found.samples > 1:
-            share = percent(found.differing_at_most)
-            yield f"  no sample of {found.samples} differs: with 95 % confidence at most {share} do"
-    elif found.low is not None and found.high is not None:
-        ends = f"{found.low:+.3g} to {found.high:+.3g}"
-        sure = "" if found.low > 0 or found.high < 0 else "; it may as well be none"
-        yield f"  {found.difference:+.3g} over {samples}; 95 % interval {ends} (paired bootstrap){sure}"
+    """Yield the scores of a task metric for a target."""
+    yield from (f"  {words}" for words in difference_words(found))
     moved = f"  worse on {found.worse}, better on {found.better}"
     if found.worse or found.better or found.flips:
         yield moved + ("" if found.flips is None else f"; another class wins on {found.flips}")
@@ -240,7 +232,7 @@ def _task_lines(found: TaskComparison) -> Iterator[str]:
 
 
 def _sample(sample: SampleScore) -> str:
-    text = f"    {sample.feed}: {magnitude(sample.reference)} -> {magnitude(sample.target)}"
+    text = f"    {sample.name}: {magnitude(sample.reference)} -> {magnitude(sample.target)}"
     if sample.flips:
         labels = zip(sample.label, sample.other, strict=False)
         changed = [f"{ours} -> {theirs}" for ours, theirs in labels if ours != theirs]

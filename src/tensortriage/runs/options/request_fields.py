@@ -12,7 +12,7 @@ from tensortriage.values.text import parse_bytes
 
 if TYPE_CHECKING:
     from tensortriage.engines.base import Limits
-    from tensortriage.runs.scripts import Metric
+    from tensortriage.runs.task_metric import TaskMetric
 
 BATCH_BYTES = 1 << 30
 """Captured tensors held at once unless told otherwise."""
@@ -40,32 +40,32 @@ class LimitOptions:
         return Limits(self.timeout or Limits().build_seconds, self.timeout, parse_bytes(self.memory_limit))
 
 
+def metric_field(use: str = "", **more: Any) -> Any:
+    """Declare the task metric, and what it is used for."""
+    own = "or of your own: metric(outputs, feed[, labels]) -> float"
+    words = f"Task metric, larger is better: top1, top5, boxes, cosine, tokens, {own}{use}."
+    return option("--metric --metric-script", "NAME|FILE.py[:FUNC]", words, default="", **more)
+
+
 @request
 class MetricOptions:
-    """A task metric of the user's own."""
+    """A task metric: one by name, or the user's own."""
 
-    script: str = option("--metric-script", "FILE.py[:FUNCTION]", "Task metric of outputs and feed.", default="")
+    script: str = metric_field()
     limits: "Limits" = part(factory=LimitOptions)
 
     @classmethod
-    def of(cls, given: "str | Metric") -> "Metric":
-        """Return a metric, which may be given as a function of outputs and feed, or as ``FILE.py[:FUNCTION]``.
+    def of(cls, given: object) -> "TaskMetric":
+        """Return a metric, which may be given as a function, a name, or as ``FILE.py[:FUNCTION]``; see `TaskMetric`."""
+        from tensortriage.runs.task_metric import TaskMetric
 
-        Raises:
-            TypeError: For anything else.
-        """
-        if callable(given):
-            return given
-        found = cls(script=given).value() if isinstance(given, str) else None
-        if found is None:
-            raise TypeError("give a function of outputs and feed, or FILE.py:FUNCTION")
-        return found
+        return TaskMetric.of(given)
 
-    def value(self) -> "Metric | None":
+    def value(self) -> "TaskMetric | None":
         """Return the metric, which is held to the limits; None without a script."""
-        from tensortriage.runs.scripts import METRIC, ScriptFunction
+        from tensortriage.runs.task_metric import TaskMetric
 
-        return ScriptFunction(self.script, METRIC, self.limits).number if self.script else None
+        return TaskMetric.of(self.script, self.limits) if self.script else None
 
 
 def model_field(**more: Any) -> Any:

@@ -40,6 +40,7 @@ class Question:
         taken: Branches that stand in the place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
+        goal: Options that say what is asked of the outputs, by a metric, for the commands that a verdict suggests.
         others: Gives other made-up feeds, to be tried where the first says nothing; None where feeds are the user's.
         began: When the user's command began to work on it, by `time.perf_counter`.
     """
@@ -62,6 +63,7 @@ class Question:
     against: EngineSpec | None = None
     taken: tuple[str, ...] = ()
     trusts_float64: bool = True
+    goal: tuple[str, ...] = ()
     others: Callable[[], Iterator[Feed]] | None = dataclasses.field(default=None, compare=False)
     began: float = dataclasses.field(default_factory=time.perf_counter, compare=False)
 

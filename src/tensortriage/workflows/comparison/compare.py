@@ -115,6 +115,7 @@ class _Comparing:
         self.outcomes: dict[str, Outcome] = {p.name: OK for p in self.everyone}
         self.gathered = Gathered(request.validate)
         self.scores = TaskScores()
+        self.expected: Arrays = {}
         self.seen: dict[str, str] = {}
         self.odd: set[tuple[OddKind, str]] = set()
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
@@ -230,7 +231,10 @@ class _Comparing:
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
-            self.scores.add(participant.name, feed, outputs, self.request.metric(outputs, feed.tensors))
+            if participant is self.reference:
+                self.expected = outputs
+            scores = self.request.metric.scores(outputs, feed, self.expected)
+            self.scores.add(participant.name, feed, outputs, scores)
         return self.request.postprocess(outputs) if self.request.postprocess else outputs
 
     def _control(self, moved: dict[str, bool] | None) -> None:

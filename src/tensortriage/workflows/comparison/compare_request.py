@@ -13,6 +13,7 @@ from tensortriage.runs.options.request_fields import (
     LimitOptions,
     MetricOptions,
     external_data_field,
+    metric_field,
     model_field,
 )
 from tensortriage.values.given import field
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tensortriage.compare.judgement.tolerance import Tolerance
     from tensortriage.engines.base import Limits
-    from tensortriage.runs.scripts import Metric
+    from tensortriage.runs.task_metric import TaskMetric
     from tensortriage.workflows.common.output_selection import OutputChoice
     from tensortriage.workflows.comparison.participants import Saved
 
@@ -85,9 +86,8 @@ class CompareRequest:
         exclude=option("--onnx-exclude-outputs", "NAME...", "Tensors to leave out.", default=()),
         by_type=option("--onnx-outputs-by-type", "OP...", "Compare the results of every node of these op types.",
                        default=()))
-    metric: "Metric | None" = part(factory=MetricOptions, script=option(
-        "--metric-script", "FILE.py[:FUNC]", "Task metric: metric(outputs, feed) -> float, larger is better; reported "
-        "per engine.", default="", group=JUDGE))
+    metric: "TaskMetric | None" = part(
+        factory=MetricOptions, script=metric_field("; reported per engine", group=JUDGE))
     validate: bool = flag("--validate", "NaN or Inf in any output is a failure.", group=JUDGE)
     postprocess: "Callable[[Arrays], Arrays] | None" = part(factory=PostprocessOptions)
     flatten: bool = flag(

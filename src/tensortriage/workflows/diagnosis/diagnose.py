@@ -38,6 +38,7 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.diagnosis.accuracies import Accuracies, WantedFix, no_fix
 from tensortriage.workflows.diagnosis.good_enough import sufficiency
 from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.verdict_of import FoundAfter, verdict_of
@@ -97,7 +98,10 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
         against=usable(request.against, limits=request.limits) if request.against else None,
         others=partial(candidates, model, request.feeding.shapes) if request.feeding.chooses else None,
         began=began,
+        goal=_goal(request),
     )
+    if request.metric is not None:
+        request.metric.check(samples[0])
     with Case(request.case, fresh=request.fresh) as case, ThreadPoolExecutor(1) as beside:
         beside.submit(FORMATS["html"].prepare)  # while engines work
         asked_of = facts(request, model, changed, samples, reference, target)
@@ -115,7 +119,7 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
                 asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
                 case.write("case.json", asked_of)
-            verdict = verdict_of(end, _found_after(request, end), graphs=graphs)
+            verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs)
             evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation, verdict))
@@ -132,21 +136,34 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
     return report
 
 
-def _found_after(request: DiagnoseRequest, end: ClimbResult) -> FoundAfter:
+def _goal(request: DiagnoseRequest) -> tuple[str, ...]:
+    """Return the options that say what the user asks of the outputs, by a metric."""
+    if request.metric is None:
+        return ()
+    least = () if request.metric_min is None else ("--metric-min", f"{request.metric_min:g}")
+    return ("--metric", request.metric.words, *least)
+
+
+def _found_after(request: DiagnoseRequest, end: ClimbResult, asked: Question) -> FoundAfter:
     """Find out what the error looks like, whether it is good enough, what repeats a fault and what helps."""
     inv, evidence, conclusion = end.investigation, end.evidence, end.conclusion
     errors = dissection(inv, evidence, conclusion)
-    if conclusion.kind is VerdictKind.ROUNDING and evidence.results:
-        return FoundAfter(errors, sufficiency(inv, evidence, request.metric))
+    told = sufficiency(inv, evidence) if conclusion.kind is VerdictKind.ROUNDING and evidence.results else ()
+    metric, least = request.metric, request.metric_min
+    accuracies = None if metric is None else Accuracies(inv, asked, metric, least, request.feeding)
+    accuracy = None if accuracies is None else accuracies.compared()
     if conclusion.kind.exit_code != 1:
-        return FoundAfter(errors)
+        return FoundAfter(errors, told, accuracy, fix=no_fix(conclusion, request.fix))
     # A fault takes imports that others need not.
-    from tensortriage.workflows.diagnosis.remedy import remedy_of
+    from tensortriage.workflows.diagnosis.remedy import fix_words, remedy_of
     from tensortriage.workflows.diagnosis.reproduce import reproduction
 
     # One op is built in less time than a remedy, which is the whole model.
     repro = reproduction(inv, evidence, conclusion) if request.repro else None
-    return FoundAfter(errors, repro=repro, remedy=remedy_of(inv, evidence, conclusion, request.fix))
+    remedy = remedy_of(inv, evidence, conclusion, WantedFix(request.fix, accuracies, accuracy))
+    if accuracy is not None and remedy is not None:
+        accuracy = dataclasses.replace(accuracy, remedy=remedy.metric)
+    return FoundAfter(errors, told, accuracy, fix_words(inv, conclusion, remedy, request.fix), repro, remedy)
 
 
 def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:

@@ -1,8 +1,8 @@
 """Is what rounding costs good enough? What people ask once no op is to blame, told from the answers at hand.
 
 An error of so many percent says little to a person with a task. What says more: whether the target ranks the same
-classes first, how far its outputs point in the same direction, what the user's own metric makes of them, and how much
-would be left with some ops in fp32. Only the last needs a run, of the reference with rounded results.
+classes first, how far its outputs point in the same direction, and how much would be left with some ops in fp32. Only
+the last needs a run, of the reference with rounded results.
 """
 
 import contextlib
@@ -23,9 +23,8 @@ from tensortriage.errors import DataError, EngineError, TriageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.budget import BudgetSpent
-from tensortriage.runs.scripts import Metric
 from tensortriage.values.dtype import Precision
-from tensortriage.values.text import count, error_size, magnitude, percent
+from tensortriage.values.text import count, error_size, percent
 
 _KEPT_SHARE = 0.1
 """Share of the ops that a mixed model is tried with: more than this keeps little of what the format saves."""
@@ -49,17 +48,16 @@ _FEATURES = re.compile(r"embed|feature|hidden|pool|latent", re.IGNORECASE)
 _LINEAR = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Cast", "DequantizeLinear", "Identity"})
 
 
-def sufficiency(inv: Investigation, evidence: Evidence, metric: Metric | None) -> tuple[str, ...]:
+def sufficiency(inv: Investigation, evidence: Evidence) -> tuple[str, ...]:
     """Return measures of whether the outputs are good enough, in sentences; recorded as a step.
 
     Args:
         inv: The investigation.
         evidence: What it found; some feeds were run, and rounding explains the error.
-        metric: The user's; None where there is none.
     """
     told: list[str] = []
     try:
-        told += _against_outputs(inv, evidence, metric)
+        told += _against_outputs(inv, evidence)
         told += _mixed(inv, evidence)
     except BudgetSpent:
         inv.record.unasked(QUESTION)
@@ -84,10 +82,9 @@ def looks_like_classes(graph: Graph, name: str, shape: tuple[int, ...]) -> bool:
     return bool(_SCORES.search(name)) or (len(shape) == 2 and maker is not None and maker.op_type in _LINEAR)
 
 
-def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | None) -> Iterator[str]:
+def _against_outputs(inv: Investigation, evidence: Evidence) -> Iterator[str]:
     """Yield what the outputs of every feed say."""
     ranked: dict[str, list[tuple[int, int, float]]] = {}
-    scores: list[tuple[float, float]] = []
     cosines: dict[str, float] = {}
     for result in evidence.results:
         golden, figures = _right(inv, evidence, result)
@@ -101,8 +98,6 @@ def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | No
         for name, array in arrays.items():
             if array.dtype.kind in "fV" and looks_like_classes(inv.model.graph, name, array.shape):
                 ranked.setdefault(name, []).append(_ranked(array, np.asarray(target[name])))
-        if metric is not None:
-            scores.append((metric(arrays, result.feed.tensors), metric(target, result.feed.tensors)))
     for name, rows in ranked.items():
         same, total = sum(row[0] for row in rows), sum(row[1] for row in rows)
         top = sum(row[2] * row[1] for row in rows) / total
@@ -113,9 +108,6 @@ def _against_outputs(inv: Investigation, evidence: Evidence, metric: Metric | No
     if cosines:
         name = min(cosines, key=cosines.__getitem__)
         yield f"cosine {_cosine(cosines[name])}" + (f" at least, of output '{name}'" if len(cosines) > 1 else "")
-    if scores:
-        ours, theirs = (sum(pair[side] for pair in scores) / len(scores) for side in (0, 1))
-        yield f"metric {magnitude(theirs, 4)}, of the reference {magnitude(ours, 4)}"
 
 
 def _right(

@@ -1,13 +1,12 @@
 """The remedy of quantizers that do not fit, or do not suit the kernels: the model with others, tried on the target."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels, error_of
 from tensortriage.compare.judgement.thresholds import CURED
-from tensortriage.compare.judgement.within import within_prediction
+from tensortriage.compare.judgement.within import is_too_coarse, within_prediction
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
@@ -16,15 +15,17 @@ from tensortriage.engines.capabilities import RunsFiles
 from tensortriage.engines.registry import resolve
 from tensortriage.errors import EngineError
 from tensortriage.values.text import error_size
+from tensortriage.workflows.diagnosis.accuracies import WantedFix
 
 QUESTION = "does another quantization make the target right?"
 
 
-def recalibration(inv: Investigation, calibrated: Calibrated, fix: Path | None) -> Remedy | None:
+def recalibration(inv: Investigation, calibrated: Calibrated, wanted: WantedFix) -> Remedy | None:
     """Run the calibrated model on the target; where it is as good as on the reference, that is the remedy.
 
-    Right cannot mean equal to the original: what is left is what a sound quantization costs, as the reference computed
-    it, within the gap that is allowed to a prediction; or less than half of the error, for integer kernels round more.
+    It helps where what is left is what a sound quantization costs, as the reference computed it, within the gap that is
+    allowed to a prediction; or less than half of the error, for integer kernels round more. It is right where what is
+    left is enough for the task, by the user's metric, else less than a tenth of the signal.
 
     Raises:
         BudgetSpent: When there is no time to try it.
@@ -52,9 +53,13 @@ def recalibration(inv: Investigation, calibrated: Calibrated, fix: Path | None) 
         )
         inv.record.answered(QUESTION, answer, error_after=after)
         return None
-    written = str(calibrated.model.save(fix)) if fix is not None else ""
+    written = str(calibrated.model.save(wanted.file)) if wanted.file is not None else ""
+    metric, enough = wanted.scored(target, calibrated.model)
+    right = not is_too_coarse(after) if enough is None else enough
     falls = f"falls from {error_size(calibrated.before)} to {error_size(after)}"
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
+    summary += "" if right else ", which helps and is not right yet"
     note = f"; written to {written}" if written else ""
-    inv.record.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)
-    return Remedy(calibrated.kind, summary, (), str(target), calibrated.before, after, written)
+    answer = f"{'yes' if right else 'no, but it helps'}: {summary}{note}"
+    inv.record.answered(QUESTION, answer, error_before=calibrated.before, error_after=after)
+    return Remedy(calibrated.kind, summary, (), str(target), calibrated.before, after, written, metric, right)

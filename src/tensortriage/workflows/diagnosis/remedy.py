@@ -33,11 +33,13 @@ from tensortriage.model.transforms.constant_folding import fold_constants
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.precision.selection.node_groups import fused_nodes, groups_of
-from tensortriage.precision.selection.typed_candidates import deployed
+from tensortriage.precision.selection.typed_candidates import deployed, typed_file_note
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size
+from tensortriage.workflows.diagnosis.accuracies import WantedFix, no_fix
+from tensortriage.workflows.diagnosis.recalibration import QUESTION as RECALIBRATED
 from tensortriage.workflows.diagnosis.recalibration import recalibration
 
 QUESTION = "is there a change that makes the target right?"
@@ -76,33 +78,33 @@ class Proposal:
     nodes: tuple[str, ...] = ()
 
 
-def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, fix: Path | None) -> Remedy | None:
+def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wanted: WantedFix) -> Remedy | None:
     """Try what may help; return the first change that does, or None.
 
     Args:
         inv: The investigation.
         evidence: What it found.
         conclusion: What it came to.
-        fix: Where to write the changed model; None for nowhere.
+        wanted: Where to write the changed model, and who scores it.
     """
     if conclusion.kind.exit_code != 1 or conclusion.kind in NOT_THE_TARGET:
         return None
     tried = []
     try:
         if evidence.calibrated is not None:
-            return recalibration(inv, evidence.calibrated, fix)
+            return recalibration(inv, evidence.calibrated, wanted)
         for proposal in proposals(inv, evidence, conclusion):
             if not affords(inv, 1.0):
                 raise BudgetSpent
             inv.lab.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
-                return recorded(inv, evidence, proposal, effect.error, fix)
+                return recorded(inv, evidence, proposal, effect.error, wanted)
             tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
         inv.record.unasked(QUESTION)
         return None
-    if tried or fix is not None:
+    if tried or wanted.file is not None:
         answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
         inv.record.answered(QUESTION, answer)
     return None
@@ -251,32 +253,47 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
     return any(effect_of(inv, evidence, each).right for each in tries)
 
 
-def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, fix: Path | None) -> Remedy:
+def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, wanted: WantedFix) -> Remedy:
     """Record the change that helps, write its model where asked to, and return it as the remedy."""
     before = max(evidence.worst_feed.errors.values()) if evidence.results else None
-    written = ""
-    refused = ""
-    if fix is not None and proposal.file is None:
-        refused = "; there is no file to write, it is an option of the engine"
-    elif fix is not None and not file_works(inv, evidence, proposal):
-        refused = "; no file is written: typed like that it does not compute the same on any engine here"
-    elif fix is not None and proposal.file is not None:
-        proposal.file.save(fix)
-        written = str(fix)
+    written = note = ""
+    if wanted.file is not None and proposal.file is None:
+        note = "there is no file to write, it is an option of the engine"
+    elif wanted.file is not None and not file_works(inv, evidence, proposal):
+        note = "typed like that a file does not compute the same on any engine here"
+    elif wanted.file is not None and proposal.file is not None:
+        proposal.file.save(wanted.file)
+        written = str(wanted.file)
+        note = typed_file_note(inv.precision) if proposal.kind == "keep-fp32" else ""
     effect = "the target answers, off by"
     if before is not None:  # of builds that differ, the deployed one may be right already
         effect = (
             f"the output error falls from {error_size(before)} to" if not before <= after else "the output error is"
         )
     summary = f"{proposal.words}: {effect} {error_size(after)}"
-    note = f"; written to {written}" if written else refused
+    metric, enough = wanted.scored(proposal.spec, proposal.model)
+    right = enough is not False
+    told = f"; written to {written}" if written else f"; no file is written: {note}" if note else ""
     inv.record.answered(
         QUESTION,
-        f"yes: {summary}, on {proposal.spec}{note}",
+        f"{'yes' if right else 'it helps'}: {summary}, on {proposal.spec}{told}",
         kind=proposal.kind,
         nodes=proposal.nodes,
         error_before=before,
         error_after=after,
         target=str(proposal.spec),
     )
-    return Remedy(proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written)
+    return Remedy(
+        proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written, metric, right, note
+    )
+
+
+def fix_words(inv: Investigation, conclusion: Conclusion, remedy: Remedy | None, fix: Path | None) -> str:
+    """Return what ``--fix`` wrote, or that it wrote nothing and why; nothing where it was not asked for."""
+    if fix is None or (remedy is not None and remedy.file):
+        how = f"; {remedy.note}" if remedy is not None and remedy.note else ""
+        return "" if fix is None or remedy is None else f"{fix} is written: {remedy.summary}{how}"
+    if remedy is not None:
+        return no_fix(conclusion, fix, remedy.note)
+    asked = [step for step in inv.record.steps if step.question in (QUESTION, RECALIBRATED)]
+    return no_fix(conclusion, fix, asked[-1].answer if asked else "")

@@ -4,6 +4,7 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence
 
+from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Dissection, Patterns
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -28,12 +29,16 @@ class FoundAfter:
     Attributes:
         dissection: What the errors look like.
         sufficiency: As of `Verdict`.
+        accuracy: As of `Verdict`.
+        fix: As of `Verdict`.
         repro: As of `Verdict`.
         remedy: As of `Verdict`.
     """
 
     dissection: Dissection = dataclasses.field(default_factory=Dissection)
     sufficiency: tuple[str, ...] = ()
+    accuracy: TaskAccuracy | None = None
+    fix: str = ""
     repro: ReproFacts | None = None
     remedy: Remedy | None = None
 
@@ -65,6 +70,8 @@ def verdict_of(end: ClimbResult, found: FoundAfter, *, graphs: Sequence[Graph] =
         remedy=found.remedy,
         repro=found.repro,
         sufficiency=found.sufficiency,
+        accuracy=found.accuracy,
+        fix=found.fix,
         headline=headline(conclusion.kind, culprits),
         allowed_by=conclusion.allowed_by,
         lost=conclusion.lost,

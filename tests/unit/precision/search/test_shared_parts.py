@@ -67,10 +67,13 @@ def test_a_tolerance_is_taken_as_it_is():
 
 
 def test_a_metric_asks_for_what_the_reference_reaches_on_the_mean():
-    found = goal(GoalRequest(metric=lambda outputs, feed: outputs["y"][0] + feed["x"][0], metric_words="sum.py"))
+    def total(outputs, feed):
+        return outputs["y"][0] + feed["x"][0]
+
+    found = goal(GoalRequest(metric=total))
     assert isinstance(found, MetricGoal)
     assert found.least == pytest.approx(3.0)  # the mean of 1, 2 and 3, plus 1
-    assert found.words == "sum.py >= 3"
+    assert found.words == "total >= 3"
 
 
 @pytest.mark.parametrize(

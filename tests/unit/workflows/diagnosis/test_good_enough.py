@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from diagnosing import ask, step
 from engine_scripts import engine_file
 from models import mlp as small_mlp
-from tensortriage.runs.scripts import METRIC, ScriptFunction
+from tensortriage.workflows.diagnosis.accuracies import QUESTION as ACCURACY
 from tensortriage.workflows.diagnosis.good_enough import QUESTION, grows_most, looks_like_classes
 from tensortriage_testing.models import feed_for, mlp
 
@@ -48,17 +48,16 @@ def test_the_error_grows_where_a_result_exceeds_its_operands():
 def test_classes_cosine_and_metric_are_told_where_rounding_explains_the_error(tmp_path, precision):
     file = engine_file(TASK)
     model = mlp()
-    metric = ScriptFunction(str(file), METRIC).number
     target = f"emulate:precision={precision}"
-    verdict, _ = ask(tmp_path, model, feed_for(model), target, metric=metric, random_too=False)
+    verdict, _ = ask(tmp_path, model, feed_for(model), target, metric=str(file), random_too=False)
     assert verdict.verdict == "rounding", verdict.summary
     (logits,) = ReferenceEvaluator(model).run(None, feed_for(model))
     right = float(np.mean(logits > 0))
     assert verdict.sufficiency[0].startswith("output 'logits': the same class first in ")
     assert verdict.sufficiency[0].split(" of ")[1].startswith("8 rows")
     assert verdict.sufficiency[1].startswith("cosine 0.9")
-    assert verdict.sufficiency[2].startswith("metric 0.")
-    assert float(verdict.sufficiency[2].rpartition(" ")[2]) == pytest.approx(right, abs=1e-3)
+    assert verdict.accuracy.reference == pytest.approx(right, abs=1e-3)
+    assert step(verdict, ACCURACY).answer == verdict.accuracy.words
     assert step(verdict, QUESTION).answer.startswith(verdict.sufficiency[0])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import is_lost, is_too_coarse, within_fp32
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
+from tensortriage.diagnose.measurements.suggested_commands import search_command
 from tensortriage.diagnose.rungs.quantization.lost_part import LostPart, culprit_of, lost_part, without_its_scale
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.rungs.quantization.rounding_costs import RoundingCost, error_without, rounding_costs
@@ -31,7 +32,6 @@ from tensortriage.model.quantization.qdq import Quantizer, bypass, is_quantized,
 from tensortriage.model.quantization.quantizer_tools import excluding
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.widen import stores_narrow
-from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, magnitude, percent
 
 _MOST = 0.5
@@ -95,9 +95,7 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     first = f"; most is lost at {culprits[0].op_type} '{culprits[0].node}': {culprits[0].reason}" if culprits else ""
     shown = {each.node.name: each.error for each in costs[:_NAMED]}
     inv.record.answered(QUESTION, f"{lost}{first}{tried}", **apart, alone=shown, without_the_first=gains)
-    cure = triage_command(
-        inv.question, "debug precision", "--int8", "--target", str(inv.question.target), "--sqnr", "20"
-    )
+    cure = search_command(inv.question, "--int8", "--sqnr", "20")
     sound = _found(evidence, output, error, f"{lost} is lost{first}{tried}", tuple(culprits), (cure,))
     mixed = _excluded(file, rounding[:best]) if tried else None
     if not is_lost(error) or inv.question.inputs_word != "real":
@@ -264,11 +262,7 @@ def _narrowed(
             DESTROYED,
             f"this format destroys the answer: {lost} is lost; {reason}; scale them up, or keep them in float32",
             culprits=culprits,
-            next=[
-                triage_command(
-                    inv.question, "debug precision", "--fp16", "--target", str(inv.question.target), "--sqnr", "20"
-                )
-            ],
+            next=[search_command(inv.question, "--fp16", "--sqnr", "20")],
         )
     )
 

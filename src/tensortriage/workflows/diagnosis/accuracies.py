@@ -1,0 +1,137 @@
+"""The user's task metric on reference, target and remedy, over all inputs, not those few that are investigated."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensortriage.compare.task_metric import TaskAccuracy
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Conclusion, VerdictKind
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError, EngineMissing
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.questions.question import Question
+from tensortriage.runs.task_metric import TaskMetric
+from tensortriage.workflows.comparison.task_scores import TaskScores
+
+QUESTION = "what does the task metric say?"
+
+MOST_FEEDS = 1000
+"""Feeds that are scored at most: an interval of accuracy is then within 3 %, and a paired one much less."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accuracies:
+    """Who is scored by what.
+
+    Attributes:
+        inv: The investigation that has ended.
+        asked: The user's question.
+        metric: The metric.
+        least: The smallest mean that will do; None for that of the reference.
+        feeding: Where all feeds come from.
+    """
+
+    inv: Investigation
+    asked: Question
+    metric: TaskMetric
+    least: float | None
+    feeding: FeedRequest
+
+    def compared(self) -> TaskAccuracy | None:
+        """Return reference and target on all feeds; recorded as a step; None where one of them does not answer."""
+        target = self.asked.target, self.asked.target_model or self.asked.model
+        try:
+            scores = self._scored("target", *target)
+        except BudgetSpent:
+            self.inv.record.unasked(QUESTION)
+            return None
+        except (EngineError, EngineMissing, DataError) as problem:
+            self.inv.record.answered(QUESTION, f"unknown: {problem.message}")
+            return None
+        means, comparisons = scores.means, scores.compared("reference", ["target"])
+        if not comparisons:
+            self.inv.record.answered(QUESTION, f"unknown: {self.metric.words} is no number on some input")
+            return None
+        words = self.metric.words
+        found = TaskAccuracy(words, means["reference"], means["target"], comparisons[0], least=self.least)
+        self.inv.record.answered(QUESTION, found.words, reference=found.reference, target=found.target)
+        return found
+
+    def of(self, spec: EngineSpec, model: Model) -> float | None:
+        """Return the mean of the metric of a changed model, or on a changed engine; None where it does not answer."""
+        try:
+            return self._scored("changed", spec, model).means["changed"]
+        except (EngineError, EngineMissing, DataError):
+            return None
+
+    def enough(self, mean: float | None, accuracy: TaskAccuracy | None) -> bool | None:
+        """Return whether a mean will do; None where that is not known."""
+        least = self.least if self.least is not None else None if accuracy is None else accuracy.reference
+        return None if mean is None or least is None else mean >= least
+
+    def _scored(self, name: str, spec: EngineSpec, model: Model) -> TaskScores:
+        """Return the scores of the reference and of another side, feed by feed."""
+        scores, lab, asked = TaskScores(), self.inv.lab, self.asked
+        names = [output.name for output in asked.model.outputs]
+        right = lab.session(asked.reference, asked.model, sequence=True)
+        with right as expects, lab.session(spec, model, sequence=True) as run:
+            for feed in self._feeds():
+                lab.progress(f"scoring {name} on {feed.name}")
+                expected = expects(feed)
+                found = run(check_feed(feed, model.inputs, casting=Casting.ROUND))
+                for who, outputs in (("reference", expected), (name, found)):
+                    own = {output: outputs[output] for output in names if output in outputs}
+                    scores.add(who, feed, own, self.metric.scores(own, feed, expected))
+        return scores
+
+    def _feeds(self) -> Iterator[Feed]:
+        if self.feeding.chooses or self.feeding.given:
+            return iter(self.inv.question.feeds)
+        every = dataclasses.replace(self.feeding, most=None)
+        return itertools.islice(feeds(every, self.asked.model), MOST_FEEDS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WantedFix:
+    """What a remedy is to be.
+
+    Attributes:
+        file: Where to write the changed model; None for nowhere.
+        accuracies: Who scores it; None without a metric.
+        accuracy: What reference and target score.
+    """
+
+    file: Path | None = None
+    accuracies: Accuracies | None = None
+    accuracy: TaskAccuracy | None = None
+
+    def scored(self, spec: EngineSpec, model: Model) -> tuple[float | None, bool | None]:
+        """Return the metric of a change, and whether it will do."""
+        if self.accuracies is None or self.accuracy is None:
+            return None, None
+        mean = self.accuracies.of(spec, model)
+        return mean, self.accuracies.enough(mean, self.accuracy)
+
+
+def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:
+    """Return that ``--fix`` wrote nothing, and why; nothing where it was not asked for.
+
+    Args:
+        conclusion: What the investigation came to.
+        fix: Where a model was to be written.
+        why: The reason; by default that of the verdict.
+    """
+    if fix is None:
+        return ""
+    reasons = {
+        VerdictKind.MATCH: "nothing is wrong",
+        VerdictKind.ROUNDING: "no op is wrong, the format rounds; triage debug precision writes a model in more bits",
+    }
+    reason = why or reasons.get(conclusion.kind, f"a verdict of {conclusion.kind.value} has no fix that could be tried")
+    return f"nothing is written to {fix}: {reason}"
