@@ -105,6 +105,15 @@ def explained(subject: Subject, *tables: Sequence[Difference], seconds: float = 
     return _Search(subject, tables, seconds).found()
 
 
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """Ways that the judge confirms, and the outputs that they make."""
+
+    ways: Ways
+    agreement: Agreement
+    made: Tensors
+
+
 class _Search:
     def __init__(self, subject: Subject, tables: Sequence[Sequence[Difference]], seconds: float) -> None:
         self._subject, self._tables = subject, tables
@@ -113,6 +122,7 @@ class _Search:
         self.tried = 0
         self._before = math.inf
         self._outputs: Tensors = {}
+        self._groups: list[Ways] = []
         self._near: list[tuple[float, Ways]] = []
 
     def found(self) -> Explanation | None:
@@ -124,15 +134,15 @@ class _Search:
         self._before = subject.distance(self._outputs)
         if self._before == 0.0:
             return None
-        groups: list[Ways] = []
-        singles: list[Ways] = []
+        groups, singles = self._groups, list[Ways]()
         for table in self._tables:
             more = list(sites_of(self._rewriter, table))
+            groups += more
             alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
             for ways in (more, alone):
                 if found := self._fitting(ways):
                     return self._told(found)
-            groups, singles = [*groups, *more], [*singles, *alone]
+            singles += alone
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
             if nearest is None:
@@ -145,7 +155,7 @@ class _Search:
                 return self._told(found)
         return None
 
-    def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[tuple[Ways, Agreement, Tensors]]:
+    def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[Fitting]:
         """Return the candidates that the judge confirms."""
         found = []
         limit = min(before, self._before)
@@ -161,11 +171,11 @@ class _Search:
                 and is_minor(distance, self._before)
                 and (agreement := self._agrees(*made)) is not None
             ):
-                found.append((ways, agreement, made[1]))
+                found.append(Fitting(ways, agreement, made[1]))
             elif distance <= MUCH_CLOSER * limit:
                 self._near.append((distance, ways))
         needed = CHANCE_BITS + math.log2(max(self.tried, 1))
-        return [each for each in found if each[1].bits >= needed]
+        return [each for each in found if each.agreement.bits >= needed]
 
     def _run(self, ways: Ways) -> tuple[Model, Tensors] | None:
         began = time.perf_counter()
@@ -194,34 +204,46 @@ class _Search:
         spent = time.perf_counter() - self._started
         return spent > min(self._seconds, LONGEST) or (self.tried > 0 and self.tried * self._fastest > SECONDS)
 
-    def _told(self, found: list[tuple[Ways, Agreement, Tensors]]) -> Explanation:
-        """Return the explanation that changes least, and those that fit as well."""
-        least = sorted(found, key=lambda each: sum(len(way.attributes) or 1 for way in each[0].values()))
-        ways, agreement, made = least[0]
-        ways = self._narrowed(ways, made)
-        equals = tuple(other for other, _, _ in least[1:] if not _contains(other, ways))
-        return Explanation(ways, agreement, self._before, equals)
+    def _told(self, found: Sequence[Fitting]) -> Explanation:
+        """Return the explanation that changes least, and those that fit as well on the nodes that matter."""
+        first = min(found, key=_size)
+        ways = self._narrowed(first)
+        if len(ways) < len(first.ways):
+            others = [{name: group[name] for name in ways} for group in self._groups if ways.keys() <= group.keys()]
+            found = [Fitting(ways, first.agreement, first.made), *self._fitting(others)]
+            ways = min(found, key=_size).ways
+        equals = [other.ways for other in found if not _contains(other.ways, ways)]
+        return Explanation(ways, first.agreement, self._before, tuple(equals))
 
-    def _narrowed(self, ways: Ways, made: Tensors) -> Ways:
+    def _narrowed(self, found: Fitting) -> Ways:
         """Return the ways without those that change nothing here."""
-        kept = dict(ways)
-        for name in list(ways)[:MOST_NODES]:
+        kept, own = dict(found.ways), self._subject.distance(found.made)
+        for name in list(found.ways)[:MOST_NODES]:
             if len(kept) == 1 or self._is_over():
                 break
             fewer = {each: way for each, way in kept.items() if each != name}
             without = self._run(fewer)
-            if without is not None and self._subject.distance(without[1]) <= 2.0 * self._subject.distance(made):
+            if without is not None and self._subject.distance(without[1]) <= 2.0 * own:
                 kept = fewer
         return kept
 
 
+def _size(found: Fitting) -> int:
+    """Return how much is changed: a body or an operand counts as one attribute."""
+    return sum(len(way.attributes) or 1 for way in found.ways.values())
+
+
 def _contains(other: Ways, ways: Ways) -> bool:
-    """Whether ways do all that others do, and more."""
+    """Return whether ways do all that others do: the same, or further attributes besides."""
     return all(
-        name in other and other[name].body == way.body and way.attributes.items() <= other[name].attributes.items()
-        and way.operands.keys() <= other[name].operands.keys() and (way.attributes or way.body or False)
+        name in other
+        and (
+            other[name].words == way.words
+            or bool(way.attributes)
+            and way.attributes.items() <= other[name].attributes.items()
+        )
         for name, way in ways.items()
-    )  # fmt: skip
+    )
 
 
 def sites_of(rewriter: Rewriter, table: Sequence[Difference]) -> Iterator[Ways]:

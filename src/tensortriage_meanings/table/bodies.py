@@ -65,10 +65,11 @@ def _filled(text: str, site: Site) -> str:
     return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
 
 
-def narrow(number: int, words: str) -> Difference:
+def narrow(ops: str, number: int, words: str) -> Difference:
     """Return a row of whole numbers of 64 bits that are computed in another type.
 
     Args:
+        ops: As of `body`.
         number: ONNX's number of the type.
         words: As of `Way`.
     """
@@ -78,12 +79,12 @@ def narrow(number: int, words: str) -> Difference:
         if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
             return
         given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
-        fmod = "<fmod=1>" if number == 1 and site.op_type == "Mod" else _attributes(site)
+        fmod = _attributes(site)
         operands = ", ".join(f"n{name}" for name in names)
         text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
         yield Way(words, body=text, cure=_IN_RANGE)
 
-    return Difference(("Mod", "Clip", "Abs", "Add", "Sub", "Mul", "Div", "Neg", "Max", "Min", "Sign", "Pow"), ways)
+    return Difference(tuple(ops.split()), ways)
 
 
 def _attributes(site: Site) -> str:
@@ -225,8 +226,12 @@ BODIES: tuple[Difference, ...] = (
         "write a - Floor(a / b) * b",
         when=lambda site: _floating(site),
     ),
-    narrow(6, "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31"),
-    narrow(1, _IN_FLOAT32),
+    narrow(
+        "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
+        6,
+        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
+    ),
+    narrow("Clip Abs Add Sub Mul Div Neg Max Min Pow", 1, _IN_FLOAT32),
     body(
         "Mod",
         _IN_FLOAT32,
