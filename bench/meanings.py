@@ -43,7 +43,7 @@ def asked(case: MeaningCase) -> bool:
         verdict = diagnose(
             DiagnoseRequest(
                 model=folder / "model.onnx", feeding=FeedRequest(paths=[str(folder / "inputs.npz")]),
-                case=folder / "case", random_too=False, repro=False, **given,
+                case=folder / "case", random_too=False, repro=False, builds=0, **given,
             )
         )  # fmt: skip
     found = said(verdict)

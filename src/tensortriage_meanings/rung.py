@@ -19,7 +19,7 @@ from tensortriage.diagnose.sdk import (
 )
 from tensortriage_meanings.search import Explanation, Ways, explained
 from tensortriage_meanings.site import Way
-from tensortriage_meanings.subject import Disputed, disputed
+from tensortriage_meanings.subject import Disputed, Side, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.operands import OPERANDS
@@ -84,13 +84,19 @@ def _concluded(
         else each
         for each in named
     ]
-    culprits += [each for each in conclusion.culprits if each.node not in found.ways]
+    if conclusion.kind is not VerdictKind.MODEL_CHANGED:
+        culprits += [each for each in conclusion.culprits if each.node not in found.ways]
     if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
         return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told}", culprits=culprits)
     what = f"{about.who} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
-    kind = VerdictKind.MODEL_CHANGED if about.is_target else conclusion.kind
+    kind = VerdictKind.MODEL_CHANGED if about.side is Side.TARGET else conclusion.kind
     return dataclasses.replace(
-        conclusion, kind=kind, confidence=MEANT_OTHERWISE, summary=f"{what}; {told}", culprits=culprits
+        conclusion,
+        kind=kind,
+        confidence=MEANT_OTHERWISE,
+        summary=f"{what}; {told}",
+        culprits=culprits,
+        allowed_by=(),
     )
 
 
@@ -98,12 +104,13 @@ def _sentence(about: Disputed, found: Explanation) -> str:
     """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
-    words = f"{about.who} computes {said}: a model that does so gives its numbers, as near as healthy engines are"
+    words = f"{about.who} computes {said}: so changed, the model gives its numbers"
     if found.equals:
         others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
-    return f"{words}. {_cure(about, found.ways)}"
+    cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
+    return f"{words}. {about.side.value}{cures}"
 
 
 def _named(graph: Graph, ways: Ways) -> Iterator[str]:
@@ -113,16 +120,6 @@ def _named(graph: Graph, ways: Ways) -> Iterator[str]:
         by_words.setdefault(way.words, []).append(f"{op} '{name}'")
     for words, nodes in by_words.items():
         yield f"{enumeration(nodes)} as if {words}"
-
-
-def _cure(about: Disputed, ways: Ways) -> str:
-    cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in ways.items()))
-    if about.is_target:
-        return (
-            "ONNX's specification sides with the reference: have the target compute what the model says, or, if its "
-            f"numbers are those that are meant, {cures}"
-        )
-    return f"ONNX's specification sides with the file as it is written, so that the file has to say it: {cures}"
 
 
 def _change(name: str, way: Way) -> str:

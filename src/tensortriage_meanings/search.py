@@ -239,8 +239,7 @@ def _contains(other: Ways, ways: Ways) -> bool:
         name in other
         and (
             other[name].words == way.words
-            or bool(way.attributes)
-            and way.attributes.items() <= other[name].attributes.items()
+            or (bool(way.attributes) and way.attributes.items() <= other[name].attributes.items())
         )
         for name, way in ways.items()
     )

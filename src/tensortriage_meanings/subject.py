@@ -5,6 +5,7 @@ shows outputs alone, or runs another file, about the whole model.
 """
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 
 import numpy as np
@@ -33,6 +34,23 @@ from tensortriage.diagnose.sdk import (
 from tensortriage.model.sdk import ValueSpec
 from tensortriage_meanings.search import Subject, Tensors
 
+_SURE = 0.7
+"""Confidence below which rounding is said of a model that amplifies it, and ops were not seen: ties do so, too."""
+_UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
+"""Words of changes that do not say what a file means otherwise."""
+
+
+class Side(enum.Enum):
+    """Who computes other numbers than the model; the value says with whom ONNX sides, and begins what to do."""
+
+    TARGET = (
+        "ONNX's specification sides with the reference: let the target compute what the model says or, if its numbers "
+        "are meant, "
+    )
+    FILE = "To have the model say the same, "
+    SOURCE = "ONNX's specification sides with the file as it is written, so that the file has to say it: "
+    """The reference, or the network that the file was made from."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Disputed:
@@ -41,14 +59,14 @@ class Disputed:
     Attributes:
         subject: The model, and the numbers.
         who: Who computes them, as the subject of a sentence.
-        is_target: Whether that is the target; else the reference, or the network that the file was made from.
+        side: Whose numbers they are.
         whole: Whether the whole model is asked about, since nothing inside was seen.
         value: The output that is told of.
     """
 
     subject: Subject
     who: str
-    is_target: bool
+    side: Side
     whole: bool
     value: str
 
@@ -62,7 +80,8 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if kind is VerdictKind.MODEL_CHANGED and (part := evidence.wrong_part) is not None:
         return _of_network(inv, part)
     if kind is VerdictKind.MODEL_CHANGED and question.target_model is not None:
-        return _of_file(inv, question.target_model)
+        told = found.culprits and found.culprits[0].change not in _UNTOLD
+        return None if told else _of_file(inv, question.target_model)
     if not evidence.results:
         return None
     feed = evidence.worst_feed.feed
@@ -75,7 +94,10 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
             return _of_outputs(inv, feed, outputs, question.reference)
     if kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE) and found.culprits:
         return _of_ops(inv, feed, found, question.target)
-    if kind is VerdictKind.INCONCLUSIVE and (evidence.local is None or not evidence.local.metrics):
+    doubted = kind is VerdictKind.INCONCLUSIVE or (
+        kind is VerdictKind.ROUNDING and found.confidence_on(question.inputs_word) < _SURE
+    )
+    if doubted and not evidence.worst_feed.passes and (evidence.local is None or not evidence.local.metrics):
         return _of_outputs(inv, feed, inv.deployed(feed), question.target)
     return None
 
@@ -87,7 +109,7 @@ def _of_network(inv: Investigation, part: WrongPart) -> Disputed | None:
     static = {name: known[name] for name in inv.model.graph.shape_like if name in known}
     exploded = explode(inv.model, [part.nodes], specs=specs, shape_values=static)
     if not set(exploded.feeds.values()) <= known.keys() or part.value not in exploded.outputs:
-        return _whole(inv, part.feed, part.values, "PyTorch's network", is_target=False, target=inv.question.network)
+        return _whole(inv, part.feed, part.values, "PyTorch's network", side=Side.SOURCE, target=inv.question.network)
     feed = Feed(f"{part.feed.name} apart", {n: known[v] for n, v in exploded.feeds.items()}, part.feed.origin)
     theirs = {part.value: part.values[part.value]}
     return _disputed(inv, exploded.model, feed, theirs, "PyTorch's network", target=inv.question.network)
@@ -98,12 +120,11 @@ def _of_file(inv: Investigation, file: Model) -> Disputed | None:
     feed = inv.question.feeds[0]
     fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
     theirs = inv.lab.outputs(inv.question.reference, file, fed)
-    return _whole(inv, feed, theirs, "the target's file", is_target=True, target=inv.question.reference)
+    return _whole(inv, feed, theirs, "the target's file", side=Side.FILE, target=inv.question.reference)
 
 
 def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors, who: EngineSpec) -> Disputed | None:
-    is_target = who == inv.question.target
-    return _whole(inv, feed, theirs, str(who), is_target=is_target, target=who)
+    return _whole(inv, feed, theirs, str(who), side=_side(inv, who), target=who)
 
 
 def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: EngineSpec) -> Disputed | None:
@@ -114,13 +135,14 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: EngineSpec) 
     values = [each.value for each in alike if each.value in ops.values]
     if not values:
         return None
-    is_target = who == inv.question.target
-    if is_target:
-        store = inv.lab.values(who, ops.model, ops.feed, values)
-    else:
-        store = inv.golden.of(feed)
+    seen = _side(inv, who) is Side.SOURCE
+    store = inv.golden.of(feed) if seen else inv.lab.values(who, ops.model, ops.feed, values)
     theirs = {name: np.asarray(store[name]) for name in values}
-    return _disputed(inv, ops.model, ops.feed, theirs, str(who), target=who, is_target=is_target)
+    return _disputed(inv, ops.model, ops.feed, theirs, str(who), target=who, side=_side(inv, who))
+
+
+def _side(inv: Investigation, who: EngineSpec) -> Side:
+    return Side.TARGET if who == inv.question.target else Side.SOURCE
 
 
 def _whole(
@@ -129,11 +151,11 @@ def _whole(
     theirs: Mapping[str, np.ndarray],
     who: str,
     *,
-    is_target: bool,
+    side: Side,
     target: EngineSpec | None,
 ) -> Disputed | None:
     outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in inv.model.outputs if spec.name in theirs}
-    found = _disputed(inv, inv.model, feed, outputs, who, target=target, is_target=is_target)
+    found = _disputed(inv, inv.model, feed, outputs, who, target=target, side=side)
     return None if found is None else dataclasses.replace(found, whole=True)
 
 
@@ -145,13 +167,13 @@ def _disputed(
     who: str,
     *,
     target: EngineSpec | None,
-    is_target: bool = False,
+    side: Side = Side.SOURCE,
 ) -> Disputed | None:
     """Return a dispute about a model: its reference, unless that is who disputes it, is asked about changed ones."""
     if not theirs:
         return None
     own = inv.question.reference
-    reference = PLAIN if own == target or not is_target else own
+    reference = PLAIN if side is Side.SOURCE else own
     lab = inv.lab
 
     def run(changed: Model) -> Tensors:
@@ -162,7 +184,7 @@ def _disputed(
     def agrees(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv, changed, feed, made, theirs, target=target or PLAIN, reference=reference)
 
-    return Disputed(Subject(model, run, theirs, agrees), who, is_target, False, next(iter(theirs)))
+    return Disputed(Subject(model, run, theirs, agrees), who, side, False, next(iter(theirs)))
 
 
 def _limits(
