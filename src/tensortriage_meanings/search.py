@@ -282,8 +282,9 @@ def bits_of(before: Tensors, theirs: Tensors, limits: Mapping[str, float]) -> fl
         count = min(int(np.count_nonzero(off)), _MOST_ELEMENTS)
         if array.dtype.kind in "fc":
             error = float(error_of(measure(was, array)))
-            ratio = min(error, 1.0) / limits[name] if limits.get(name) else 2.0**_MOST_BITS
-            found += count * min(max(math.log2(max(ratio, 1.0)), 0.0), _MOST_BITS)
+            limit = limits.get(name, 0.0)
+            if is_minor(limit, error):  # else many networks are within it
+                found += count * (min(math.log2(min(error, 1.0) / limit), _MOST_BITS) if limit else _MOST_BITS)
         elif array.size:
             wide = array.astype(np.float64)
             found += count * min(math.log2(1.0 + float(np.ptp(wide))), _MOST_BITS)
