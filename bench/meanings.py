@@ -50,8 +50,9 @@ def asked(case: MeaningCase) -> bool:
     right = not found if not case.said else all(re.search(word, found) for word in case.said)
     seconds = time.perf_counter() - began
     step = next((each for each in verdict.steps if each.question == QUESTION), None)
-    print(f"{'right' if right else 'MISS ':5} {case.name:36} {verdict.verdict:20} {verdict.confidence:4.0%} {seconds:5.1f} s"
-          f" (of it {step.seconds if step else 0:.1f} s)", flush=True)  # fmt: skip
+    spent = f"{seconds:5.1f} s (of it {step.seconds if step else 0:.1f} s)"
+    outcome = f"{verdict.verdict:20} {verdict.confidence:4.0%} {spent}"
+    print(f"{'right' if right else 'MISS ':5} {case.name:36} {outcome}", flush=True)
     if not right:
         print(f"      {verdict.summary}\n      {step.answer if step else 'not asked'}", flush=True)
     return right
