@@ -17,9 +17,9 @@ from tensortriage.diagnose.sdk import (
     error_size,
     rung,
 )
-from tensortriage_meanings.search import Explanation, Ways, explained
-from tensortriage_meanings.site import Way
-from tensortriage_meanings.subject import Disputed, Side, disputed
+from tensortriage_meanings.search import MeaningFound, Ways, explained
+from tensortriage_meanings.site import Meaning
+from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.operands import OPERANDS
@@ -69,7 +69,7 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _concluded(
-    inv: Investigation, conclusion: Conclusion, about: Disputed, found: Explanation, told: str
+    inv: Investigation, conclusion: Conclusion, about: Disputed, found: MeaningFound, told: str
 ) -> Conclusion:
     """Return the conclusion with the cause."""
     graph = inv.model.graph
@@ -88,8 +88,8 @@ def _concluded(
         culprits += [each for each in conclusion.culprits if each.node not in found.ways]
     if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
         return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told}", culprits=culprits)
-    what = f"{about.who} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
-    kind = VerdictKind.MODEL_CHANGED if about.side is Side.TARGET else conclusion.kind
+    what = f"{about.who.name} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
+    kind = VerdictKind.MODEL_CHANGED if about.who.side is DisputingSide.TARGET else conclusion.kind
     return dataclasses.replace(
         conclusion,
         kind=kind,
@@ -97,20 +97,21 @@ def _concluded(
         summary=f"{what}; {told}",
         culprits=culprits,
         allowed_by=(),
+        lost=False,
     )
 
 
-def _sentence(about: Disputed, found: Explanation) -> str:
+def _sentence(about: Disputed, found: MeaningFound) -> str:
     """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
-    words = f"{about.who} computes {said}: so changed, the model gives its numbers"
+    words = f"{about.who.name} computes {said}: so changed, the model gives its numbers"
     if found.equals:
         others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
     cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
-    return f"{words}. {about.side.value}{cures}"
+    return f"{words}. {about.who.side.value}{cures}"
 
 
 def _named(graph: Graph, ways: Ways) -> Iterator[str]:
@@ -122,7 +123,7 @@ def _named(graph: Graph, ways: Ways) -> Iterator[str]:
         yield f"{enumeration(nodes)} as if {words}"
 
 
-def _change(name: str, way: Way) -> str:
+def _change(name: str, way: Meaning) -> str:
     if way.cure:
         return way.cure
     if way.attributes:

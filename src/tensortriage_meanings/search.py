@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
 from tensortriage_meanings.rewrite import Rewriter
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 SECONDS = 15.0
 """How long ways are tried at most, if each takes as long as the fastest: what else the machine does must not decide."""
@@ -33,11 +33,11 @@ _MOST_ELEMENTS = 64
 """Elements that count: those of a picture do not lie by chance each."""
 
 Tensors = Mapping[str, np.ndarray]
-Ways = Mapping[str, Way]
+Ways = Mapping[str, Meaning]
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class Unexplained:
     """Numbers that a model does not give, and somebody computes.
 
     Attributes:
@@ -78,7 +78,7 @@ class Agreement:
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation:
+class MeaningFound:
     """What the other side does otherwise.
 
     Attributes:
@@ -94,7 +94,7 @@ class Explanation:
     equals: tuple[Ways, ...] = ()
 
 
-def explained(subject: Subject, *tables: Sequence[Difference], seconds: float = math.inf) -> Explanation | None:
+def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: float = math.inf) -> MeaningFound | None:
     """Return the differences of meaning that explain the other side's numbers; None where none does.
 
     Args:
@@ -115,7 +115,7 @@ class Fitting:
 
 
 class _Search:
-    def __init__(self, subject: Subject, tables: Sequence[Sequence[Difference]], seconds: float) -> None:
+    def __init__(self, subject: Unexplained, tables: Sequence[Sequence[MeaningRow]], seconds: float) -> None:
         self._subject, self._tables = subject, tables
         self._rewriter = Rewriter(subject.model)
         self._seconds, self._started, self._fastest = seconds, time.perf_counter(), math.inf
@@ -125,7 +125,7 @@ class _Search:
         self._groups: list[Ways] = []
         self._near: list[tuple[float, Ways]] = []
 
-    def found(self) -> Explanation | None:
+    def found(self) -> MeaningFound | None:
         subject = self._subject
         try:
             self._outputs = subject.run(subject.model)
@@ -204,7 +204,7 @@ class _Search:
         spent = time.perf_counter() - self._started
         return spent > min(self._seconds, LONGEST) or (self.tried > 0 and self.tried * self._fastest > SECONDS)
 
-    def _told(self, found: Sequence[Fitting]) -> Explanation:
+    def _told(self, found: Sequence[Fitting]) -> MeaningFound:
         """Return the explanation that changes least, and those that fit as well on the nodes that matter."""
         first = min(found, key=_size)
         ways = self._narrowed(first)
@@ -213,7 +213,7 @@ class _Search:
             found = [Fitting(ways, first.agreement, first.made), *self._fitting(others)]
             ways = min(found, key=_size).ways
         equals = [other.ways for other in found if not _contains(other.ways, ways)]
-        return Explanation(ways, first.agreement, self._before, tuple(equals))
+        return MeaningFound(ways, first.agreement, self._before, tuple(equals))
 
     def _narrowed(self, found: Fitting) -> Ways:
         """Return the ways without those that change nothing here."""
@@ -245,22 +245,22 @@ def _contains(other: Ways, ways: Ways) -> bool:
     )
 
 
-def sites_of(rewriter: Rewriter, table: Sequence[Difference]) -> Iterator[Ways]:
+def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
     """Yield every way of a table that fits a model, each at all nodes that it fits."""
     for row in table:
         if not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
             continue
         base = rewriter.base(row.since)
         specs = value_specs(base)
-        groups: dict[str, dict[str, Way]] = {}
+        groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
             if node.op_type in row.ops and node.domain in ("", "ai.onnx"):
-                for way in row.ways(Site(node, base.opset, specs)):
+                for way in row.ways(MeantNode(node, base.opset, specs)):
                     groups.setdefault(_key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 
 
-def _key(op_type: str, way: Way) -> str:
+def _key(op_type: str, way: Meaning) -> str:
     """Return what ways of several nodes have in common."""
     changed = {name: repr(value) for name, value in way.attributes.items()}
     return f"{op_type} {changed or way.words}"

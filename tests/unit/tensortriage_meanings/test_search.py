@@ -5,7 +5,7 @@ import pytest
 
 from meant_otherwise import model, run
 from tensortriage_meanings.rung import TABLE
-from tensortriage_meanings.search import Subject, bits_of, explained
+from tensortriage_meanings.search import Unexplained, bits_of, explained
 
 OPS = {"LeakyRelu", "Softmax", "MatMul"}
 ROWS = [row for row in TABLE if OPS & set(row.ops)]
@@ -28,7 +28,7 @@ def net(one=0.01, two=0.01, axis=-1):
 
 def of(theirs, limit=1e-5):
     """Return what a search says of the network with these outputs, judged by one limit."""
-    subject = Subject(
+    subject = Unexplained(
         net(), lambda one: {"y": run(one, x=X)}, {"y": theirs},
         lambda _, made: {"y": limit} if np.abs(made["y"] - theirs).max() <= limit else None,
     )  # fmt: skip
