@@ -9,6 +9,7 @@ from tensortriage.diagnose.sdk import (
     Confidence,
     Culprit,
     Evidence,
+    Feed,
     Graph,
     Investigation,
     TriageError,
@@ -33,6 +34,23 @@ MEANT_OTHERWISE = Confidence(
 _MOST_TOLD = 3
 
 
+@dataclasses.dataclass(frozen=True)
+class MeaningTold:
+    """What is kept of an answer in a case.
+
+    Attributes:
+        sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
+        words: What is different, by name of the node.
+        off: How far the model is from the other side's numbers as it stands.
+        ratio: The share of a limit that it is off by once it is changed.
+    """
+
+    sentence: str = ""
+    words: dict[str, str] = dataclasses.field(default_factory=dict)
+    off: str = ""
+    ratio: float = 0.0
+
+
 @rung(
     QUESTION,
     reads=("concluded", "results", "local", "wrong_part"),
@@ -49,33 +67,34 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         about = disputed(inv, evidence)
         if about is None:
             return None
-        inv.lab.progress("trying known differences of meaning")
-        found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+        theirs = Feed("theirs", about.subject.theirs, about.feed.origin)
+        place = inv.lab.derived(MeaningTold, QUESTION, about.subject.model, about.feed, theirs, about.who.name)
+        told = place.of(lambda: _searched(inv, about))
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
-    if found is None:
+    if not told.sentence:
         inv.record.answered(QUESTION, "no: no known difference of meaning gives those numbers")
         return None
-    told = _sentence(about, found)
-    inv.record.answered(
-        QUESTION,
-        f"yes: {told}",
-        nodes=list(found.ways),
-        before=found.before,
-        ratio=found.agreement.ratio,
-    )
-    return _concluded(inv, conclusion, about, found, told)
+    inv.record.answered(QUESTION, f"yes: {told.sentence}", nodes=list(told.words), before=told.off, ratio=told.ratio)
+    return _concluded(inv, conclusion, about, told)
 
 
-def _concluded(
-    inv: Investigation, conclusion: Conclusion, about: Disputed, found: MeaningFound, told: str
-) -> Conclusion:
+def _searched(inv: Investigation, about: Disputed) -> MeaningTold:
+    inv.lab.progress("trying known differences of meaning")
+    found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+    if found is None:
+        return MeaningTold()
+    words = {name: way.words for name, way in found.ways.items()}
+    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio)
+
+
+def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
     """Return the conclusion with the cause."""
     graph = inv.model.graph
     named = [
-        Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {way.words}")
-        for node, way in ((graph.node(name), way) for name, way in found.ways.items() if name in graph)
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {words}")
+        for node, words in ((graph.node(name), words) for name, words in told.words.items() if name in graph)
     ]
     known = {culprit.node: culprit for culprit in conclusion.culprits}
     culprits = [
@@ -85,16 +104,16 @@ def _concluded(
         for each in named
     ]
     if conclusion.kind is not VerdictKind.MODEL_CHANGED:
-        culprits += [each for each in conclusion.culprits if each.node not in found.ways]
+        culprits += [each for each in conclusion.culprits if each.node not in told.words]
     if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
-        return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told}", culprits=culprits)
-    what = f"{about.who.name} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
+        return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told.sentence}", culprits=culprits)
+    what = f"{about.who.name} and the model disagree: output '{about.value}' differs by {told.off}"
     kind = VerdictKind.MODEL_CHANGED if about.who.side is DisputingSide.TARGET else conclusion.kind
     return dataclasses.replace(
         conclusion,
         kind=kind,
         confidence=MEANT_OTHERWISE,
-        summary=f"{what}; {told}",
+        summary=f"{what}; {told.sentence}",
         culprits=culprits,
         allowed_by=(),
         lost=False,

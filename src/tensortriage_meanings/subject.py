@@ -74,12 +74,14 @@ class Disputed:
 
     Attributes:
         subject: The model, and the numbers.
+        feed: The model's inputs.
         who: Who computes them.
         whole: Whether the whole model is asked about, since nothing inside was seen.
         value: The output that is told of.
     """
 
     subject: Unexplained
+    feed: Feed
     who: Disputer
     whole: bool
     value: str
@@ -176,7 +178,7 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
     def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
         return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)
 
-    return Disputed(Unexplained(model, run, theirs, limits), who, False, next(iter(theirs)))
+    return Disputed(Unexplained(model, run, theirs, limits), feed, who, False, next(iter(theirs)))
 
 
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:
