@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.model.sdk import Model, forget_shapes, initializer, inline_functions, require_opset
-from tensortriage_meanings.site import Way
+from tensortriage_meanings.site import Meaning
 
 _DOMAIN = "meaning"
 _ANY_TYPE = 15
@@ -33,7 +33,7 @@ class Rewriter:
             self._raised[wanted] = require_opset(self._raised[0], wanted)
         return self._raised[wanted]
 
-    def rewritten(self, ways: Mapping[str, Way]) -> Model:
+    def rewritten(self, ways: Mapping[str, Meaning]) -> Model:
         """Return a model in which nodes are computed in other ways, by their names.
 
         Raises:
@@ -49,11 +49,11 @@ class Rewriter:
         return Model.from_ir(clone)
 
 
-def _since(way: Way) -> int:
+def _since(way: Meaning) -> int:
     return max(way.since, _ANY_TYPE if "CastLike" in way.body else 0)
 
 
-def _change(model: ir.Model, node: ir.Node, way: Way) -> None:
+def _change(model: ir.Model, node: ir.Node, way: Meaning) -> None:
     for name, value in way.attributes.items():
         if value is None:
             node.attributes.pop(name, None)

@@ -9,6 +9,7 @@ from tensortriage.diagnose.sdk import (
     Confidence,
     Culprit,
     Evidence,
+    Feed,
     Graph,
     Investigation,
     TriageError,
@@ -17,9 +18,9 @@ from tensortriage.diagnose.sdk import (
     error_size,
     rung,
 )
-from tensortriage_meanings.search import Explanation, Ways, explained
-from tensortriage_meanings.site import Way
-from tensortriage_meanings.subject import Disputed, disputed
+from tensortriage_meanings.search import MeaningFound, Ways, explained
+from tensortriage_meanings.site import Meaning
+from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.operands import OPERANDS
@@ -31,6 +32,23 @@ MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )
 _MOST_TOLD = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class MeaningTold:
+    """What is kept of an answer in a case.
+
+    Attributes:
+        sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
+        words: What is different, by name of the node.
+        off: How far the model is from the other side's numbers as it stands.
+        ratio: The share of a limit that it is off by once it is changed.
+    """
+
+    sentence: str = ""
+    words: dict[str, str] = dataclasses.field(default_factory=dict)
+    off: str = ""
+    ratio: float = 0.0
 
 
 @rung(
@@ -49,33 +67,34 @@ def meant_otherwise(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
         about = disputed(inv, evidence)
         if about is None:
             return None
-        inv.lab.progress("trying known differences of meaning")
-        found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+        theirs = Feed("theirs", about.subject.theirs, about.feed.origin)
+        place = inv.lab.derived(MeaningTold, QUESTION, about.subject.model, about.feed, theirs, about.who.name)
+        told = place.of(lambda: _searched(inv, about))
     except TriageError as error:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
-    if found is None:
+    if not told.sentence:
         inv.record.answered(QUESTION, "no: no known difference of meaning gives those numbers")
         return None
-    told = _sentence(about, found)
-    inv.record.answered(
-        QUESTION,
-        f"yes: {told}",
-        nodes=list(found.ways),
-        before=found.before,
-        ratio=found.agreement.ratio,
-    )
-    return _concluded(inv, conclusion, about, found, told)
+    inv.record.answered(QUESTION, f"yes: {told.sentence}", nodes=list(told.words), before=told.off, ratio=told.ratio)
+    return _concluded(inv, conclusion, about, told)
 
 
-def _concluded(
-    inv: Investigation, conclusion: Conclusion, about: Disputed, found: Explanation, told: str
-) -> Conclusion:
+def _searched(inv: Investigation, about: Disputed) -> MeaningTold:
+    inv.lab.progress("trying known differences of meaning")
+    found = explained(about.subject, TABLE, PIXELS, seconds=inv.lab.budget.left)
+    if found is None:
+        return MeaningTold()
+    words = {name: way.words for name, way in found.ways.items()}
+    return MeaningTold(_sentence(about, found), words, error_size(found.before), found.agreement.ratio)
+
+
+def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told: MeaningTold) -> Conclusion:
     """Return the conclusion with the cause."""
     graph = inv.model.graph
     named = [
-        Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {way.words}")
-        for node, way in ((graph.node(name), way) for name, way in found.ways.items() if name in graph)
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"is computed as if {words}")
+        for node, words in ((graph.node(name), words) for name, words in told.words.items() if name in graph)
     ]
     known = {culprit.node: culprit for culprit in conclusion.culprits}
     culprits = [
@@ -84,26 +103,34 @@ def _concluded(
         else each
         for each in named
     ]
-    culprits += [each for each in conclusion.culprits if each.node not in found.ways]
+    if conclusion.kind is not VerdictKind.MODEL_CHANGED:
+        culprits += [each for each in conclusion.culprits if each.node not in told.words]
     if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
-        return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told}", culprits=culprits)
-    what = f"{about.who} and the model disagree: output '{about.value}' differs by {error_size(found.before)}"
-    kind = VerdictKind.MODEL_CHANGED if about.is_target else conclusion.kind
+        return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told.sentence}", culprits=culprits)
+    what = f"{about.who.name} and the model disagree: output '{about.value}' differs by {told.off}"
+    kind = VerdictKind.MODEL_CHANGED if about.who.side is DisputingSide.TARGET else conclusion.kind
     return dataclasses.replace(
-        conclusion, kind=kind, confidence=MEANT_OTHERWISE, summary=f"{what}; {told}", culprits=culprits
+        conclusion,
+        kind=kind,
+        confidence=MEANT_OTHERWISE,
+        summary=f"{what}; {told.sentence}",
+        culprits=culprits,
+        allowed_by=(),
+        lost=False,
     )
 
 
-def _sentence(about: Disputed, found: Explanation) -> str:
+def _sentence(about: Disputed, found: MeaningFound) -> str:
     """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
-    words = f"{about.who} computes {said}: a model that does so gives its numbers, as near as healthy engines are"
+    words = f"{about.who.name} computes {said}: so changed, the model gives its numbers"
     if found.equals:
         others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
         words += f" (on these inputs as well as if {'; or if '.join(others[:_MOST_TOLD])}{more})"
-    return f"{words}. {_cure(about, found.ways)}"
+    cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in found.ways.items()))
+    return f"{words}. {about.who.side.value}{cures}"
 
 
 def _named(graph: Graph, ways: Ways) -> Iterator[str]:
@@ -115,17 +142,7 @@ def _named(graph: Graph, ways: Ways) -> Iterator[str]:
         yield f"{enumeration(nodes)} as if {words}"
 
 
-def _cure(about: Disputed, ways: Ways) -> str:
-    cures = "; ".join(dict.fromkeys(_change(name, way) for name, way in ways.items()))
-    if about.is_target:
-        return (
-            "ONNX's specification sides with the reference: have the target compute what the model says, or, if its "
-            f"numbers are those that are meant, {cures}"
-        )
-    return f"ONNX's specification sides with the file as it is written, so that the file has to say it: {cures}"
-
-
-def _change(name: str, way: Way) -> str:
+def _change(name: str, way: Meaning) -> str:
     if way.cure:
         return way.cure
     if way.attributes:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.diagnose.sdk import Model, TriageError, error_of, is_minor, measure, value_specs
 from tensortriage_meanings.rewrite import Rewriter
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 SECONDS = 15.0
 """How long ways are tried at most, if each takes as long as the fastest: what else the machine does must not decide."""
@@ -33,11 +33,11 @@ _MOST_ELEMENTS = 64
 """Elements that count: those of a picture do not lie by chance each."""
 
 Tensors = Mapping[str, np.ndarray]
-Ways = Mapping[str, Way]
+Ways = Mapping[str, Meaning]
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class Unexplained:
     """Numbers that a model does not give, and somebody computes.
 
     Attributes:
@@ -78,7 +78,7 @@ class Agreement:
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation:
+class MeaningFound:
     """What the other side does otherwise.
 
     Attributes:
@@ -94,7 +94,7 @@ class Explanation:
     equals: tuple[Ways, ...] = ()
 
 
-def explained(subject: Subject, *tables: Sequence[Difference], seconds: float = math.inf) -> Explanation | None:
+def explained(subject: Unexplained, *tables: Sequence[MeaningRow], seconds: float = math.inf) -> MeaningFound | None:
     """Return the differences of meaning that explain the other side's numbers; None where none does.
 
     Args:
@@ -105,17 +105,27 @@ def explained(subject: Subject, *tables: Sequence[Difference], seconds: float = 
     return _Search(subject, tables, seconds).found()
 
 
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """Ways that the judge confirms, and the outputs that they make."""
+
+    ways: Ways
+    agreement: Agreement
+    made: Tensors
+
+
 class _Search:
-    def __init__(self, subject: Subject, tables: Sequence[Sequence[Difference]], seconds: float) -> None:
+    def __init__(self, subject: Unexplained, tables: Sequence[Sequence[MeaningRow]], seconds: float) -> None:
         self._subject, self._tables = subject, tables
         self._rewriter = Rewriter(subject.model)
         self._seconds, self._started, self._fastest = seconds, time.perf_counter(), math.inf
         self.tried = 0
         self._before = math.inf
         self._outputs: Tensors = {}
+        self._groups: list[Ways] = []
         self._near: list[tuple[float, Ways]] = []
 
-    def found(self) -> Explanation | None:
+    def found(self) -> MeaningFound | None:
         subject = self._subject
         try:
             self._outputs = subject.run(subject.model)
@@ -124,15 +134,15 @@ class _Search:
         self._before = subject.distance(self._outputs)
         if self._before == 0.0:
             return None
-        groups: list[Ways] = []
-        singles: list[Ways] = []
+        groups, singles = self._groups, list[Ways]()
         for table in self._tables:
             more = list(sites_of(self._rewriter, table))
+            groups += more
             alone = [{name: way} for group in more if len(group) > 1 for name, way in group.items()]
             for ways in (more, alone):
                 if found := self._fitting(ways):
                     return self._told(found)
-            groups, singles = [*groups, *more], [*singles, *alone]
+            singles += alone
         for _ in range(MOST_TOGETHER - 1):
             nearest = min(self._near, key=lambda each: each[0], default=None)
             if nearest is None:
@@ -145,7 +155,7 @@ class _Search:
                 return self._told(found)
         return None
 
-    def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[tuple[Ways, Agreement, Tensors]]:
+    def _fitting(self, candidates: Sequence[Ways], before: float = math.inf) -> list[Fitting]:
         """Return the candidates that the judge confirms."""
         found = []
         limit = min(before, self._before)
@@ -161,11 +171,11 @@ class _Search:
                 and is_minor(distance, self._before)
                 and (agreement := self._agrees(*made)) is not None
             ):
-                found.append((ways, agreement, made[1]))
+                found.append(Fitting(ways, agreement, made[1]))
             elif distance <= MUCH_CLOSER * limit:
                 self._near.append((distance, ways))
         needed = CHANCE_BITS + math.log2(max(self.tried, 1))
-        return [each for each in found if each[1].bits >= needed]
+        return [each for each in found if each.agreement.bits >= needed]
 
     def _run(self, ways: Ways) -> tuple[Model, Tensors] | None:
         began = time.perf_counter()
@@ -194,52 +204,63 @@ class _Search:
         spent = time.perf_counter() - self._started
         return spent > min(self._seconds, LONGEST) or (self.tried > 0 and self.tried * self._fastest > SECONDS)
 
-    def _told(self, found: list[tuple[Ways, Agreement, Tensors]]) -> Explanation:
-        """Return the explanation that changes least, and those that fit as well."""
-        least = sorted(found, key=lambda each: sum(len(way.attributes) or 1 for way in each[0].values()))
-        ways, agreement, made = least[0]
-        ways = self._narrowed(ways, made)
-        equals = tuple(other for other, _, _ in least[1:] if not _contains(other, ways))
-        return Explanation(ways, agreement, self._before, equals)
+    def _told(self, found: Sequence[Fitting]) -> MeaningFound:
+        """Return the explanation that changes least, and those that fit as well on the nodes that matter."""
+        first = min(found, key=_size)
+        ways = self._narrowed(first)
+        if len(ways) < len(first.ways):
+            others = [{name: group[name] for name in ways} for group in self._groups if ways.keys() <= group.keys()]
+            found = [Fitting(ways, first.agreement, first.made), *self._fitting(others)]
+            ways = min(found, key=_size).ways
+        equals = [other.ways for other in found if not _contains(other.ways, ways)]
+        return MeaningFound(ways, first.agreement, self._before, tuple(equals))
 
-    def _narrowed(self, ways: Ways, made: Tensors) -> Ways:
+    def _narrowed(self, found: Fitting) -> Ways:
         """Return the ways without those that change nothing here."""
-        kept = dict(ways)
-        for name in list(ways)[:MOST_NODES]:
+        kept, own = dict(found.ways), self._subject.distance(found.made)
+        for name in list(found.ways)[:MOST_NODES]:
             if len(kept) == 1 or self._is_over():
                 break
             fewer = {each: way for each, way in kept.items() if each != name}
             without = self._run(fewer)
-            if without is not None and self._subject.distance(without[1]) <= 2.0 * self._subject.distance(made):
+            if without is not None and self._subject.distance(without[1]) <= 2.0 * own:
                 kept = fewer
         return kept
 
 
+def _size(found: Fitting) -> int:
+    """Return how much is changed: a body or an operand counts as one attribute."""
+    return sum(len(way.attributes) or 1 for way in found.ways.values())
+
+
 def _contains(other: Ways, ways: Ways) -> bool:
-    """Whether ways do all that others do, and more."""
+    """Return whether ways do all that others do: the same, or further attributes besides."""
     return all(
-        name in other and other[name].body == way.body and way.attributes.items() <= other[name].attributes.items()
-        and way.operands.keys() <= other[name].operands.keys() and (way.attributes or way.body or False)
+        name in other
+        and (
+            other[name].words == way.words
+            or (bool(way.attributes) and way.attributes.items() <= other[name].attributes.items())
+        )
         for name, way in ways.items()
-    )  # fmt: skip
+    )
 
 
-def sites_of(rewriter: Rewriter, table: Sequence[Difference]) -> Iterator[Ways]:
+def sites_of(rewriter: Rewriter, table: Sequence[MeaningRow]) -> Iterator[Ways]:
     """Yield every way of a table that fits a model, each at all nodes that it fits."""
     for row in table:
         if not any(node.op_type in row.ops for node in rewriter.base(0).ir.graph):
             continue
         base = rewriter.base(row.since)
         specs = value_specs(base)
-        groups: dict[str, dict[str, Way]] = {}
+        groups: dict[str, dict[str, Meaning]] = {}
         for node in base.ir.graph:
             if node.op_type in row.ops and node.domain in ("", "ai.onnx"):
-                for way in row.ways(Site(node, base.opset, specs)):
+                for way in row.ways(MeantNode(node, base.opset, specs)):
                     groups.setdefault(_key(node.op_type, way), {})[node.name or ""] = way
         yield from groups.values()
 
 
-def _key(op_type: str, way: Way) -> str:
+def _key(op_type: str, way: Meaning) -> str:
     """Return what ways of several nodes have in common."""
     changed = {name: repr(value) for name, value in way.attributes.items()}
     return f"{op_type} {changed or way.words}"
@@ -261,8 +282,9 @@ def bits_of(before: Tensors, theirs: Tensors, limits: Mapping[str, float]) -> fl
         count = min(int(np.count_nonzero(off)), _MOST_ELEMENTS)
         if array.dtype.kind in "fc":
             error = float(error_of(measure(was, array)))
-            ratio = min(error, 1.0) / limits[name] if limits.get(name) else 2.0**_MOST_BITS
-            found += count * min(max(math.log2(max(ratio, 1.0)), 0.0), _MOST_BITS)
+            limit = limits.get(name, 0.0)
+            if is_minor(limit, error):  # else many networks are within it
+                found += count * (min(math.log2(min(error, 1.0) / limit), _MOST_BITS) if limit else _MOST_BITS)
         elif array.size:
             wide = array.astype(np.float64)
             found += count * min(math.log2(1.0 + float(np.ptp(wide))), _MOST_BITS)

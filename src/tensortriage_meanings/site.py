@@ -12,7 +12,7 @@ from tensortriage.model.sdk import ValueSpec, array_of, is_standard
 
 
 @dataclasses.dataclass(frozen=True)
-class Site:
+class MeantNode:
     """One node of a model.
 
     Attributes:
@@ -114,7 +114,7 @@ class Site:
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class Meaning:
     """One way in which somebody computes an operator otherwise.
 
     Attributes:
@@ -136,7 +136,7 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class MeaningRow:
     """A row of the table.
 
     Attributes:
@@ -146,5 +146,5 @@ class Difference:
     """
 
     ops: tuple[str, ...]
-    ways: Callable[[Site], Iterable[Way]]
+    ways: Callable[[MeantNode], Iterable[Meaning]]
     since: int = 0

@@ -5,6 +5,7 @@ shows outputs alone, or runs another file, about the whole model.
 """
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +20,7 @@ from tensortriage.diagnose.sdk import (
     Investigation,
     MemoryStore,
     Model,
+    TensorStore,
     VerdictKind,
     WrongPart,
     check_feed,
@@ -31,7 +33,39 @@ from tensortriage.diagnose.sdk import (
     value_specs,
 )
 from tensortriage.model.sdk import ValueSpec
-from tensortriage_meanings.search import Subject, Tensors
+from tensortriage_meanings.search import Tensors, Unexplained
+
+_SURE = 0.7
+"""Confidence below which rounding is said of a model that amplifies it, whose ops were not seen."""
+_UNTOLD = ("", "added", "removed", "op-type", "weight", "wiring")
+"""Words of changes that do not say what a file means otherwise."""
+
+
+class DisputingSide(enum.Enum):
+    """Who computes other numbers than the model; the value says with whom ONNX sides, and begins what to do."""
+
+    TARGET = (
+        "ONNX's specification sides with the reference: let the target compute what the model says or, if its numbers "
+        "are meant, "
+    )
+    FILE = "To have the model say the same, "
+    SOURCE = "ONNX's specification sides with the file as it is written, so that the file has to say it: "
+    """The reference, or the network that the file was made from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Disputer:
+    """Who computes other numbers than the model.
+
+    Attributes:
+        name: As the subject of a sentence.
+        side: Whether it is the target, its file, or what the model was made from.
+        engine: The engine whose limits hold for its numbers; None for an unknown one.
+    """
+
+    name: str
+    side: DisputingSide
+    engine: EngineSpec | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,15 +74,15 @@ class Disputed:
 
     Attributes:
         subject: The model, and the numbers.
-        who: Who computes them, as the subject of a sentence.
-        is_target: Whether that is the target; else the reference, or the network that the file was made from.
+        feed: The model's inputs.
+        who: Who computes them.
         whole: Whether the whole model is asked about, since nothing inside was seen.
         value: The output that is told of.
     """
 
-    subject: Subject
-    who: str
-    is_target: bool
+    subject: Unexplained
+    feed: Feed
+    who: Disputer
     whole: bool
     value: str
 
@@ -62,127 +96,95 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
     if kind is VerdictKind.MODEL_CHANGED and (part := evidence.wrong_part) is not None:
         return _of_network(inv, part)
     if kind is VerdictKind.MODEL_CHANGED and question.target_model is not None:
-        return _of_file(inv, question.target_model)
+        told = found.culprits and found.culprits[0].change not in _UNTOLD
+        return None if told else _of_file(inv, question.target_model)
     if not evidence.results:
         return None
     feed = evidence.worst_feed.feed
+    reference, target = (
+        Disputer(str(engine), side, engine)
+        for engine, side in ((question.reference, DisputingSide.SOURCE), (question.target, DisputingSide.TARGET))
+    )
     if kind is VerdictKind.COMPARISON_UNSOUND and outside_envelope(evidence.worst_feed.floors, inv.model.graph.values):
         if found.culprits:
-            return _of_ops(inv, feed, found, question.reference)
+            return _of_ops(inv, feed, found, reference)
         if inv.golden.are_outputs_alone(feed):
-            store = inv.golden.outputs(feed)
-            outputs = {spec.name: np.asarray(store[spec.name]) for spec in inv.model.outputs if spec.name in store}
-            return _of_outputs(inv, feed, outputs, question.reference)
+            return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
     if kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE) and found.culprits:
-        return _of_ops(inv, feed, found, question.target)
-    if kind is VerdictKind.INCONCLUSIVE and (evidence.local is None or not evidence.local.metrics):
-        return _of_outputs(inv, feed, inv.deployed(feed), question.target)
+        return _of_ops(inv, feed, found, target)
+    unseen = evidence.local is None or not evidence.local.metrics
+    if kind is VerdictKind.ROUNDING:  # ties that are decided otherwise look like rounding
+        unseen = found.lost or (unseen and found.confidence_on(question.inputs_word) < _SURE)
+    if kind in (VerdictKind.INCONCLUSIVE, VerdictKind.ROUNDING) and unseen and not evidence.worst_feed.passes:
+        return _of_outputs(inv, feed, inv.deployed(feed), target)
     return None
 
 
 def _of_network(inv: Investigation, part: WrongPart) -> Disputed | None:
     """Return the nodes that stand for something else than PyTorch's, fed with its values."""
+    who = Disputer("PyTorch's network", DisputingSide.SOURCE, inv.question.network)
     known = {**part.feed.tensors, **part.values}
     specs = value_specs(inv.model, {name: ValueSpec.of(name, array) for name, array in known.items()})
     static = {name: known[name] for name in inv.model.graph.shape_like if name in known}
     exploded = explode(inv.model, [part.nodes], specs=specs, shape_values=static)
     if not set(exploded.feeds.values()) <= known.keys() or part.value not in exploded.outputs:
-        return _whole(inv, part.feed, part.values, "PyTorch's network", is_target=False, target=inv.question.network)
+        return _of_outputs(inv, part.feed, part.values, who)
     feed = Feed(f"{part.feed.name} apart", {n: known[v] for n, v in exploded.feeds.items()}, part.feed.origin)
-    theirs = {part.value: part.values[part.value]}
-    return _disputed(inv, exploded.model, feed, theirs, "PyTorch's network", target=inv.question.network)
+    return _disputed(inv, exploded.model, feed, {part.value: part.values[part.value]}, who)
 
 
 def _of_file(inv: Investigation, file: Model) -> Disputed | None:
     """Return the outputs of another file, on the reference."""
-    feed = inv.question.feeds[0]
-    fed = check_feed(feed, file.inputs, casting=Casting.ROUND)
-    theirs = inv.lab.outputs(inv.question.reference, file, fed)
-    return _whole(inv, feed, theirs, "the target's file", is_target=True, target=inv.question.reference)
+    feed, reference = inv.question.feeds[0], inv.question.reference
+    theirs = inv.lab.outputs(reference, file, check_feed(feed, file.inputs, casting=Casting.ROUND))
+    return _of_outputs(inv, feed, theirs, Disputer("the target's file", DisputingSide.FILE, reference))
 
 
-def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors, who: EngineSpec) -> Disputed | None:
-    is_target = who == inv.question.target
-    return _whole(inv, feed, theirs, str(who), is_target=is_target, target=who)
-
-
-def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: EngineSpec) -> Disputed | None:
+def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) -> Disputed | None:
     """Return the ops of the first culprit's kind, on golden operands, as the target or the reference computes them."""
     first = found.culprits[0]
     alike = [each for each in found.culprits if each.op_type == first.op_type]
     ops = golden_operands(inv, feed).apart([[each.node] for each in alike])
     values = [each.value for each in alike if each.value in ops.values]
-    if not values:
+    if not values or who.engine is None:
         return None
-    is_target = who == inv.question.target
-    if is_target:
-        store = inv.lab.values(who, ops.model, ops.feed, values)
-    else:
-        store = inv.golden.of(feed)
-    theirs = {name: np.asarray(store[name]) for name in values}
-    return _disputed(inv, ops.model, ops.feed, theirs, str(who), target=who, is_target=is_target)
+    seen = who.side is DisputingSide.SOURCE
+    store = inv.golden.of(feed) if seen else inv.lab.values(who.engine, ops.model, ops.feed, values)
+    return _disputed(inv, ops.model, ops.feed, {name: np.asarray(store[name]) for name in values}, who)
 
 
-def _whole(
-    inv: Investigation,
-    feed: Feed,
-    theirs: Mapping[str, np.ndarray],
-    who: str,
-    *,
-    is_target: bool,
-    target: EngineSpec | None,
-) -> Disputed | None:
+def _of_outputs(inv: Investigation, feed: Feed, theirs: Tensors | TensorStore, who: Disputer) -> Disputed | None:
+    """Return the outputs of the whole model."""
     outputs = {spec.name: np.asarray(theirs[spec.name]) for spec in inv.model.outputs if spec.name in theirs}
-    found = _disputed(inv, inv.model, feed, outputs, who, target=target, is_target=is_target)
+    found = _disputed(inv, inv.model, feed, outputs, who)
     return None if found is None else dataclasses.replace(found, whole=True)
 
 
-def _disputed(
-    inv: Investigation,
-    model: Model,
-    feed: Feed,
-    theirs: Tensors,
-    who: str,
-    *,
-    target: EngineSpec | None,
-    is_target: bool = False,
-) -> Disputed | None:
+def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who: Disputer) -> Disputed | None:
     """Return a dispute about a model: its reference, unless that is who disputes it, is asked about changed ones."""
     if not theirs:
         return None
-    own = inv.question.reference
-    reference = PLAIN if own == target or not is_target else own
-    lab = inv.lab
+    reference = PLAIN if who.side is DisputingSide.SOURCE else inv.question.reference
+    question = dataclasses.replace(
+        inv.question, feeds=(feed,), reference=reference, target=who.engine or PLAIN, target_model=None, network=None,
+        tolerance=None, sweep=(), against=None, others=None, kept=(),
+    )  # fmt: skip
 
     def run(changed: Model) -> Tensors:
-        with lab.session(reference, changed, sequence=True) as ask:
+        with inv.lab.session(reference, changed, sequence=True) as ask:
             made = ask(feed)
         return {name: made[name] for name in theirs if name in made}
 
-    def agrees(changed: Model, made: Tensors) -> Mapping[str, float] | None:
-        return _limits(inv, changed, feed, made, theirs, target=target or PLAIN, reference=reference)
+    def limits(changed: Model, made: Tensors) -> Mapping[str, float] | None:
+        return _limits(inv.about(dataclasses.replace(question, model=changed)), feed, made, theirs)
 
-    return Disputed(Subject(model, run, theirs, agrees), who, is_target, False, next(iter(theirs)))
+    return Disputed(Unexplained(model, run, theirs, limits), feed, who, False, next(iter(theirs)))
 
 
-def _limits(
-    inv: Investigation,
-    model: Model,
-    feed: Feed,
-    made: Tensors,
-    theirs: Tensors,
-    *,
-    target: EngineSpec,
-    reference: EngineSpec,
-) -> Mapping[str, float] | None:
+def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:
     """Return the limits of a model's outputs if the judge finds that the other side's are within; None otherwise."""
-    question = dataclasses.replace(
-        inv.question, model=model, feeds=(feed,), reference=reference, target=target, target_model=None, network=None,
-        tolerance=None, sweep=(), against=None, others=None, kept=(),
-    )  # fmt: skip
-    about = inv.about(question)
     figures = {name: measure(made[name], array) for name, array in theirs.items()}
-    limits = limits_of(about, feed, figures, golden=MemoryStore(dict(made)), apart={}, asked=False)
+    limits = limits_of(inv, feed, figures, golden=MemoryStore(dict(made)), apart={}, asked=False)
     errors = {name: float(error_of(figure)) for name, figure in figures.items()}
     if any(name not in limits or not limits[name].allows(error) for name, error in errors.items()):
         return None

@@ -31,6 +31,7 @@ PUBLIC = {
     "tensortriage_metrics": set(),
     "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
+    "tensortriage_meanings": {"tensortriage.diagnose.sdk", "tensortriage.model.sdk"},
     "tensortriage_operators": {"tensortriage.model.operator_bodies.operator_body"},
     "tensortriage_polygraphy": {
         "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"

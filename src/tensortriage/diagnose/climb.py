@@ -81,9 +81,9 @@ class _Climber:
             found = self.first_decisive()
         except BudgetSpent:
             found = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
-        unfailing = found.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING)
         self.evidence = self.evidence.with_(concluded=found)
-        rungs = IN_THE_END if unfailing else of_a_fault()
+        rungs = () if found.kind is VerdictKind.MATCH else of_a_fault()
+        rungs += IN_THE_END if found.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING) else ()
         try:
             return self.first_of(rungs) or found
         except BudgetSpent:

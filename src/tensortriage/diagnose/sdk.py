@@ -62,6 +62,7 @@ from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.spec import ValueSpec as ValueSpec
 from tensortriage.values.store import MemoryStore as MemoryStore
+from tensortriage.values.store import TensorStore as TensorStore
 from tensortriage.values.text import enumeration as enumeration
 from tensortriage.values.text import error_size as error_size
 from tensortriage.values.text import percent as percent

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 Values = Mapping[str, Sequence[Any]]
 
@@ -17,17 +17,17 @@ _REDUCTIONS = ("none", "add", "mul", "max", "min")
 _SWITCH = (0, 1)
 
 
-def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0, **values: Sequence[Any]) -> Difference:
+def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0, **values: Sequence[Any]) -> MeaningRow:
     """Return a row of attributes that are understood in several ways, single ones before several together.
 
     Args:
         ops: The operators.
         only: What other attributes have to be for the row to hold.
-        since: As of `Difference`.
+        since: As of `MeaningRow`.
         values: By attribute, what others have for it, the likeliest first.
     """
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         if any(_plain(site.attribute(name)) != value for name, value in (only or {}).items()):
             return
         known = {name: each for name, each in values.items() if site.takes(name)}
@@ -36,12 +36,12 @@ def attributes(*ops: str, only: Mapping[str, Any] | None = None, since: int = 0,
         for one in sorted(combinations, key=len):
             changes = {name: value for name, value in one if not _alike(site.attribute(name), value)}
             if one and len(changes) == len(one):
-                yield Way(_words(site, changes), attributes=changes)
+                yield Meaning(_words(site, changes), attributes=changes)
 
-    return Difference(ops, ways, since)
+    return MeaningRow(ops, ways, since)
 
 
-def _words(site: Site, changes: Mapping[str, Any]) -> str:
+def _words(site: MeantNode, changes: Mapping[str, Any]) -> str:
     told = (f"{name} were {_shown(value)}, not {_shown(site.attribute(name))}" for name, value in changes.items())
     return " and ".join(told)
 
@@ -61,27 +61,27 @@ def _alike(given: Any, value: Any) -> bool:
     return bool(_plain(given) == value)
 
 
-def axes(*ops: str, attribute: str = "axis") -> Difference:
+def axes(*ops: str, attribute: str = "axis") -> MeaningRow:
     """Return a row of an axis that others take for another one: the last, the second, or any."""
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         rank, given = site.rank(), site.attribute(attribute)
         if rank is None or given is None:
             return
         for axis in dict.fromkeys((rank - 1, 1, *range(rank))):
             if 0 <= axis < rank and axis != given % rank:
-                yield Way(f"{attribute} were {axis}, not {given % rank}", attributes={attribute: axis})
+                yield Meaning(f"{attribute} were {axis}, not {given % rank}", attributes={attribute: axis})
 
-    return Difference(ops, ways)
+    return MeaningRow(ops, ways)
 
 
-def pads(*ops: str) -> Difference:
+def pads(*ops: str) -> MeaningRow:
     """Return a row of padding that lies at the other end of an axis, or is one more or less, at the same size."""
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         if site.text("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
             other = "SAME_LOWER" if site.text("auto_pad") == "SAME_UPPER" else "SAME_UPPER"
-            yield Way(f"auto_pad were {other}, not {site.text('auto_pad')}", attributes={"auto_pad": other})
+            yield Meaning(f"auto_pad were {other}, not {site.text('auto_pad')}", attributes={"auto_pad": other})
             return
         given = [int(each) for each in site.attribute("pads") or ()]
         if not any(given):
@@ -99,15 +99,15 @@ def pads(*ops: str) -> Difference:
         for first, last in moves:
             moved = [*map(int, first), *map(int, last)]
             if min(moved) >= 0 and moved != given:
-                yield Way(f"pads were {moved}, not {given}", attributes={"pads": moved})
+                yield Meaning(f"pads were {moved}, not {given}", attributes={"pads": moved})
 
-    return Difference(ops, ways)
+    return MeaningRow(ops, ways)
 
 
-def perms() -> Difference:
+def perms() -> MeaningRow:
     """Return a row of a Transpose that moves axes the other way round, at the same sizes."""
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         perm, shape = site.attribute("perm"), site.shape()
         if not perm or shape is None:
             return
@@ -124,14 +124,14 @@ def perms() -> Difference:
                 and other != tuple(perm)
                 and [shape[axis] for axis in other] == made
             ):
-                yield Way(f"perm were {list(other)}, not {list(perm)}", attributes={"perm": list(other)})
+                yield Meaning(f"perm were {list(other)}, not {list(perm)}", attributes={"perm": list(other)})
 
-    return Difference(("Transpose",), ways)
+    return MeaningRow(("Transpose",), ways)
 
 
-Row = Callable[..., Difference]
+Row = Callable[..., MeaningRow]
 
-ATTRIBUTES: tuple[Difference, ...] = (
+ATTRIBUTES: tuple[MeaningRow, ...] = (
     attributes(
         "Resize",
         "Upsample",

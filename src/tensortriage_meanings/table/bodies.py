@@ -10,53 +10,53 @@ import numpy as np
 import onnx
 
 from tensortriage.model.sdk import array_of
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
-Condition = Callable[[Site], bool]
+Condition = Callable[[MeantNode], bool]
 
 
-def _always(_: Site) -> bool:
+def _always(_: MeantNode) -> bool:
     return True
 
 
-def _whole(site: Site) -> bool:
+def _whole(site: MeantNode) -> bool:
     return site.kind() == "i"
 
 
-def _wide(site: Site) -> bool:
+def _wide(site: MeantNode) -> bool:
     value = site.node.inputs[0]
     return value is not None and site.dtype(value) == np.int64
 
 
-def _floating(site: Site) -> bool:
+def _floating(site: MeantNode) -> bool:
     return site.kind() == "f"
 
 
-def _to_whole(site: Site) -> bool:
+def _to_whole(site: MeantNode) -> bool:
     made = site.dtype(site.node.outputs[0])
     return made is not None and made.kind in "iu" and site.kind() == "f"
 
 
-def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _always, since: int = 0) -> Difference:
+def body(ops: str, words: str, text: str, cure: str = "", *, when: Condition = _always, since: int = 0) -> MeaningRow:
     """Return a row of one other body.
 
     Args:
         ops: The operators, with spaces between.
-        words: As of `Way`.
-        text: As ``body`` of `Way`, with ``$`` before what the node says.
-        cure: As of `Way`.
+        words: As of `Meaning`.
+        text: As ``body`` of `Meaning`, with ``$`` before what the node says.
+        cure: As of `Meaning`.
         when: Whether a node is one that the row is about.
-        since: As of `Way`.
+        since: As of `Meaning`.
     """
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         if when(site):
-            yield Way(words, body=_filled(text, site), since=since, cure=cure)
+            yield Meaning(words, body=_filled(text, site), since=since, cure=cure)
 
-    return Difference(tuple(ops.split()), ways)
+    return MeaningRow(tuple(ops.split()), ways)
 
 
-def _filled(text: str, site: Site) -> str:
+def _filled(text: str, site: MeantNode) -> str:
     """Return a body with attributes of the node, and the type of its result, in their places."""
     for name in ("axis", "to", "fmod"):
         if f"${name}" in text:
@@ -65,32 +65,33 @@ def _filled(text: str, site: Site) -> str:
     return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
 
 
-def narrow(number: int, words: str) -> Difference:
+def narrow(ops: str, number: int, words: str) -> MeaningRow:
     """Return a row of whole numbers of 64 bits that are computed in another type.
 
     Args:
+        ops: As of `body`.
         number: ONNX's number of the type.
-        words: As of `Way`.
+        words: As of `Meaning`.
     """
 
-    def ways(site: Site) -> Iterator[Way]:
+    def ways(site: MeantNode) -> Iterator[Meaning]:
         names = [f"v{i}" for i in range(len(site.node.inputs))]
         if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
             return
         given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
-        fmod = "<fmod=1>" if number == 1 and site.op_type == "Mod" else _attributes(site)
+        fmod = _attributes(site)
         operands = ", ".join(f"n{name}" for name in names)
         text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
-        yield Way(words, body=text, cure=_IN_RANGE)
+        yield Meaning(words, body=text, cure=_IN_RANGE)
 
-    return Difference(("Mod", "Clip", "Abs", "Add", "Sub", "Mul", "Div", "Neg", "Max", "Min", "Sign", "Pow"), ways)
+    return MeaningRow(tuple(ops.split()), ways)
 
 
-def _attributes(site: Site) -> str:
+def _attributes(site: MeantNode) -> str:
     return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
 
 
-def _flattened(site: Site) -> Iterator[Way]:
+def _flattened(site: MeantNode) -> Iterator[Meaning]:
     """Yield the Softmax of before opset 13 where it is a later one, and the later one where it is that of before."""
     axis, rank = site.attribute("axis"), site.rank()
     if rank is None or axis is None:
@@ -99,7 +100,7 @@ def _flattened(site: Site) -> Iterator[Way]:
     op, last = site.op_type, rank - 1
     upgrade = "raise the opset with onnx.version_converter, not by its number alone"
     if site.opset >= 13 and axis < last:
-        yield Way(
+        yield Meaning(
             f"all axes from axis {axis} on were one, as before opset 13, not axis {axis} alone",
             body=f"(x) => (y) {{ s = Shape(x) f = Flatten<axis={axis}>(x) r = {op}<axis=1>(f) y = Reshape(r, s) }}",
             cure=upgrade,
@@ -107,7 +108,7 @@ def _flattened(site: Site) -> Iterator[Way]:
     elif site.opset < 13 and axis < last:
         perm = [*(each for each in range(rank) if each != axis), axis]
         back = np.argsort(perm).tolist()
-        yield Way(
+        yield Meaning(
             f"it ran along axis {axis} alone, as from opset 13 on, not along all axes from axis {axis} on flattened "
             "into one",
             body=f"(x) => (y) {{ t = Transpose<perm={perm}>(x) r = {op}<axis={last}>(t) "
@@ -116,7 +117,7 @@ def _flattened(site: Site) -> Iterator[Way]:
         )
 
 
-def _padded_with_zeros(site: Site) -> Iterator[Way]:
+def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:
     """Yield a MaxPool whose border counts as 0, where ONNX leaves it out."""
     given = site.attribute("pads")
     if not given or not any(given) or len(site.node.outputs) > 1:
@@ -127,14 +128,14 @@ def _padded_with_zeros(site: Site) -> Iterator[Way]:
     settings = ", ".join(
         f"{name}={list(v) if isinstance(v, list | tuple) else v}" for name, v in kept.items() if v is not None
     )
-    yield Way(
+    yield Meaning(
         "the border counted as 0, which is not in the window by ONNX",
         body=f"(x) => (y) {{ p = Constant<value_ints={both}>() l = Pad(x, p) y = MaxPool<{settings}>(l) }}",
         cure="write a Pad with the number that the border is to be, and pads of 0",
     )
 
 
-def _channels_last(site: Site) -> Iterator[Way]:
+def _channels_last(site: MeantNode) -> Iterator[Meaning]:
     """Yield a flattening of the elements in the order of a layout with channels last."""
     shape, made = site.shape(), site.made()
     if shape is not None and len(shape) > 2 and (site.op_type == "Flatten" or (made and len(made) < len(shape))):
@@ -142,21 +143,21 @@ def _channels_last(site: Site) -> Iterator[Way]:
         operands = "x" if site.op_type == "Flatten" else "x, s"
         axis = f"<axis={site.attribute('axis')}>" if site.op_type == "Flatten" else ""
         given = operands.replace("x", "t")
-        yield Way(
+        yield Meaning(
             "channels came last in the order of elements, not first",
             body=f"({operands}) => (y) {{ t = Transpose<perm={perm}>(x) y = {site.op_type}{axis}({given}) }}",
             cure="transpose before it, or reorder the columns of the weight behind it",
         )
 
 
-def _by_batch(site: Site) -> Iterator[Way]:
+def _by_batch(site: MeantNode) -> Iterator[Meaning]:
     """Yield a BatchNormalization by the statistics of its own batch."""
     rank, epsilon = site.rank(), site.attribute("epsilon")
     if rank is None or site.attribute("training_mode"):
         return
     axes = [0, *range(2, rank)]
     column = [1, -1, *[1] * (rank - 2)]
-    yield Way(
+    yield Meaning(
         "it took mean and variance of its own batch, as in training, not those that are stored",
         body=f"(x, g, b, m, v) => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
         "mean = ReduceMean(x, a) d = Sub(x, mean) q = Mul(d, d) var = ReduceMean(q, a) "
@@ -167,7 +168,7 @@ def _by_batch(site: Site) -> Iterator[Way]:
     )
 
 
-def _unbiased(site: Site) -> Iterator[Way]:
+def _unbiased(site: MeantNode) -> Iterator[Meaning]:
     """Yield a mean of squares that is divided by one less than their number."""
     square = site.made_by("Mul", "Pow")
     shape, made = site.shape(), site.made()
@@ -185,7 +186,7 @@ def _unbiased(site: Site) -> Iterator[Way]:
     if site.takes("axes") is False:
         settings = f"<keepdims={site.attribute('keepdims')}>"
     operands = ", ".join(f"v{i}" for i in range(len(site.node.inputs)))
-    yield Way(
+    yield Meaning(
         f"the variance were divided by {count - 1}, one less than there are numbers (unbiased), not by {count}",
         body=f"({operands}) => (y) {{ m = {site.op_type}{settings}({operands}) "
         f"f0 = Constant<value_float={count / (count - 1)}>() f = CastLike(f0, m) y = Mul(m, f) }}",
@@ -193,14 +194,14 @@ def _unbiased(site: Site) -> Iterator[Way]:
     )
 
 
-def _tanh_of_gelu(site: Site) -> bool:
+def _tanh_of_gelu(site: MeantNode) -> bool:
     """Whether a Tanh is that of a GELU's approximation: 1 is added to it."""
     follower = site.feeds("Add")
     arrays = () if follower is None else (array_of(value) for value in follower.inputs)
     return any(array is not None and array.size == 1 and float(array.reshape(-1)[0]) == 1.0 for array in arrays)
 
 
-def _erf_of_gelu(site: Site) -> bool:
+def _erf_of_gelu(site: MeantNode) -> bool:
     return site.feeds("Add") is not None
 
 
@@ -208,7 +209,7 @@ _IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up t
 _IN_RANGE = "keep the numbers within that range, or compute them in another type"
 ROUNDED = "write the rounding that is meant with Floor, Ceil, Round or Sign"
 
-BODIES: tuple[Difference, ...] = (
+BODIES: tuple[MeaningRow, ...] = (
     body(
         "Div",
         "quotients of negative whole numbers were rounded down (floor), not cut off toward zero as ONNX's Div is",
@@ -225,8 +226,12 @@ BODIES: tuple[Difference, ...] = (
         "write a - Floor(a / b) * b",
         when=lambda site: _floating(site),
     ),
-    narrow(6, "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31"),
-    narrow(1, _IN_FLOAT32),
+    narrow(
+        "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
+        6,
+        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
+    ),
+    narrow("Clip Abs Add Sub Mul Div Neg Max Min Pow", 1, _IN_FLOAT32),
     body(
         "Mod",
         _IN_FLOAT32,
@@ -235,7 +240,7 @@ BODIES: tuple[Difference, ...] = (
         _IN_RANGE,
         when=_whole,
     ),
-    Difference(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
+    MeaningRow(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
     body(
         "Softmax",
         "a row that is masked everywhere (all -Inf) gave 0, where Softmax by ONNX gives NaN",
@@ -300,7 +305,7 @@ BODIES: tuple[Difference, ...] = (
         ROUNDED,
     ),
     body("Floor", "numbers were rounded to the nearest whole one, not down", "(x) => (y) { y = Round(x) }", ROUNDED),
-    Difference(("MaxPool",), _padded_with_zeros),
+    MeaningRow(("MaxPool",), _padded_with_zeros),
     body(
         "Erf",
         "GELU were its tanh approximation, not the exact one with Erf",
@@ -359,7 +364,7 @@ BODIES: tuple[Difference, ...] = (
         "keep the divisor away from 0",
         when=_floating,
     ),
-    Difference(("BatchNormalization",), _by_batch),
-    Difference(("ReduceMean",), _unbiased),
-    Difference(("Flatten", "Reshape"), _channels_last),
+    MeaningRow(("BatchNormalization",), _by_batch),
+    MeaningRow(("ReduceMean",), _unbiased),
+    MeaningRow(("Flatten", "Reshape"), _channels_last),
 )

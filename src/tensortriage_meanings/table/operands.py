@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 _EPSILONS = (1e-5, 1e-3, 1e-6, 1e-12, 1e-8, 1e-7, 1e-4, 1e-10, 0.0)
 _LARGEST = 0.011
@@ -16,7 +16,7 @@ _GATES: Mapping[str, Mapping[str, Sequence[int]]] = {
 """Other orders of the blocks of weights: which block each one is taken for; ONNX has i, o, f, c and z, r, h."""
 
 
-def _epsilon(site: Site) -> Iterator[Way]:
+def _epsilon(site: MeantNode) -> Iterator[Meaning]:
     """Yield other epsilons of a normalization that is written in single steps."""
     if site.feeds("Sqrt", "Pow", "Rsqrt") is None:
         return
@@ -26,37 +26,37 @@ def _epsilon(site: Site) -> Iterator[Way]:
             now = float(given.reshape(-1)[0])
             for other in _EPSILONS:
                 if not np.isclose(other, now, rtol=1e-3, atol=0.0):
-                    yield Way(
+                    yield Meaning(
                         f"the epsilon under the root were {other:g}, not {now:g}",
                         operands={index: np.full_like(given, other)},
                     )
 
 
-def _transposed(site: Site) -> Iterator[Way]:
+def _transposed(site: MeantNode) -> Iterator[Meaning]:
     """Yield a product with the transposed of a square weight."""
     for index in (1, 0):
         given = site.constant(index)
         if given is not None and given.ndim == 2 and given.shape[0] == given.shape[1] > 1:
-            yield Way("its weight were transposed", operands={index: np.ascontiguousarray(given.T)})
+            yield Meaning("its weight were transposed", operands={index: np.ascontiguousarray(given.T)})
 
 
-def _flipped(site: Site) -> Iterator[Way]:
+def _flipped(site: MeantNode) -> Iterator[Meaning]:
     """Yield a convolution whose kernel runs the other way: a true one, where ONNX's is a correlation."""
     given = site.constant(1)
     if given is not None and given.ndim > 2 and max(given.shape[2:]) > 1:
         axes = tuple(range(2, given.ndim))
-        yield Way(
+        yield Meaning(
             "its kernel were flipped (a true convolution), which ONNX's is not",
             operands={1: np.ascontiguousarray(np.flip(given, axes))},
         )
         if given.shape[2] == given.shape[-1] and given.ndim == 4:
-            yield Way(
+            yield Meaning(
                 "height and width of its kernel were exchanged",
                 operands={1: np.ascontiguousarray(given.swapaxes(2, 3))},
             )
 
 
-def _gates(site: Site) -> Iterator[Way]:
+def _gates(site: MeantNode) -> Iterator[Meaning]:
     """Yield a recurrent layer whose weights lie in the order of another framework."""
     for words, order in _GATES.get(site.op_type, {}).items():
         operands = {}
@@ -68,21 +68,21 @@ def _gates(site: Site) -> Iterator[Way]:
                 moved = [*order, *(len(order) + each for each in order)] if index == 3 else order
                 operands[index] = np.concatenate([blocks[each] for each in moved], axis=1)
         if operands:
-            yield Way(f"its gates came in the order {words}, not in ONNX's", operands=operands)
+            yield Meaning(f"its gates came in the order {words}, not in ONNX's", operands=operands)
 
 
-def _sizes(site: Site) -> Iterator[Way]:
+def _sizes(site: MeantNode) -> Iterator[Meaning]:
     """Yield a Resize whose scales are those of its sizes, which are whole numbers."""
     made, scales = site.made(), site.constant(2)
     if made is not None and scales is not None and scales.size:
-        yield Way(
+        yield Meaning(
             f"its scales were recomputed from the sizes {list(made)}, not taken as given",
             operands={2: np.zeros(0, np.float32), 3: np.array(made)},
             cure="give sizes instead of scales, or recompute_scale_factor=False to PyTorch's interpolate",
         )
 
 
-def _pad_order(site: Site) -> Iterator[Way]:
+def _pad_order(site: MeantNode) -> Iterator[Meaning]:
     """Yield a Pad whose last two axes are exchanged, or whose ends are."""
     given = site.constant(1)
     if given is None or given.ndim != 1 or site.constant(3) is not None:
@@ -97,14 +97,14 @@ def _pad_order(site: Site) -> Iterator[Way]:
         "its pads came in PyTorch's order, the last axis first": given.reshape(2, half)[:, ::-1].T.reshape(-1),
     }.items():
         if not np.array_equal(other, given):
-            yield Way(words, operands={1: np.ascontiguousarray(other)})
+            yield Meaning(words, operands={1: np.ascontiguousarray(other)})
 
 
-def _row(ways: Callable[[Site], Iterator[Way]], *ops: str, since: int = 0) -> Difference:
-    return Difference(ops, ways, since)
+def _row(ways: Callable[[MeantNode], Iterator[Meaning]], *ops: str, since: int = 0) -> MeaningRow:
+    return MeaningRow(ops, ways, since)
 
 
-OPERANDS: tuple[Difference, ...] = (
+OPERANDS: tuple[MeaningRow, ...] = (
     _row(_epsilon, "Add"),
     _row(_transposed, "MatMul"),
     _row(_flipped, "Conv", "ConvTranspose"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage_meanings.site import Difference, Site, Way
+from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
 
 _Place = Callable[[np.ndarray, int, int], np.ndarray]
 
@@ -22,7 +22,7 @@ _NEAREST: Mapping[str, _Place] = {
 """Which pixel is taken for the i-th: what frameworks compute exactly, where a scale in float32 falls short of one."""
 
 
-def _nearest(site: Site) -> Iterator[Way]:
+def _nearest(site: MeantNode) -> Iterator[Meaning]:
     """Yield a nearest pixel that is found in whole numbers."""
     shape, made = site.shape(), site.made()
     if site.text("mode") != "nearest" or shape is None or made is None or len(shape) != len(made):
@@ -36,11 +36,11 @@ def _nearest(site: Site) -> Iterator[Way]:
                 steps += f"i{axis} = Constant<value_ints={pixels}>() t{axis} = Gather<axis={axis}>({value}, i{axis}) "
                 value = f"t{axis}"
         given = f"{site.text('coordinate_transformation_mode')} and {site.text('nearest_mode')}"
-        yield Way(
+        yield Meaning(
             f"coordinate_transformation_mode were {words}, not {given}",
             body=f"({', '.join(names)}) => (y) {{ {steps}y = Identity({value}) }}",
             cure="set both attributes so, with sizes instead of scales; where a pixel still differs, take it by Gather",
         )
 
 
-PIXELS: tuple[Difference, ...] = (Difference(("Resize", "Upsample"), _nearest, since=11),)
+PIXELS: tuple[MeaningRow, ...] = (MeaningRow(("Resize", "Upsample"), _nearest, since=11),)

@@ -1,0 +1,69 @@
+"""Known differences of meaning through `triage diagnose`: is the operator named, and what is understood otherwise?
+
+    python bench/meanings.py [--only WORD ...]
+
+Programs, references and files that compute one operator otherwise, or two: the operator and the difference must be in
+the answer. Pairs that are alike or differ in another way: nothing may be said of meanings.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from meanings_cases import MeaningCase, honest, planted
+
+from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import diagnose
+from tensortriage.workflows.requests import DiagnoseRequest
+
+QUESTION = "does somebody understand an operator otherwise?"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="cases whose names have one of the words")
+    only = parser.parse_args().only
+    wrong, right = ([c for c in cases if not only or any(w in c.name for w in only)] for cases in (planted(), honest()))
+    told = sum(map(asked, wrong))
+    accused = len(right) - sum(map(asked, right))
+    print(f"{told} of {len(wrong)} differences told; {accused} of {len(right)} others accused")
+    sys.exit(accused > 0 or told < 0.9 * len(wrong))
+
+
+def asked(case: MeaningCase) -> bool:
+    """Print what is said of a case; return whether it is right."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given = {key: Path(v) if key == "target_model" else v for key, v in case.write(folder).items()}
+        verdict = diagnose(
+            DiagnoseRequest(
+                model=folder / "model.onnx", feeding=FeedRequest(paths=[str(folder / "inputs.npz")]),
+                case=folder / "case", random_too=False, repro=False, builds=0, **given,
+            )
+        )  # fmt: skip
+    found = said(verdict)
+    right = not found if not case.said else all(re.search(word, found) for word in case.said)
+    seconds = time.perf_counter() - began
+    step = next((each for each in verdict.steps if each.question == QUESTION), None)
+    spent = f"{seconds:5.1f} s (of it {step.seconds if step else 0:.1f} s)"
+    outcome = f"{verdict.verdict:20} {verdict.confidence:4.0%} {spent}"
+    print(f"{'right' if right else 'MISS ':5} {case.name:36} {outcome}", flush=True)
+    if not right:
+        print(f"      {verdict.summary}\n      {step.answer if step else 'not asked'}", flush=True)
+    return right
+
+
+def said(verdict: Verdict) -> str:
+    """Return what is said of a meaning; empty where none is."""
+    step = next((each for each in verdict.steps if each.question == QUESTION), None)
+    known = step is not None and step.answer.startswith("yes")
+    return f"{verdict.summary} {' '.join(each.reason for each in verdict.culprits)}" if known else ""
+
+
+if __name__ == "__main__":
+    main()

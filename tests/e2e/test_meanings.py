@@ -1,0 +1,63 @@
+"""Somebody who understands an operator otherwise, through the command line: a program, and a file."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+from models import proto
+
+NET = """g (float[4,8] x, int64[4] at) => (float[4,8] y)
+<int64 by = {4}, float[3,8] table = {TABLE}> {
+  [div] step = Div(at, by)
+  [one] one = Constant<value_int=2>()
+  [row] row = Add(step, one)
+  [take] bias = Gather(table, row)
+  [sum] s = Add(x, bias)
+  [end] y = Tanh(s)
+}""".replace("TABLE", ", ".join(f"{each:.3f}" for each in np.random.default_rng(1).standard_normal(24)))
+FLOOR = """[wide] wide = Cast<to=1>(at)
+  [wideby] wideby = Cast<to=1>(by)
+  [quotient] quotient = Div(wide, wideby)
+  [low] low = Floor(quotient)
+  [div] step = Cast<to=7>(low)"""
+APP = """
+import onnxruntime
+
+
+class App:
+    def compile(self, model_path, options):
+        self.network = onnxruntime.InferenceSession("other.onnx")
+        return self
+
+    def run(self, feed):
+        return {"y": self.network.run(None, feed)[0]}
+"""
+
+
+@pytest.mark.subprocess
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (["--target", "script:app.py:App"], "model-changed"),
+        (["--reference", "script:app.py:App", "--target", "onnxruntime"], "comparison-unsound"),
+    ],
+    ids=["target", "reference"],
+)
+def test_a_program_that_divides_otherwise_is_told_so(tmp_path, given, kind):
+    onnx.save(proto(NET), tmp_path / "model.onnx")
+    onnx.save(proto(NET.replace("[div] step = Div(at, by)", FLOOR)), tmp_path / "other.onnx")
+    (tmp_path / "app.py").write_text(APP)
+    feed = {"x": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32), "at": np.array([-7, -1, 0, 3])}
+    np.savez(tmp_path / "inputs.npz", **feed)
+    command = [sys.executable, "-m", "tensortriage", "diagnose", "model.onnx", "--inputs", "inputs.npz", "--json"]
+    done = subprocess.run([*command, *given], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    verdict = json.loads(done.stdout)["verdict"]
+    assert verdict["verdict"] == kind
+    assert "Div 'div' as if quotients of negative whole numbers were rounded down (floor)" in verdict["summary"]
+    assert verdict["culprits"][0]["node"] == "div"

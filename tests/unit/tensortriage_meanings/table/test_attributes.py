@@ -1,0 +1,54 @@
+"""Which attributes are tried, in which order, and where."""
+
+from meant_otherwise import model
+from tensortriage_meanings.rewrite import Rewriter
+from tensortriage_meanings.search import sites_of
+from tensortriage_meanings.table.attributes import ATTRIBUTES
+
+
+def words(text, opset=17):
+    return [way.words for ways in sites_of(Rewriter(model(text, opset=opset)), ATTRIBUTES) for way in ways.values()]
+
+
+def test_single_attributes_come_before_several_and_none_is_what_is_there():
+    found = words(
+        'g (float[1,1,4,4] x, float[4] s) => (float[1,1,8,8] y) { y = Resize<mode="nearest", '
+        'coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , s) }'
+    )
+    assert found[0] == "nearest_mode were round_prefer_floor, not floor"
+    both = [" and " in each for each in found if "mode were linear" not in each and "mode were cubic" not in each]
+    assert both == sorted(both)
+    assert not any(
+        each.startswith(("nearest_mode were floor", "coordinate_transformation_mode were asym")) for each in found
+    )
+
+
+def test_an_older_resize_is_asked_about_as_a_later_one():
+    found = words("g (float[1,1,4,4] x, float[4] s) => (float[1,1,8,8] y) { y = Upsample(x, s) }", opset=9)
+    assert "coordinate_transformation_mode were half_pixel, not asymmetric" in found
+
+
+def test_an_attribute_that_the_opset_does_not_have_is_not_tried():
+    text = "g (float[2,3] x) => (int64[2,1] y) { y = ArgMax<axis=1>(x) }"
+    assert "select_last_index were 1, not 0" in words(text)
+    assert not [each for each in words(text, opset=11) if "select_last_index" in each]
+
+
+def test_pads_are_moved_at_the_same_size_or_the_next():
+    found = words(
+        "g (float[1,1,6,6] x) => (float[1,1,3,3] y) { "
+        "y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x) }"
+    )
+    assert "pads were [0, 0, 1, 1], not [1, 1, 1, 1]" in found
+    assert not [each for each in found if "-1" in each]
+
+
+def test_axes_are_moved_only_where_the_sizes_stay():
+    text = "g (float[2,{},4] x) => (float[2,4,{}] y) {{ y = Transpose<perm=[0,2,1]>(x) }}"
+    assert words(text.format(4, 4)) == ["perm were [0, 1, 2], not [0, 2, 1]"]
+    assert words(text.format(3, 3)) == []
+
+
+def test_epsilons_are_told_as_numbers():
+    text = """g (float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization(x, s) }"""
+    assert "epsilon were 0.001, not 1e-05" in words(text)

@@ -1,0 +1,53 @@
+"""What constant operands become; expected values are those of numpy on the weights themselves."""
+
+import numpy as np
+import pytest
+
+from meant_otherwise import meant, model, run
+from tensortriage_meanings.table.operands import OPERANDS
+
+X = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+
+
+def test_a_square_weight_transposed():
+    one = model("g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> { y = MatMul(x, w) }")
+    assert run(meant(one, OPERANDS, "transposed"), x=X) == pytest.approx(X @ np.arange(1, 10).reshape(3, 3).T, rel=1e-5)
+
+
+def test_an_epsilon_under_a_root():
+    one = model("g (float[2,3] x) => (float[2,3] y) <float e = {0.00001}> { q = Mul(x, x) s = Add(q, e) y = Sqrt(s) }")
+    assert run(meant(one, OPERANDS, "were 0.001"), x=X) == pytest.approx(np.sqrt(X * X + 1e-3), rel=1e-5)
+
+
+def test_a_kernel_that_runs_the_other_way():
+    one = model("g (float[1,1,4] x) => (float[1,1,3] y) <float[1,1,2] w = {1, 2}> { y = Conv(x, w) }")
+    x = np.array([[[1, 10, 100, 1000]]], np.float32)
+    assert run(one, x=x).ravel().tolist() == [21, 210, 2100]
+    assert run(meant(one, OPERANDS, "flipped"), x=x).ravel().tolist() == [12, 120, 1200]
+
+
+def test_gates_in_the_order_of_another_framework():
+    rng = np.random.default_rng(2)
+    weights = {
+        name: rng.standard_normal(shape).astype(np.float32) for name, shape in {"w": (1, 6, 3), "r": (1, 6, 2)}.items()
+    }
+    text = (
+        "g (float[4,1,3] x) => (float[4,1,1,2] y) <float[1,6,3] w = {%s}, float[1,6,2] r = {%s}> "
+        "{ y, h = GRU<hidden_size=2>(x, w, r) }"
+    )
+    x = rng.standard_normal((4, 1, 3)).astype(np.float32)
+
+    def of(weights):
+        return model(text % tuple(", ".join(f"{each:.8f}" for each in array.ravel()) for array in weights.values()))
+
+    swapped = {
+        name: np.concatenate([array[:, 2:4], array[:, :2], array[:, 4:]], axis=1) for name, array in weights.items()
+    }
+    assert run(meant(of(weights), OPERANDS, "gates"), x=x) == pytest.approx(run(of(swapped), x=x), rel=1e-6)
+
+
+def test_pads_whose_axes_are_exchanged():
+    one = model("g (float[1,1,2,2] x) => (float[1,1,n,m] y) <int64[8] p = {0,0,1,0,0,0,0,2}> { y = Pad(x, p) }")
+    x = np.ones((1, 1, 2, 2), np.float32)
+    assert run(one, x=x).shape == (1, 1, 3, 4)
+    assert run(meant(one, OPERANDS, "height and width"), x=x).shape == (1, 1, 4, 3)

@@ -1,0 +1,36 @@
+"""A model is written anew without being changed, and raised only where a way needs it."""
+
+import numpy as np
+import pytest
+
+from meant_otherwise import model, run
+from tensortriage_meanings.rewrite import Rewriter
+from tensortriage_meanings.site import Meaning
+
+X = np.array([-2, 3], np.float32)
+NET = "g (float[2] x) => (float[2] y) { [act] a = LeakyRelu<alpha=0.1>(x) [end] y = Neg(a) }"
+
+
+def test_attributes_operands_and_bodies_are_written_and_the_model_stays():
+    one = model(NET)
+    ways = {"act": Meaning("", attributes={"alpha": 0.5}), "end": Meaning("", body="(v) => (w) { w = Abs(v) }")}
+    assert run(Rewriter(one).rewritten(ways), x=X).tolist() == [1.0, 3.0]
+    assert run(one, x=X) == pytest.approx([0.2, -3.0])
+    added = model("g (float[2] x) => (float[2] y) <float c = {1}> { [sum] y = Add(x, c) }")
+    ways = {"sum": Meaning("", operands={1: np.array(5, np.float32)})}
+    assert run(Rewriter(added).rewritten(ways), x=X).tolist() == [3.0, 8.0]
+
+
+def test_an_attribute_of_none_is_left_out():
+    made = Rewriter(model(NET)).rewritten({"act": Meaning("", attributes={"alpha": None})})
+    assert run(made, x=X) == pytest.approx([0.02, -3.0])  # LeakyRelu's own alpha is 0.01
+
+
+def test_a_body_with_typed_constants_raises_an_older_model():
+    body = "(v) => (w) { c = Constant<value_float=2.0>() d = CastLike(c, v) w = Mul(v, d) }"
+    rewriter = Rewriter(model(NET, opset=13))
+    made = rewriter.rewritten({"end": Meaning("", body=body)})
+    assert made.opset >= 15
+    assert run(made, x=X) == pytest.approx([-0.4, 6.0])
+    assert rewriter.base(13) is rewriter.base(0)
+    assert rewriter.base(15) is rewriter.base(15)

@@ -1,0 +1,77 @@
+"""Which ways explain numbers. The other side's are those of the same network, written otherwise by hand."""
+
+import numpy as np
+import pytest
+
+from meant_otherwise import model, run
+from tensortriage_meanings.rung import TABLE
+from tensortriage_meanings.search import Unexplained, bits_of, explained
+
+OPS = {"LeakyRelu", "Softmax", "MatMul"}
+ROWS = [row for row in TABLE if OPS & set(row.ops)]
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((4, 8)).astype(np.float32)
+WEIGHTS = {name: RNG.standard_normal((8, 8)) for name in ("u", "v", "w")}
+NET = """g (float[4,8] x) => (float[4,8] y)
+<float[8,8] u = {U}, float[8,8] v = {V}, float[8,8] w = {W}> {
+  [a] a = MatMul(x, u) [b] b = LeakyRelu<alpha=ONE>(a) [c] c = MatMul(b, v) [d] d = LeakyRelu<alpha=TWO>(c)
+  [e] e = MatMul(d, w) [y] y = Softmax<axis=AXIS>(e)
+}"""
+
+
+def net(one=0.01, two=0.01, axis=-1):
+    text = NET.replace("ONE", str(one)).replace("TWO", str(two)).replace("AXIS", str(axis))
+    for name, array in WEIGHTS.items():
+        text = text.replace(f"{{{name.upper()}}}", "{" + ", ".join(f"{each:.6f}" for each in array.ravel()) + "}")
+    return model(text)
+
+
+def of(theirs, limit=1e-5):
+    """Return what a search says of the network with these outputs, judged by one limit."""
+    subject = Unexplained(
+        net(), lambda one: {"y": run(one, x=X)}, {"y": theirs},
+        lambda _, made: {"y": limit} if np.abs(made["y"] - theirs).max() <= limit else None,
+    )  # fmt: skip
+    return explained(subject, ROWS)
+
+
+def told(found):
+    return {name: way.words for name, way in found.ways.items()}
+
+
+def test_all_ops_of_a_kind_are_tried_at_once():
+    found = of(run(net(0.2, 0.2), x=X))
+    assert told(found) == dict.fromkeys("bd", "alpha were 0.2, not 0.01")
+    assert found.equals == ()
+
+
+def test_one_op_of_a_kind_is_told_alone():
+    assert told(of(run(net(two=0.3), x=X))) == {"d": "alpha were 0.3, not 0.01"}
+
+
+def test_two_differences_are_told_together():
+    assert told(of(run(net(0.2, 0.2, axis=0), x=X))) == {
+        "b": "alpha were 0.2, not 0.01", "d": "alpha were 0.2, not 0.01", "y": "axis were 0, not 1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [run(net(), x=X), run(net(0.137, 0.137), x=X), run(net(), x=X) * np.float32(1.05), run(net(), x=X[::-1])],
+    ids=["the same", "a number that nobody has", "scaled", "other rows"],
+)
+def test_nothing_is_said_of_what_no_way_makes(theirs):
+    assert of(theirs) is None
+
+
+def test_what_chance_makes_says_nothing():
+    assert of(run(net(two=0.3), x=X), limit=0.4) is None  # within such a limit many networks are
+
+
+def test_bits_count_elements_that_were_off():
+    before, after = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 5.0])
+    assert bits_of({"y": before}, {"y": before}, {"y": 1e-6}) == 0.0
+    two = bits_of({"y": before}, {"y": after}, {"y": 1e-3})  # off by 0.76 of the RMS before: two times log2(760)
+    assert two == pytest.approx(2 * np.log2(np.sqrt(8 / 14) / 1e-3), rel=1e-6)
+    labels = np.array([0, 7, 3, 3])
+    assert bits_of({"y": labels}, {"y": labels[::-1]}, {"y": 0.0}) == pytest.approx(4 * 3.0)  # of eight, four differ
