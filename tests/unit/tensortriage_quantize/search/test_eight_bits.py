@@ -14,6 +14,7 @@ from onnx import numpy_helper
 import models
 import running
 from engine_scripts import engine_file
+from machine import OLDER, be_processor
 from quantization_aware import IDENTITIES, SATURATING
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -106,7 +107,7 @@ def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimiz
 
 @pytest.mark.lengthy
 def test_an_engine_that_cuts_sums_off_gets_weights_in_7_bits(tmp_path, feed, monkeypatch):
-    monkeypatch.setattr("tensortriage_quantize.search.eight_bits.sums_in_int16", lambda: True)
+    be_processor(monkeypatch, OLDER)
     monkeypatch.setattr("tensortriage_quantize.search.eight_bits.CPU_ENGINES", ("script",))
     file = engine_file(SATURATING)
     target = f"script:{file}:Engine"
