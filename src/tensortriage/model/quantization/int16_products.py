@@ -13,9 +13,17 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, Writer, array_of, needed, refuse_if
+from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    OperatorBody,
+    Results,
+    Writer,
+    array_of,
+    needed,
+    refuse_if,
+)
 from tensortriage.model.operator_bodies.replace_nodes import with_written
-from tensortriage.model.quantization.as_pairs import CONVOLUTION, products_as_pairs
+from tensortriage.model.quantization.as_pairs import products_as_pairs
 from tensortriage.model.quantization.int8_products import int8_products
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
