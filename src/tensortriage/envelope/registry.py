@@ -9,10 +9,19 @@ import functools
 from collections.abc import Collection
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.float64.function_accuracy import ACCURACIES
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_orders, of_rewrite
+from tensortriage.envelope.costs import (
+    of_draws,
+    of_format,
+    of_freedoms,
+    of_int16,
+    of_moved_inputs,
+    of_orders,
+    of_rewrite,
+)
 from tensortriage.envelope.explanations import (
     AMPLIFIED_FP32,
     FOLDED,
@@ -23,7 +32,6 @@ from tensortriage.envelope.explanations import (
     Needs,
     Usual,
 )
-from tensortriage.envelope.int16_kernels import of_int16
 from tensortriage.envelope.limits import OPS_IN_FP32, of_equal, of_floor
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_operands import (
@@ -235,7 +243,7 @@ REGISTRY: tuple[Explanation, ...] = (
         cost=of_int16,
         needs=Needs(finite=True),
         rewrite=lambda model: int16_products(integer_biases(model) or model),
-        applies=lambda model: is_quantized(model.graph),
+        applies=lambda model: any(map(sums_in_int16, ("onnxruntime", "openvino"))) and is_quantized(model.graph),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime", "openvino"}),
     ),

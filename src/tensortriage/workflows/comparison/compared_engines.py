@@ -4,7 +4,7 @@ import logging
 
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
+from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model

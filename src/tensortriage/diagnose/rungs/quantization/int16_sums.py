@@ -25,7 +25,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
+from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
