@@ -238,8 +238,8 @@ REGISTRY: tuple[Explanation, ...] = (
         name="int16-sums",
         words="sums of 8-bit products cut off in int16 for want of VNNI, by no more than rounding to 8 bits costs",
         avoided="weights in uint8 or in 7 bits, or a processor with VNNI",
-        source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 on AVX2: of 25 files by ONNX Runtime's quantizers the former "
-        "is 0 to 1.2e-2 from this prediction, of losses of 4e-3 to 0.24 (bench/without_vnni.py)",
+        source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 without VNNI: a network of five Gemms is 1e-7 from this on "
+        "both, of a loss of 4e-2 (tests/engines/test_without_vnni.py; bench/RESULTS.md, Processors without VNNI)",
         cost=of_int16,
         needs=Needs(finite=True),
         rewrite=lambda model: int16_products(integer_biases(model) or model),
