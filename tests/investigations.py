@@ -19,7 +19,7 @@ from tensortriage_testing import save_model
 
 ENTRY_POINTS = """[tensortriage.engines]
 faulty = tensortriage_testing:FaultyEngine
-saturating = quantization_aware:Saturating
+saturating = tensortriage_testing:SaturatingEngine
 varying = tensortriage_testing:VaryingEngine
 """
 
@@ -29,7 +29,7 @@ def investigate(tmp_path, monkeypatch):
     """Return a function that opens an investigation of a model (ONNX text or message), fed with dictionaries of arrays.
 
     The targets ``faulty:...``, ``varying:...`` and ``saturating:...`` are a `FaultyEngine`, a `VaryingEngine` and a
-    `Saturating`, registered as an installed package registers its engines: a script engine would start a process.
+    `SaturatingEngine`, registered as an installed package registers its engines: a script engine would start a process.
     """
     package = tmp_path / "installed" / "faulty-1.0.dist-info"
     package.mkdir(parents=True)

@@ -49,6 +49,18 @@ exact_int8 = pytest.mark.skipif(sums_in_int16(), reason="the processor sums 8-bi
 """A test of int8 kernels that sum products of 8-bit numbers exactly."""
 
 
+OLDER = frozenset({"ssse3", "avx2", "fma"})
+"""Flags of a processor without VNNI and bf16 (Haswell, Zen 3)."""
+
+NEWER = OLDER | {"avx512_vnni", "avx512_bf16"}
+"""Flags of one with both (Cooper Lake, Zen 4)."""
+
+
+def be_processor(monkeypatch, flags):
+    """Let this process take its processor for one with these flags: its own engines compute as they do."""
+    monkeypatch.setattr("tensortriage.engines.cpu_features._flags", lambda: flags)
+
+
 @contextlib.contextmanager
 def numpy_seeded():
     """Draw the same numbers from numpy's global generator, which ONNX's examples use as they are imported."""

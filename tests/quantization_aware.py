@@ -1,10 +1,9 @@
-"""Models as quantization-aware training exports them, and an engine that is right only with weights in 7 bits."""
+"""Models as quantization-aware training exports them, and a script of an engine on a processor without VNNI."""
 
 import numpy as np
 from onnx import helper, numpy_helper
 
-from tensortriage.model.model import Model
-from tensortriage_testing import FaultyEngine, quantized
+from tensortriage_testing import quantized
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 IDENTITIES = f"""
@@ -17,45 +16,8 @@ IDENTITIES = f"""
     }}"""
 """A chain of MatMuls with the identity, in which one operand may hold an outlier."""
 
-SATURATING = """
-import numpy as np
-import onnx
-import onnxruntime as ort
-from onnx import numpy_helper
-
-
-class Engine:
-    name = "saturating"
-
-    def compile(self, model, options):
-        stored = [numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer]
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in stored)
-        return Session(ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"]), large)
-
-
-class Session:
-    def __init__(self, session, large):
-        self.session, self.large = session, large
-
-    def run(self, feed):
-        names = [output.name for output in self.session.get_outputs()]
-        found = dict(zip(names, self.session.run(None, dict(feed))))
-        if self.large and len(names) == 1:
-            found[names[0]] = found[names[0]] * np.float32(0.9)
-        return found
-"""
-
-
-class Saturating(FaultyEngine):
-    """A faulty engine whose fault shows only where int8 weights are beyond 7 bits."""
-
-    def compile(self, model, options):
-        graph = Model.load(model).graph
-        weights = [graph.weight(name) for name in graph.constants]
-        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in weights)
-        return super().compile(model, options if large else {})
+SATURATING = "from tensortriage_testing import SaturatingEngine as Engine\n"
+"""The script of an engine without VNNI."""
 
 
 def passed(numbers, scale):

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import difference
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.distances import by_value, distances
 from tensortriage.envelope.evaluations import Healthy
 from tensortriage.envelope.explanations import Explanation
 from tensortriage.envelope.setting import Floors, Setting
+from tensortriage.envelope.unrounded_match import UNROUNDED
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.synthetic.jitter import jitter
@@ -90,6 +92,39 @@ def output_errors(setting: Setting, model: Model) -> dict[str, float]:
     fed = check_feed(setting.feed, model.inputs, casting=Casting.ROUND)
     outputs = with_parts(setting.lab.outputs(setting.reference, model, fed), setting.parts)
     return {name: difference(right, outputs[name]) for name, right in setting.right.items() if name in outputs}
+
+
+# -- what kernels of some processors lose ------------------------------------------------------------------------------
+
+_DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
+"""An unrounded file whose stored integers are another rounding of its weights."""
+
+
+def of_int16(setting: Setting, floors: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
+    """Return what such kernels lose at outputs, no more than what rounding to 8 bits costs them.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        DataError: When the feed does not fit it.
+    """
+    if not sums_in_int16(setting.target.name):
+        return {}
+    found = of_rewrite(setting, floors, together, values)
+    own = rounding_costs(setting) if any(found.values()) else {}
+    return {name: min(lost, own.get(name, 0.0)) for name, lost in found.items()}
+
+
+def rounding_costs(setting: Setting) -> Mapping[str, float]:
+    """Return what rounding activations and weights costs outputs, without saying anything of the engine.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+    """
+    plain, drawn = (setting.lab.outputs(spec, setting.model, setting.feed) for spec in (UNROUNDED, _DRAWN))
+    costs = {
+        name: (difference(setting.right(name), plain[name]), difference(plain[name], drawn[name])) for name in plain
+    }
+    return {name: math.hypot(*both) for name, both in costs.items() if all(map(math.isfinite, both))}
 
 
 # -- inputs that are moved by less than anybody can tell ---------------------------------------------------------------

@@ -31,9 +31,8 @@ from tensortriage.compare.judgement.within import (
     within_limit,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
+from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_int16, of_moved_inputs, of_rewrite
 from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
-from tensortriage.envelope.int16_kernels import of_int16
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting

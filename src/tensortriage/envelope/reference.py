@@ -1,20 +1,32 @@
-"""Judges a reference by the envelope: values that no healthy engine would compute from this model are not the truth."""
+"""Judges a reference by the envelope: values that no healthy engine would compute from this model are not the truth.
+
+Nor are those of kernels that lose what does not fit in int16, which exist on some processors.
+"""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.relative_error import difference, error_of
+from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.distances import EXTERNAL, distances
+from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
 from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.limits import ROUNDED_ONCE
 from tensortriage.envelope.setting import Floors
+from tensortriage.errors import DataError, EngineError
+from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed, feed_digest
 from tensortriage.model.model import Model
+from tensortriage.model.quantization.int8_products import unsigned_weights
+from tensortriage.model.quantization.int16_products import int16_products
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.lab import FLOAT64, Lab
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import error_size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,3 +102,40 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
 
 def _shape(store: TensorStore, name: str) -> tuple[int, ...]:
     return tuple(size for size in store.spec(name).shape or () if isinstance(size, int))
+
+
+def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
+    """Return how far an engine is off on a model for int8 weights alone; 0 where it is not, or float64 is no way out.
+
+    It is asked for the same with weights in uint8, which stand for the same numbers; OpenVINO, which computes otherwise
+    with these, is held against what is foreseen.
+    """
+    other = unsigned_weights(model) if sums_in_int16(engine.name) else None
+    if other is None:
+        return 0.0
+    try:
+        fed = check_feed(feed, model.inputs, casting=Casting.ROUND)
+        made = lab.outputs(engine, model, fed)
+        if engine.name != "openvino" and not (lost := _apart(lab.outputs(engine, other, fed), made)):
+            return 0.0
+        right = lab.outputs(CORRECTLY_ROUNDED, model, fed)
+        if engine.name != "openvino":
+            return lost
+        foreseen = lab.outputs(CORRECTLY_ROUNDED, int16_products(model) or model, fed)
+    except (EngineError, DataError):
+        return 0.0
+    return _apart(right, made) if _apart(foreseen, made) < _apart(right, made) else 0.0
+
+
+def cut_off_in_words(reference: EngineSpec, lost: float) -> str:
+    """Return why float64 takes a reference's place, as a clause."""
+    return (
+        f"float64 is the reference: {reference} adds products of 8-bit numbers in saturating int16 on this processor, "
+        f"which has no VNNI, and is off by {error_size(lost)} for it"
+    )
+
+
+def _apart(right: Mapping[str, np.ndarray], made: Mapping[str, np.ndarray]) -> float:
+    """Return the largest error of outputs; 0 where a rounding more or less makes it."""
+    lost = max((difference(right[name], made[name]) for name in right if name in made), default=0.0)
+    return lost if lost > ROUNDED_ONCE else 0.0

@@ -9,10 +9,19 @@ import functools
 from collections.abc import Collection
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.float64.function_accuracy import ACCURACIES
 from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec, Hardware
-from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_orders, of_rewrite
+from tensortriage.envelope.costs import (
+    of_draws,
+    of_format,
+    of_freedoms,
+    of_int16,
+    of_moved_inputs,
+    of_orders,
+    of_rewrite,
+)
 from tensortriage.envelope.explanations import (
     AMPLIFIED_FP32,
     FOLDED,
@@ -23,7 +32,6 @@ from tensortriage.envelope.explanations import (
     Needs,
     Usual,
 )
-from tensortriage.envelope.int16_kernels import of_int16
 from tensortriage.envelope.limits import OPS_IN_FP32, of_equal, of_floor
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_operands import (
@@ -230,12 +238,12 @@ REGISTRY: tuple[Explanation, ...] = (
         name="int16-sums",
         words="sums of 8-bit products cut off in int16 for want of VNNI, by no more than rounding to 8 bits costs",
         avoided="weights in uint8 or in 7 bits, or a processor with VNNI",
-        source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 on AVX2: of 25 files by ONNX Runtime's quantizers the former "
-        "is 0 to 1.2e-2 from this prediction, of losses of 4e-3 to 0.24 (bench/without_vnni.py)",
+        source="ONNX Runtime 1.31.1 and OpenVINO 2026.4.1 without VNNI: a network of five Gemms is 1e-7 from this on "
+        "both, of a loss of 4e-2 (tests/engines/test_without_vnni.py; bench/RESULTS.md, Processors without VNNI)",
         cost=of_int16,
         needs=Needs(finite=True),
         rewrite=lambda model: int16_products(integer_biases(model) or model),
-        applies=lambda model: is_quantized(model.graph),
+        applies=lambda model: any(map(sums_in_int16, ("onnxruntime", "openvino"))) and is_quantized(model.graph),
         hardware=frozenset({Hardware.CPU}),
         engines=frozenset({"onnxruntime", "openvino"}),
     ),

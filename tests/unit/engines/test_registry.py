@@ -95,7 +95,9 @@ def test_importing_the_registry_imports_no_engine():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"onnx", "onnx_ir", "onnxruntime", "openvino"} & set(out)
     ours = {name for name in out if name.startswith("tensortriage.engines.")}
-    assert ours == {f"tensortriage.engines.{name}" for name in ("base", "capabilities", "spec", "registry")}
+    assert ours == {
+        f"tensortriage.engines.{name}" for name in ("base", "capabilities", "cpu_features", "spec", "registry")
+    }
 
 
 def test_engines_of_this_distribution_are_registered_as_those_of_others_are():

@@ -92,9 +92,11 @@ class _Operand:
 
 def _product(body: OperatorBody) -> Results:
     data, weight = map(_Operand.of, body.inputs(2))
-    refuse_if(bool(body.attribute("transA", 0)))
+    numbers = _numbers(body, data.stored)
+    if body.attribute("transA", 0):
+        numbers = body.op("Transpose", numbers, perm=[1, 0])
     columns = _int8(weight.stored).T if body.attribute("transB", 0) else _int8(weight.stored)
-    lost = _lost(body, data.stored, columns)
+    lost = _lost(body, numbers, columns)
     scale = body.op("Mul", data.scale, weight.scale)
     return (body.op("Sub", _again(body), body.op("Mul", lost, scale)),)
 
@@ -102,7 +104,7 @@ def _product(body: OperatorBody) -> Results:
 def _integers(body: OperatorBody) -> Results:
     data, weight = body.inputs(2)
     refuse_if(body.type_of(data.name or "") != ir.DataType.UINT8)  # int8 on both sides is exact
-    lost = body.op("Cast", _lost(body, data, _int8(weight)), to=int(ir.DataType.INT32))
+    lost = body.op("Cast", _lost(body, _numbers(body, data), _int8(weight)), to=int(ir.DataType.INT32))
     return (body.op("Sub", _again(body), lost),)
 
 
@@ -169,10 +171,10 @@ def _numbers(body: OperatorBody, stored: ir.Value) -> ir.Value:
     return body.op("Add", wide, body.constant(128)) if moved else wide
 
 
-def _lost(body: OperatorBody, stored: ir.Value, columns: np.ndarray) -> ir.Value:
+def _lost(body: OperatorBody, numbers: ir.Value, columns: np.ndarray) -> ir.Value:
     """Return what the pairs of a matrix product lose, in units of the products."""
     pairs, last = _beyond(columns), len(columns) - 1
-    numbers, sides = _numbers(body, stored), []
+    sides = []
     for second in (0, 1):
         places = body.integers(*np.minimum(pairs.places.reshape(-1) + second, last).tolist())
         factors = body.constant(pairs.weights[..., second].reshape(-1))

@@ -2,9 +2,10 @@
 
 import logging
 
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
+from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -45,10 +46,11 @@ def engines_of(request: CompareRequest, model: Model, lab: Lab) -> list[Live]:
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
     reference = request.reference or PLAIN
-    own_feed = next(iter(feeds(request.feeding, model)))
-    if request.reference and (lost := cut_off(lab, reference, model, own_feed)):
-        _logger.warning("%s", cut_off_in_words(reference, lost))
-        reference = CORRECTLY_ROUNDED
+    if request.reference and sums_in_int16(reference.name):
+        lost = cut_off(lab, reference, model, next(iter(feeds(request.feeding, model))))
+        if lost:
+            _logger.warning("%s", cut_off_in_words(reference, lost))
+            reference = CORRECTLY_ROUNDED
     own = [reference] if request.reference else []
 
     def feed() -> Feed:

@@ -2,13 +2,15 @@
 
 Kernels for x86 without VNNI add pairs of products in saturating int16, so that a sound quantized model with large
 weights loses what does not fit (`tensortriage.compare.quantization.int16_sums`). The proof is the cure: weights in
-uint8 stand for the same numbers and are multiplied by other kernels, so that nothing but this can be gone with them.
+uint8 stand for the same numbers and are multiplied by other kernels, so that nothing but this can be gone with them; of
+weights in 7 bits every pair fits.
 
 A reference that loses anything is none: float64 takes its place. A target is to blame where it loses more than
 rounding to 8 bits costs anyway; what is less than that, the judge allows (row ``int16-sums`` of the registry).
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -23,10 +25,12 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.int16_kernels import cut_off, cut_off_in_words
+from tensortriage.envelope.reference import cut_off, cut_off_in_words
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.model import Model
 from tensortriage.model.quantization.int8_products import Int8Product, int8_products, unsigned_weights
+from tensortriage.model.quantization.qdq import seven_bit_weights
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude
@@ -36,6 +40,32 @@ OF_REFERENCE = "does the reference add 8-bit products exactly?"
 CURES = "weights in uint8 (QUInt8) or in 7 bits (reduce_range), or a processor with VNNI"
 SWITCH = "config.session.x64quantprecision"
 """Session option of ONNX Runtime that makes it turn int8 weights into uint8 ones as it builds."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OtherWeights:
+    """A model whose weights meet sums that are exact.
+
+    Attributes:
+        name: Name of the remedy.
+        words: The change, in words.
+        rewrite: Returns the model; None where there is nothing to change.
+        is_exact: Whether its weights are the same numbers.
+        not_on: Engines that do not multiply integers then: OpenVINO 2026.4.1 quantizes otherwise by uint8 weights.
+    """
+
+    name: str
+    words: str
+    rewrite: Callable[[Model], Model | None]
+    is_exact: bool
+    not_on: tuple[str, ...] = ()
+
+
+WAYS = (
+    OtherWeights("unsigned-weights", "the same weights in uint8", unsigned_weights, True, ("openvino",)),
+    OtherWeights("seven-bit-weights", "its weights in 7 bits", seven_bit_weights, False),
+)
+"""What is tried, what changes least first."""
 
 
 @rung(OF_REFERENCE, gives=("exact_reference",), cost="without VNNI, of models with int8 weights: a run on every feed")
@@ -66,36 +96,32 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     if hidden or not sums_in_int16(inv.question.target.name):
         return None
     products = int8_products(inv.model.graph)
-    other = unsigned_weights(inv.model)
-    if other is None:
-        return None
-    beyond = _beyond(inv, evidence, products)
+    beyond = _beyond(inv, evidence, products) if products else {}
     if not beyond:
-        inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
+        if products:
+            inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
         return None
     output = evidence.worst_feed.worst_output()[0]
     before = evidence.worst_feed.errors[output]
     try:
-        made = inv.lab.outputs(inv.question.target, other, evidence.feed)[output]
+        cure, explained = _cure(inv, evidence, output, before)
     except EngineError as error:
-        inv.record.answered(QUESTION, f"unknown: with weights in uint8: {error.message}")
+        inv.record.answered(QUESTION, f"unknown: with other weights: {error.message}")
         return None
-    after = difference(np.asarray(inv.golden.outputs(evidence.feed)[output]), made)
-    explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
+    if cure is None:
+        return None
     first = next(iter(beyond))
     answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
+    told = f"with {cure.words} target and reference differ by {error_size(cure.after)} instead of {error_size(before)}"
     inv.record.answered(
         QUESTION,
-        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with the same weights in uint8 target and "
-        f"reference differ by {error_size(after)} instead of {error_size(before)}",
+        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; {told}",
         error=before,
-        error_unsigned=after,
+        error_without=cure.after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
     )
     if not is_decisive(explained):
         return None
-    words = "its weights in uint8, which stand for the same numbers and meet kernels that are exact"
-    cure = Calibrated(other, output, before, after, kind="unsigned-weights", words=words)
     most = beyond[first].error
     culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
     target = inv.question.target
@@ -104,16 +130,44 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{target} adds products of 8-bit numbers in saturating int16 on this processor, which has no VNNI: in "
-        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; with the same weights in uint8 target and reference "
-        f"differ by {error_size(after)} in output '{output}', instead of {error_size(before)}",
+        f"{culprits[0].op_type} '{first}' {culprits[0].reason}; {told}, in output '{output}'",
         culprits=culprits,
         next=[
-            triage_command(inv.question, "diagnose", "--target", str(target), "--fix", "unsigned.onnx"),
+            triage_command(inv.question, "diagnose", "--target", str(target), "--fix", "exact_sums.onnx"),
             *([triage_command(inv.question, "run", "--target", str(switched))] * (target.name == "onnxruntime")),
             reduce_command(inv.question),
         ],
     )
     return Answer(verdict, Findings(calibrated=cure))
+
+
+def _cure(inv: Investigation, evidence: Evidence, output: str, before: float) -> tuple[Calibrated | None, float]:
+    """Return the model with other weights that helps, and the share of the error that is gone with it.
+
+    The last one that was tried, where none helps; None where there is none to try.
+
+    Raises:
+        EngineError: When an engine fails on the last one.
+    """
+    target, feed, cure, explained = inv.question.target, evidence.feed, None, 0.0
+    golden = np.asarray(inv.golden.outputs(feed)[output])
+    ways = [way for way in WAYS if target.name not in way.not_on and way.rewrite(inv.model) is not None]
+    for number, way in enumerate(ways, 1):
+        model = way.rewrite(inv.model)
+        assert model is not None
+        try:
+            made = inv.lab.outputs(target, model, feed)[output]
+            right = golden if way.is_exact else inv.lab.outputs(inv.question.reference, model, feed)[output]
+        except EngineError:
+            if number == len(ways):
+                raise
+            continue
+        after = difference(right, made)
+        explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
+        cure = Calibrated(model, output, before, max(after, difference(golden, right)), kind=way.name, words=way.words)
+        if is_decisive(explained):
+            break
+    return cure, explained
 
 
 def _beyond(inv: Investigation, evidence: Evidence, products: tuple[Int8Product, ...]) -> dict[str, Int16Sums]:

@@ -6,6 +6,7 @@ from onnx import numpy_helper
 
 from diagnosing import ask, named, step
 from engine_scripts import engine_file
+from machine import NEWER, OLDER, be_processor
 from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage_testing import conv_net, encoder, feed_for, mlp, quantized, save_model
@@ -254,8 +255,7 @@ def large_mlp():
 
 @pytest.mark.lengthy
 def test_sums_that_an_engine_cuts_off_in_int16(tmp_path, monkeypatch):
-    """The engine is right only where all weights are in 7 bits; by marked tensors and op by op it is as well."""
-    monkeypatch.setattr("tensortriage.diagnose.rungs.quantization.int16_sums.sums_in_int16", lambda: True)
+    be_processor(monkeypatch, OLDER)
     file = engine_file(SATURATING)
     small, feed = large_mlp()
     path = save_model(small, tmp_path / "q.onnx")
@@ -263,8 +263,8 @@ def test_sums_that_an_engine_cuts_off_in_int16(tmp_path, monkeypatch):
     verdict, _ = ask(tmp_path, path, feed, target)
     assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
     assert "saturating int16" in verdict.summary
-    assert "--reduce-range" in verdict.culprits[0].reason
-    monkeypatch.setattr("tensortriage.diagnose.rungs.quantization.int16_sums.sums_in_int16", lambda: False)
+    assert "cure: weights in uint8 (QUInt8) or in 7 bits (reduce_range)" in verdict.culprits[0].reason
+    be_processor(monkeypatch, NEWER)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     verdict, _ = ask(elsewhere, path, feed, target)

@@ -1,0 +1,157 @@
+"""Kernels of ONNX Runtime and OpenVINO on a processor without VNNI: whether they compute as is said, and verdicts.
+
+`tests/without_vnni.py` makes processes of such a processor; where it cannot, OpenVINO alone is limited by its variable.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+import models
+import without_vnni
+from tensortriage_testing import feed_for, mlp, quantized, save_model
+
+pytestmark = [pytest.mark.engine, pytest.mark.lengthy]
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def variables():
+    """Return the environment of processes without VNNI."""
+    if (found := without_vnni.limits()) is None:
+        pytest.skip("this processor cannot be limited")
+    return dict(found)
+
+
+KERNELS = """
+import sys
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+from tensortriage.compare.quantization.int16_sums import saturated_product, windows
+from tensortriage.engines.cpu_features import computes_bf16, sums_in_int16
+
+assert sums_in_int16() and not computes_bf16()
+rng = np.random.default_rng(0)
+
+
+def large(dtype, shape):
+    ends = np.iinfo(dtype)
+    high = rng.integers(ends.max - 60, ends.max, shape, endpoint=True)
+    return np.where(rng.random(shape) < 0.8, high, rng.integers(ends.min, ends.min + 40, shape)).astype(dtype)
+
+
+def run(node, x, constants, kind, shape):
+    types = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8}
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", types[x.dtype], x.shape)],
+        [helper.make_tensor_value_info("y", kind, shape)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+
+
+for first in (np.uint8, np.int8):
+    for second in (np.int8, np.uint8):
+        for rows, terms, columns in ((1, 8, 4), (5, 9, 7), (7, 64, 40), (40, 30, 3)):
+            x, w = large(first, (rows, terms)), large(second, (terms, columns))
+            node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+            found = run(node, x, {"w": w}, TensorProto.INT32, (rows, columns))
+            saturates = (first, second) == (np.uint8, np.int8)
+            right = saturated_product(x, w) if saturates else x.astype(np.int64) @ w.astype(np.int64)
+            assert np.array_equal(found, right), (first, second, rows, terms, columns)
+
+for channels, kernels, size, group in ((2, 3, 3, 1), (3, 4, 3, 1), (8, 8, 1, 1), (8, 8, 3, 2), (5, 7, 2, 1)):
+    x, w = large(np.uint8, (1, channels, 6, 6)), large(np.int8, (kernels, channels // group, size, size))
+    sides = []
+    for part, some in zip(np.split(x, group, axis=1), np.split(w, group)):
+        columns = np.moveaxis(some, 1, -1).reshape(len(some), -1).T
+        sides.append(saturated_product(windows(part, (size, size), 0), columns))
+    sums = np.concatenate(sides, axis=1)
+    scale, one = np.float32(2 ** np.ceil(np.log2(np.abs(sums).max() / 255))), np.float32(1)
+    zero, none = np.uint8(0), np.int8(0)
+    constants = {"w": w, "one": one, "zero": zero, "none": none, "scale": scale}
+    words = ["x", "one", "zero", "w", "one", "none", "scale", "zero"]
+    node = helper.make_node("QLinearConv", words, ["y"], group=group)
+    found = run(node, x, constants, TensorProto.UINT8, None)
+    right = np.clip(np.rint(sums / scale), 0, 255)
+    assert np.array_equal(found.reshape(kernels, -1).T, right), (channels, kernels, size, group)
+"""
+
+
+def test_onnx_runtime_adds_pairs_in_int16(variables):
+    words = [sys.executable, "-c", KERNELS]
+    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def large_mlp(folder):
+    """Write a network, and the same quantized, in which some sums do not fit; return both paths and that of a feed."""
+    model = mlp()
+    feed = {name: np.abs(array) + np.float32(0.5) for name, array in feed_for(model).items()}
+    np.savez(folder / "feed.npz", **feed)
+    made = quantized(model, feed)
+    return save_model(model, folder / "m.onnx"), save_model(made, folder / "q.onnx"), folder / "feed.npz"
+
+
+def on_integers(folder):
+    """Write a MatMulInteger that saturates, and a feed; return both paths."""
+    message = models.proto("g (uint8[4, 8] x) => (int32[4, 8] y) { [product] y = MatMulInteger(x, w) }")
+    message.graph.initializer.append(numpy_helper.from_array(np.full((8, 8), 127, np.int8), "w"))
+    np.savez(folder / "feed.npz", x=np.full((4, 8), 250, np.uint8))
+    return models.write(folder / "i.onnx", message), folder / "feed.npz"
+
+
+def triage(variables, *words):
+    command = [sys.executable, "-c", "from tensortriage.cli import main; main()", *map(str, words)]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+
+
+def diagnosed(folder, variables, *words):
+    done = triage(variables, "diagnose", *words, "--case", folder / "case", "--json", "--no-repro")
+    return done.returncode, json.loads(done.stdout)["verdict"]
+
+
+def test_what_onnx_runtime_cuts_off_is_told_with_its_cures(tmp_path, variables):
+    _, file, feed = large_mlp(tmp_path)
+    code, verdict = diagnosed(tmp_path, variables, file, "--target", "onnxruntime", "--inputs", feed)
+    assert (code, verdict["verdict"]) == (1, "quantization")
+    assert "saturating int16" in verdict["summary"]
+    assert "uint8" in verdict["remedy"]["summary"]
+    assert any("config.session.x64quantprecision=1" in line for line in verdict["next"])
+    case = json.loads((tmp_path / "case" / "case.json").read_text())
+    assert case["versions"]["processor"] == "without VNNI and bf16"
+
+
+def test_its_own_option_cures_it(tmp_path, variables):
+    option = "config.session.x64quantprecision=1"
+    _, file, feed = large_mlp(tmp_path)
+    code, verdict = diagnosed(tmp_path, variables, file, "--target", f"onnxruntime:{option}", "--inputs", feed)
+    assert (code, verdict["verdict"]) == (0, "match"), verdict["summary"]
+
+
+def test_a_reference_that_cuts_off_is_none(tmp_path, variables):
+    file, feed = on_integers(tmp_path)
+    code, verdict = diagnosed(tmp_path, variables, file, "--target", "onnxruntime", "--inputs", feed)
+    assert (code, verdict["verdict"]) == (1, "quantization"), verdict["summary"]
+    assert "float64 is the reference: onnxruntime:optimization=none adds" in verdict["summary"]
+    done = triage(variables, "run", file, "--reference", "onnxruntime", "--target", "float64", "--inputs", feed)
+    assert "float64 is the reference" in done.stderr
+
+
+def test_openvino_cuts_off_by_its_own_limit(tmp_path):
+    pytest.importorskip("openvino")
+    _, file, feed = large_mlp(tmp_path)
+    words = (file, "--target", "openvino:precision=fp32", "--inputs", feed)
+    code, verdict = diagnosed(tmp_path, without_vnni.OPENVINO_ALONE, *words)
+    assert (code, verdict["verdict"]) == (1, "quantization"), verdict["summary"]
+    assert "saturating int16" in verdict["summary"]

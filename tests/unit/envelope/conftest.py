@@ -1,0 +1,3 @@
+"""Fixtures for the envelope's tests."""
+
+from investigations import investigate  # noqa: F401 - a fixture
