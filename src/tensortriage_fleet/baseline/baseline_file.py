@@ -7,6 +7,7 @@ under a lock, so that tests side by side may add targets to it.
 import contextlib
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -108,7 +109,7 @@ class BaselineFolder:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()
+        self.folder = Path(os.path.abspath(folder))
         self.root = self.folder.parent
 
     def relative(self, path: Path) -> str:
@@ -117,14 +118,14 @@ class BaselineFolder:
         Raises:
             UsageError: When it is not below it (``baseline-outside``).
         """
-        try:
-            return path.resolve().relative_to(self.root.resolve()).as_posix()
-        except ValueError:
-            raise UsageError(
-                f"{path} is outside of {self.root}, the folder that holds the baselines {self.folder.name}",
-                slug="baseline-outside",
-                cure=f"give --baseline a folder beside the models, e.g. --baseline {path.parent / self.folder.name}",
-            ) from None
+        for place, root in ((Path(os.path.abspath(path)), self.root), (path.resolve(), self.root.resolve())):
+            if place.is_relative_to(root):
+                return place.relative_to(root).as_posix()
+        raise UsageError(
+            f"{path} is outside of {self.root}, the folder that holds the baselines {self.folder.name}",
+            slug="baseline-outside",
+            cure=f"give --baseline a folder beside the models, e.g. --baseline {path.parent / self.folder.name}",
+        )
 
     def file(self, model: str) -> Path:
         """Return the file of a model's baselines.

@@ -154,7 +154,9 @@ def _text(floats: np.ndarray) -> str:
 
 def _array(figures: Figures) -> np.ndarray:
     words = figures.values.split()
-    return np.array(words) if figures.exact else np.array(words, np.float64)
+    if figures.exact:
+        return np.array(words)
+    return np.array(words, np.float64 if figures.dtype == "float64" else np.float32).astype(np.float64)
 
 
 def _projections(figures: Figures) -> np.ndarray:
