@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -134,6 +135,15 @@ class BaselineFolder:
             model: Path of the model from the root, or its name.
         """
         return self.folder / (model + ENDING)
+
+    def arrays(self, model: str, target: str) -> Path:
+        """Return the file of a target's outputs, where they are kept.
+
+        Args:
+            model: As for `file`.
+            target: The target.
+        """
+        return self.folder / f"{model}.{re.sub(r'[^A-Za-z0-9=._-]+', '-', target)}.npz"
 
     def models(self) -> list[str]:
         """Return the models that have a baseline, as `file` takes them."""

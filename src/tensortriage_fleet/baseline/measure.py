@@ -15,11 +15,14 @@ from tensortriage.envelope.sdk import (
     CENTRE,
     CORRECTLY_ROUNDED,
     HealthyValues,
+    Iteration,
+    Kind,
     Lab,
     ValueSpec,
     feeds_that_run,
     healthy_of,
     resolve,
+    save,
     usable,
 )
 from tensortriage.model.sdk import output_parts
@@ -49,14 +52,17 @@ def measure(request: MeasureRequest) -> Measured:
         fed = feeds_that_run(request.feeding, model, lab)
         data = DataFacts((), {feed.name: _input_digests(feed) for feed in fed})
         outputs: dict[str, dict[str, Figures]] = {}
-        problem = ""
+        problem, runs = "", []
         try:
             with lab.session(spec, model) as ask:
                 for feed in fed:
-                    picked = _picked(model, feed, ask(feed))
+                    runs.append(Iteration(ask(feed)))
+                    picked = _picked(model, feed, runs[-1].tensors)
                     outputs[feed.name] = {name: figures_of(pick(array)) for name, pick, array in picked}
         except EngineError as error:
             outputs, problem = {}, error.message
+    if request.output is not None and outputs:
+        save(request.output, [(str(spec), runs)], kind=Kind.OUTPUTS)
     facts = ModelFacts(str(request.model), model.fingerprint, node_digests(model))
     return Measured(facts, data, _engine_facts(request.target, spec), _versions(spec), outputs, problem)
 

@@ -6,6 +6,7 @@ whether that is healthy, and at which op it begins.
 
 import dataclasses
 import datetime
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -140,6 +141,7 @@ class _Study:
                 found[subject] = _with_outcome(entries[subject], EntryOutcome.SAVED, diagnosed[subject].verdict)
             for subject in gone:
                 self._folder.file(subject.model).unlink(missing_ok=True)
+                self._folder.arrays(subject.model, subject.key).unlink(missing_ok=True)
                 found[subject] = _with_outcome(entries[subject], EntryOutcome.REMOVED, None)
         return found
 
@@ -164,6 +166,10 @@ class _Study:
             )
         golden = {**(saved.golden if saved and same else {}), **envelope.golden}
         facts = dataclasses.replace(now.model, path="" if self._request.name else subject.path)
+        arrays, kept = self._measured[subject].arrays, self._folder.arrays(subject.model, subject.key)
+        if arrays is not None and (self._request.arrays or kept.exists()):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(arrays, kept)
         self._folder.write(subject.model, Baseline(facts, data, golden, {**others, subject.key: target}))
 
     def _renewed(self, subject: Subject, others: Mapping[str, object]) -> bool:
@@ -207,9 +213,7 @@ def _gone(subject: Subject) -> BaselineEntry:
 
 
 def _with_outcome(entry: BaselineEntry, outcome: EntryOutcome, verdict: SavedVerdict | None) -> BaselineEntry:
-    return BaselineEntry(
-        entry.model, entry.target, outcome, entry.changes, verdict, report=entry.report, kept=entry.kept
-    )
+    return dataclasses.replace(entry, outcome=outcome, verdict=verdict, reason="")
 
 
 def _saved(envelope: Envelope, feed: str, name: str, figures: Figures) -> SavedOutput:
