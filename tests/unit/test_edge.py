@@ -28,7 +28,9 @@ PUBLIC = {
     "tensortriage_feeds": {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
     },
-    "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_fleet": {
+        "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_polygraphy": {
         "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"

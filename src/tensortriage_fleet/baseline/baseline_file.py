@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.sdk import UsageError, load, to_json, write_text
-from tensortriage_fleet.baseline.figures import Figures
-from tensortriage_fleet.baseline.measured import DataFacts, EngineFacts, ModelFacts
+from tensortriage_fleet.baseline.figures import KeptTensor
+from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, BaselineModel
 
 ENDING = ".json"
 LOCK, IGNORED = ".lock", ".gitignore"
@@ -35,7 +35,7 @@ class SavedOutput:
         basis: What the limit rests on.
     """
 
-    target: Figures
+    target: KeptTensor
     error: float | None = None
     limit: float | None = None
     freedoms: float | None = None
@@ -72,7 +72,7 @@ class SavedTarget:
         unevaluated: Why the model cannot be evaluated; there are no limits then.
     """
 
-    engine: EngineFacts
+    engine: BaselineEngine
     versions: Mapping[str, str]
     verdict: SavedVerdict
     outputs: Mapping[str, Mapping[str, SavedOutput]]
@@ -91,9 +91,9 @@ class Baseline:
         targets: By the spec of the engine, without its worker.
     """
 
-    model: ModelFacts
-    data: DataFacts
-    golden: Mapping[str, Mapping[str, Figures]]
+    model: BaselineModel
+    data: BaselineData
+    golden: Mapping[str, Mapping[str, KeptTensor]]
     targets: Mapping[str, SavedTarget]
     format: str = "tensortriage.baseline/1"
 

@@ -16,9 +16,9 @@ from tensortriage.api import EngineSpec
 from tensortriage.sdk import Case, load, read_regular
 from tensortriage_fleet.baseline.baseline_file import SavedVerdict
 from tensortriage_fleet.baseline.measure import SHORT
-from tensortriage_fleet.baseline.measured import Envelope, Measured
+from tensortriage_fleet.baseline.measured import Envelope, MeasuredTarget
 from tensortriage_fleet.baseline.request import BaselineRequest
-from tensortriage_fleet.baseline.subjects import Subject
+from tensortriage_fleet.baseline.subjects import BaselineSubject
 from tensortriage_fleet.batch.batch_file import BatchTarget
 from tensortriage_fleet.batch.batch_result import CellEnding
 from tensortriage_fleet.batch.cell_runs import CELLS, CellRuns, folder_of
@@ -63,9 +63,9 @@ class Answered:
         return self.folder / ARRAYS if (self.folder / ARRAYS).exists() else None
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredTarget:
         """What was measured, with the code that the engine had loaded beside its file."""
-        found = load(self.folder / DOCUMENT, Measured)
+        found = load(self.folder / DOCUMENT, MeasuredTarget)
         code = {**found.engine.code, **(_loaded(self.folder / CODE, self.home) if self.home else {})}
         return dataclasses.replace(found, engine=dataclasses.replace(found.engine, code=code))
 
@@ -101,7 +101,7 @@ class Answered:
         return found if isinstance(found, dict) else {}
 
 
-class Questions:
+class BaselineQuestions:
     """Asks about models on targets; a context manager that holds the case.
 
     Args:
@@ -127,7 +127,7 @@ class Questions:
     def __exit__(self, *_: object) -> None:
         self._entered.close()
 
-    def ask(self, kind: str, about: Sequence[Subject]) -> dict[Subject, Answered]:
+    def ask(self, kind: str, about: Sequence[BaselineSubject]) -> dict[BaselineSubject, Answered]:
         """Put one question about each of some models on targets.
 
         Args:
@@ -135,7 +135,7 @@ class Questions:
             about: What about.
         """
         cells = {_cell(kind, subject): subject for subject in about}
-        found: dict[Subject, Answered] = {}
+        found: dict[BaselineSubject, Answered] = {}
         for cell, subject in cells.items():
             self._runs.add(cell, subject.path)
             folder = self.case.folder / folder_of(cell)
@@ -151,12 +151,12 @@ class Questions:
                     self._tell(f"{kind}: {len(found)} of {len(cells)}, {left:.0f} s left")
         return found
 
-    def _home(self, subject: Subject) -> Path | None:
+    def _home(self, subject: BaselineSubject) -> Path | None:
         file = EngineSpec.parse(subject.target).options.get("file", "")
         return (self._root / file).parent if file else None
 
 
-def _cell(kind: str, subject: Subject) -> Cell:
+def _cell(kind: str, subject: BaselineSubject) -> Cell:
     data = ("--inputs", *subject.inputs) if subject.inputs else ()
     target = ("--target", subject.target)
     if kind == DIAGNOSE:

@@ -18,7 +18,7 @@ DATA_SETS = "test_data_set_*"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)  # it is itself, not what is equal: a key
-class Subject:
+class BaselineSubject:
     """A model on a target.
 
     Attributes:
@@ -43,7 +43,7 @@ class Subject:
         return self.saved is None or self.key not in self.saved.targets
 
 
-def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[Subject]:
+def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[BaselineSubject]:
     """Return what a command is about.
 
     Args:
@@ -75,7 +75,9 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
         inputs = given or (saved.data.inputs if saved else _beside(folder.root, path))
         for target in asked or known or usual:
             key = without_worker(target)
-            found.append(Subject(model, path, target, key if saving else _held_against(key, known), inputs, saved))
+            found.append(
+                BaselineSubject(model, path, target, key if saving else _held_against(key, known), inputs, saved)
+            )
     return found
 
 

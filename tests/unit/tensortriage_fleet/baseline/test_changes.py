@@ -7,11 +7,11 @@ import numpy as np
 from tensortriage_fleet.baseline.baseline_file import Baseline, SavedOutput, SavedTarget, SavedVerdict
 from tensortriage_fleet.baseline.changes import changed_outputs, changed_premises, changed_verdict
 from tensortriage_fleet.baseline.figures import figures_of
-from tensortriage_fleet.baseline.measured import DataFacts, EngineFacts, Measured, ModelFacts
+from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, MeasuredTarget, BaselineModel
 
-MODEL = ModelFacts("m.onnx", "aa", {"one": "Conv 1", "two": "Relu 2", "three": "Gemm 3"})
-DATA = DataFacts(("m.npz",), {"m.npz[0]": {"x": "11", "mask": "22"}})
-ENGINE = EngineFacts("openvino", "fp32", "cpu", "CPU", {"engine.py": "9"})
+MODEL = BaselineModel("m.onnx", "aa", {"one": "Conv 1", "two": "Relu 2", "three": "Gemm 3"})
+DATA = BaselineData(("m.npz",), {"m.npz[0]": {"x": "11", "mask": "22"}})
+ENGINE = BaselineEngine("openvino", "fp32", "cpu", "CPU", {"engine.py": "9"})
 MATCH = SavedVerdict("match", 0, "alike")
 RIGHT = np.linspace(1, 2, 500, dtype=np.float32)
 LIMIT = 1e-4
@@ -25,7 +25,7 @@ def saved(target=RIGHT, error=0.0, limit=LIMIT):
 
 def now(output=RIGHT, **others):
     fields = {"model": MODEL, "data": DATA, "engine": ENGINE, "versions": {"engine": "1.0"}, **others}
-    return Measured(outputs={"m.npz[0]": {"y": figures_of(output)}}, **fields)
+    return MeasuredTarget(outputs={"m.npz[0]": {"y": figures_of(output)}}, **fields)
 
 
 def premises(measured):
@@ -39,11 +39,11 @@ def outputs(kept, output):
 
 def test_each_premise_is_told_as_itself():
     assert premises(now()) == []
-    other = ModelFacts("m.onnx", "bb", {**MODEL.nodes, "one": "Conv 9"})
+    other = BaselineModel("m.onnx", "bb", {**MODEL.nodes, "one": "Conv 9"})
     assert premises(now(model=other)) == [("model", "Conv 'one' is another")]
-    shorter = ModelFacts("m.onnx", "bb", {"one": "Conv 1", "two": "Relu 2"})
+    shorter = BaselineModel("m.onnx", "bb", {"one": "Conv 1", "two": "Relu 2"})
     assert premises(now(model=shorter)) == [("model", "'three' left")]
-    data = DataFacts((), {"m.npz[0]": {"x": "33", "mask": "22"}})
+    data = BaselineData((), {"m.npz[0]": {"x": "33", "mask": "22"}})
     assert premises(now(data=data)) == [("data", "feed 'm.npz[0]': 'x' is another")]
     assert premises(now(versions={"engine": "1.1"})) == [("version", "openvino 1.0 -> 1.1")]
     engine = dataclasses.replace(ENGINE, precision="bf16", code={"engine.py": "8"})

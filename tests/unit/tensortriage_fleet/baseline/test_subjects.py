@@ -6,7 +6,7 @@ import pytest
 
 from tensortriage.sdk import UsageError
 from tensortriage_fleet.baseline.baseline_file import Baseline, BaselineFolder, SavedTarget, SavedVerdict
-from tensortriage_fleet.baseline.measured import DataFacts, EngineFacts, ModelFacts
+from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, BaselineModel
 from tensortriage_fleet.baseline.request import BaselineRequest
 from tensortriage_fleet.baseline.subjects import subjects
 
@@ -33,10 +33,10 @@ def about(*paths, saving=True, **fields):
 
 
 def keep(model, *targets, path=None):
-    engine = EngineFacts("", "fp32", "cpu", "CPU")
+    engine = BaselineEngine("", "fp32", "cpu", "CPU")
     saved = SavedTarget(engine, {}, SavedVerdict("match", 0, ""), {})
-    facts = ModelFacts(model if path is None else path, "aa", {})
-    kept = Baseline(facts, DataFacts(("own.npz",), {}), {}, dict.fromkeys(targets, saved))
+    facts = BaselineModel(model if path is None else path, "aa", {})
+    kept = Baseline(facts, BaselineData(("own.npz",), {}), {}, dict.fromkeys(targets, saved))
     BaselineFolder(Path(".triage-baseline")).write(model, kept)
 
 
