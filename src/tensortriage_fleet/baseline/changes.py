@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tensortriage.sdk import error_size, percent, times
 from tensortriage_fleet.baseline.baseline_file import Baseline, SavedOutput, SavedTarget, SavedVerdict
 from tensortriage_fleet.baseline.figures import KeptDistance, KeptTensor, distance
-from tensortriage_fleet.baseline.measured import MeasuredTarget, BaselineModel
+from tensortriage_fleet.baseline.measured import BaselineModel, MeasuredTarget
 
 MOST = 4
 """Names that a sentence lists."""

@@ -32,9 +32,9 @@ from tensortriage_fleet.baseline.measured import (
     Allowed,
     BaselineData,
     BaselineEngine,
+    BaselineModel,
     Envelope,
     MeasuredTarget,
-    BaselineModel,
 )
 from tensortriage_fleet.baseline.request import MeasureRequest
 

@@ -7,7 +7,7 @@ import numpy as np
 from tensortriage_fleet.baseline.baseline_file import Baseline, SavedOutput, SavedTarget, SavedVerdict
 from tensortriage_fleet.baseline.changes import changed_outputs, changed_premises, changed_verdict
 from tensortriage_fleet.baseline.figures import figures_of
-from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, MeasuredTarget, BaselineModel
+from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, BaselineModel, MeasuredTarget
 
 MODEL = BaselineModel("m.onnx", "aa", {"one": "Conv 1", "two": "Relu 2", "three": "Gemm 3"})
 DATA = BaselineData(("m.npz",), {"m.npz[0]": {"x": "11", "mask": "22"}})
