@@ -31,10 +31,11 @@ def test_a_distance_is_that_of_the_tensors_wherever_the_difference_lies(count, s
         assert not found.within(true / 1.8)
 
 
-def test_an_estimate_exceeds_the_distance_no_more_than_one_in_a_million_does():
-    # the quantile of chi-squared, by its own samples: 0.99 of 20,000 as far as they tell, and the formula's end beyond
-    samples = np.sqrt(RNG.chisquare(PROJECTIONS, 200_000) / PROJECTIONS)
-    assert samples.max() < excess(PROJECTIONS) < 1.05 * samples.max()
+def test_one_estimate_of_a_million_exceeds_the_distance_by_the_excess():
+    # chi-squared of 2m degrees of freedom is above 2y as often as a Poisson variable of mean y is below m
+    mean = PROJECTIONS * excess(PROJECTIONS) ** 2 / 2
+    beyond = sum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(PROJECTIONS // 2))
+    assert beyond == pytest.approx(1e-6, rel=0.2)
 
 
 def test_bits_that_are_equal_are_no_distance():
