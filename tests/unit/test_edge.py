@@ -29,7 +29,9 @@ PUBLIC = {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
     },
     "tensortriage_metrics": set(),
-    "tensortriage_fleet": {"tensortriage", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_fleet": {
+        "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_meanings": {"tensortriage.diagnose.sdk", "tensortriage.model.sdk"},
     "tensortriage_operators": {"tensortriage.model.operator_bodies.operator_body"},

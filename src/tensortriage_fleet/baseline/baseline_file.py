@@ -7,12 +7,14 @@ under a lock, so that tests side by side may add targets to it.
 import contextlib
 import dataclasses
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.sdk import UsageError, load, to_json, write_text
-from tensortriage_fleet.baseline.figures import Figures
-from tensortriage_fleet.baseline.measured import DataFacts, EngineFacts, ModelFacts
+from tensortriage_fleet.baseline.figures import KeptTensor
+from tensortriage_fleet.baseline.measured import BaselineData, BaselineEngine, BaselineModel
 
 ENDING = ".json"
 LOCK, IGNORED = ".lock", ".gitignore"
@@ -33,7 +35,7 @@ class SavedOutput:
         basis: What the limit rests on.
     """
 
-    target: Figures
+    target: KeptTensor
     error: float | None = None
     limit: float | None = None
     freedoms: float | None = None
@@ -70,7 +72,7 @@ class SavedTarget:
         unevaluated: Why the model cannot be evaluated; there are no limits then.
     """
 
-    engine: EngineFacts
+    engine: BaselineEngine
     versions: Mapping[str, str]
     verdict: SavedVerdict
     outputs: Mapping[str, Mapping[str, SavedOutput]]
@@ -89,9 +91,9 @@ class Baseline:
         targets: By the spec of the engine, without its worker.
     """
 
-    model: ModelFacts
-    data: DataFacts
-    golden: Mapping[str, Mapping[str, Figures]]
+    model: BaselineModel
+    data: BaselineData
+    golden: Mapping[str, Mapping[str, KeptTensor]]
     targets: Mapping[str, SavedTarget]
     format: str = "tensortriage.baseline/1"
 
@@ -108,7 +110,7 @@ class BaselineFolder:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()
+        self.folder = Path(os.path.abspath(folder))
         self.root = self.folder.parent
 
     def relative(self, path: Path) -> str:
@@ -117,14 +119,14 @@ class BaselineFolder:
         Raises:
             UsageError: When it is not below it (``baseline-outside``).
         """
-        try:
-            return path.resolve().relative_to(self.root.resolve()).as_posix()
-        except ValueError:
-            raise UsageError(
-                f"{path} is outside of {self.root}, the folder that holds the baselines {self.folder.name}",
-                slug="baseline-outside",
-                cure=f"give --baseline a folder beside the models, e.g. --baseline {path.parent / self.folder.name}",
-            ) from None
+        for place, root in ((Path(os.path.abspath(path)), self.root), (path.resolve(), self.root.resolve())):
+            if place.is_relative_to(root):
+                return place.relative_to(root).as_posix()
+        raise UsageError(
+            f"{path} is outside of {self.root}, the folder that holds the baselines {self.folder.name}",
+            slug="baseline-outside",
+            cure=f"give --baseline a folder beside the models, e.g. --baseline {path.parent / self.folder.name}",
+        )
 
     def file(self, model: str) -> Path:
         """Return the file of a model's baselines.
@@ -133,6 +135,15 @@ class BaselineFolder:
             model: Path of the model from the root, or its name.
         """
         return self.folder / (model + ENDING)
+
+    def arrays(self, model: str, target: str) -> Path:
+        """Return the file of a target's outputs, where they are kept.
+
+        Args:
+            model: As for `file`.
+            target: The target.
+        """
+        return self.folder / f"{model}.{re.sub(r'[^A-Za-z0-9=._-]+', '-', target)}.npz"
 
     def models(self) -> list[str]:
         """Return the models that have a baseline, as `file` takes them."""

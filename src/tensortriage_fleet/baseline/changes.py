@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tensortriage.sdk import error_size, percent, times
 from tensortriage_fleet.baseline.baseline_file import Baseline, SavedOutput, SavedTarget, SavedVerdict
-from tensortriage_fleet.baseline.figures import Distance, Figures, distance
-from tensortriage_fleet.baseline.measured import Measured, ModelFacts
+from tensortriage_fleet.baseline.figures import KeptDistance, KeptTensor, distance
+from tensortriage_fleet.baseline.measured import BaselineModel, MeasuredTarget
 
 MOST = 4
 """Names that a sentence lists."""
@@ -46,7 +46,7 @@ class Change:
     nodes: tuple[str, ...] = ()
 
 
-def changed_premises(saved: Baseline, target: SavedTarget, now: Measured) -> Iterator[Change]:
+def changed_premises(saved: Baseline, target: SavedTarget, now: MeasuredTarget) -> Iterator[Change]:
     """Yield how model, data, engine and versions differ from those of a baseline."""
     if saved.model.sha256 != now.model.sha256:
         yield _changed_model(saved.model, now.model)
@@ -64,7 +64,7 @@ def changed_premises(saved: Baseline, target: SavedTarget, now: Measured) -> Ite
         yield Change("version", f"{what} {target.versions.get(name, '-')} -> {now.versions.get(name, '-')}")
 
 
-def changed_outputs(saved: Baseline, target: SavedTarget, now: Measured) -> Iterator[Change]:
+def changed_outputs(saved: Baseline, target: SavedTarget, now: MeasuredTarget) -> Iterator[Change]:
     """Yield the outputs that are no longer what they were."""
     if now.problem != target.problem:
         yield Change("output", now.problem or f"it runs, and did not: {target.problem}")
@@ -102,11 +102,11 @@ def limit_now(kept: SavedOutput) -> tuple[float | None, bool]:
     return (kept.limit if by_right else 2.0 * kept.limit), by_right
 
 
-def _moved(feed: str, name: str, kept: SavedOutput, right: Figures | None, found: Figures) -> Iterator[Change]:
+def _moved(feed: str, name: str, kept: SavedOutput, right: KeptTensor | None, found: KeptTensor) -> Iterator[Change]:
     if distance(kept.target, found).error == 0.0:
         return
     limit, by_right = limit_now(kept)
-    apart: Distance = distance(right if by_right and right is not None else kept.target, found)
+    apart: KeptDistance = distance(right if by_right and right is not None else kept.target, found)
     if limit is not None and apart.within(limit):
         return
     ratio = None if not limit else apart.error / limit
@@ -119,7 +119,7 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: Figures | None, found
     yield Change("output", f"'{name}' is {size}{shape}{known}", feed, name, apart.error, limit, ratio)
 
 
-def _changed_model(before: ModelFacts, after: ModelFacts) -> Change:
+def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     names = [name for name in _others(before.nodes, after.nodes) if name in after.nodes]
     others = [f"{after.nodes[name].partition(' ')[0]} '{name}'" for name in names]
     gone = [name for name in before.nodes if name not in after.nodes]
@@ -133,7 +133,7 @@ def _changed_model(before: ModelFacts, after: ModelFacts) -> Change:
     return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes are others", nodes=tuple(others))
 
 
-def _changed_data(saved: Baseline, now: Measured) -> Iterator[Change]:
+def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:
     before, after = saved.data.feeds, now.data.feeds
     if len(before) != len(after):
         yield Change("data", f"{len(after)} feeds, {len(before)} before")

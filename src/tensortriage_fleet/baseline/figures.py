@@ -29,7 +29,7 @@ TEXT = "text"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Figures:
+class KeptTensor:
     """A tensor, as far as it is kept.
 
     Attributes:
@@ -67,7 +67,7 @@ class Figures:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Distance:
+class KeptDistance:
     """How far a tensor is from another, of the same kind.
 
     Attributes:
@@ -97,15 +97,15 @@ def excess(projections: int) -> float:
     return float((1.0 - spread + QUANTILE * math.sqrt(spread)) ** 1.5)
 
 
-def figures_of(array: np.ndarray) -> Figures:
+def figures_of(array: np.ndarray) -> KeptTensor:
     """Return what is kept of a tensor."""
     array = np.ascontiguousarray(array)
     if array.dtype.kind in "OSU":
         words = [str(word) for word in array.ravel()]
-        return Figures(TEXT, array.shape, _digest(repr(words).encode()))
+        return KeptTensor(TEXT, array.shape, _digest(repr(words).encode()))
     name, sha256 = array.dtype.name, _digest(array.tobytes())
     if "float" not in name:
-        return Figures(name, array.shape, sha256, values=" ".join(map(str, _sample(array).tolist())))
+        return KeptTensor(name, array.shape, sha256, values=" ".join(map(str, _sample(array).tolist())))
     numbers = array.astype(np.float64).ravel()
     finite = np.isfinite(numbers)
     nonfinite = ""
@@ -116,27 +116,29 @@ def figures_of(array: np.ndarray) -> Figures:
     rms = math.sqrt(float(np.mean(kept**2, where=finite))) if finite.any() else 0.0
     rounded = float(f"{rms:.6g}")
     if array.size <= SMALL:
-        return Figures(name, array.shape, sha256, rounded, nonfinite, values=_text(array.ravel()))
+        return KeptTensor(name, array.shape, sha256, rounded, nonfinite, values=_text(array.ravel()))
     projected = project_rows(kept.reshape(1, -1), PROJECTIONS)[0]
-    return Figures(name, array.shape, sha256, rounded, nonfinite, sketch=base64.b64encode(projected.tobytes()).decode())
+    return KeptTensor(
+        name, array.shape, sha256, rounded, nonfinite, sketch=base64.b64encode(projected.tobytes()).decode()
+    )
 
 
-def distance(reference: Figures, target: Figures) -> Distance:
+def distance(reference: KeptTensor, target: KeptTensor) -> KeptDistance:
     """Return how far a tensor is from the one that it should be."""
     if reference.sha256 == target.sha256 and (reference.dtype, reference.shape) == (target.dtype, target.shape):
-        return Distance(0.0)
+        return KeptDistance(0.0)
     if reference.shape != target.shape or reference.exact != target.exact or reference.nonfinite != target.nonfinite:
-        return Distance(math.inf)
+        return KeptDistance(math.inf)
     if reference.dtype == TEXT:
-        return Distance(1.0, exact=True)
+        return KeptDistance(1.0, exact=True)
     if reference.exact:
         unequal = _array(reference) != _array(target)
         share = max(float(unequal.mean()), 1.0 / reference.count)
-        return Distance(share, 0 if reference.whole else len(unequal), exact=True)
+        return KeptDistance(share, 0 if reference.whole else len(unequal), exact=True)
     if reference.whole:
-        return Distance(difference(_array(reference), _array(target)))
+        return KeptDistance(difference(_array(reference), _array(target)))
     apart = math.sqrt(float(np.mean((_projections(reference) - _projections(target)) ** 2)) / reference.count)
-    return Distance(0.0 if apart == 0.0 else apart / reference.rms if reference.rms else math.inf, PROJECTIONS)
+    return KeptDistance(0.0 if apart == 0.0 else apart / reference.rms if reference.rms else math.inf, PROJECTIONS)
 
 
 def _sample(array: np.ndarray) -> np.ndarray:
@@ -152,12 +154,14 @@ def _text(floats: np.ndarray) -> str:
     return " ".join(map(str, floats if floats.dtype.kind == "f" else floats.astype(np.float32)))
 
 
-def _array(figures: Figures) -> np.ndarray:
+def _array(figures: KeptTensor) -> np.ndarray:
     words = figures.values.split()
-    return np.array(words) if figures.exact else np.array(words, np.float64)
+    if figures.exact:
+        return np.array(words)
+    return np.array(words, np.float64 if figures.dtype == "float64" else np.float32).astype(np.float64)
 
 
-def _projections(figures: Figures) -> np.ndarray:
+def _projections(figures: KeptTensor) -> np.ndarray:
     return np.frombuffer(base64.b64decode(figures.sketch), np.float64)
 
 

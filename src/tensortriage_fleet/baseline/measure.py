@@ -15,16 +15,26 @@ from tensortriage.envelope.sdk import (
     CENTRE,
     CORRECTLY_ROUNDED,
     HealthyValues,
+    Iteration,
+    Kind,
     Lab,
     feeds_that_run,
     healthy_of,
     resolve,
+    save,
     usable,
 )
 from tensortriage.model.sdk import output_parts
 from tensortriage.sdk import UsageError, file_digests, versions
-from tensortriage_fleet.baseline.figures import Figures, figures_of
-from tensortriage_fleet.baseline.measured import Allowed, DataFacts, EngineFacts, Envelope, Measured, ModelFacts
+from tensortriage_fleet.baseline.figures import KeptTensor, figures_of
+from tensortriage_fleet.baseline.measured import (
+    Allowed,
+    BaselineData,
+    BaselineEngine,
+    BaselineModel,
+    Envelope,
+    MeasuredTarget,
+)
 from tensortriage_fleet.baseline.request import MeasureRequest
 
 SHORT = 12
@@ -36,7 +46,7 @@ Arrays = Mapping[str, np.ndarray]
 Pick = Callable[[np.ndarray], np.ndarray]
 
 
-def measure(request: MeasureRequest) -> Measured:
+def measure(request: MeasureRequest) -> MeasuredTarget:
     """Run a target on the data of a model, and return the figures of its outputs; its failure is a result.
 
     Raises:
@@ -46,18 +56,21 @@ def measure(request: MeasureRequest) -> Measured:
     spec = usable(request.target, limits=request.limits)
     with Lab(limits=request.limits) as lab:
         fed = feeds_that_run(request.feeding, model, lab)
-        data = DataFacts((), {feed.name: _input_digests(feed) for feed in fed})
-        outputs: dict[str, dict[str, Figures]] = {}
-        problem = ""
+        data = BaselineData((), {feed.name: _input_digests(feed) for feed in fed})
+        outputs: dict[str, dict[str, KeptTensor]] = {}
+        problem, runs = "", []
         try:
             with lab.session(spec, model) as ask:
                 for feed in fed:
-                    picked = _picked(model, feed, ask(feed))
+                    runs.append(Iteration(ask(feed)))
+                    picked = _picked(model, feed, runs[-1].tensors)
                     outputs[feed.name] = {name: figures_of(pick(array)) for name, pick, array in picked}
         except EngineError as error:
             outputs, problem = {}, error.message
-    facts = ModelFacts(str(request.model), model.fingerprint, node_digests(model))
-    return Measured(facts, data, _engine_facts(request.target, spec), _versions(spec), outputs, problem)
+    if request.output is not None and outputs:
+        save(request.output, [(str(spec), runs)], kind=Kind.OUTPUTS)
+    facts = BaselineModel(str(request.model), model.fingerprint, node_digests(model))
+    return MeasuredTarget(facts, data, _engine_facts(request.target, spec), _versions(spec), outputs, problem)
 
 
 def measure_envelope(request: MeasureRequest) -> Envelope:
@@ -70,7 +83,7 @@ def measure_envelope(request: MeasureRequest) -> Envelope:
     target = usable(request.target, limits=request.limits)
     healthy = healthy_of(model, target)
     specs = {CENTRE: CORRECTLY_ROUNDED, **healthy.all}
-    golden: dict[str, dict[str, Figures]] = {}
+    golden: dict[str, dict[str, KeptTensor]] = {}
     allowed: dict[str, dict[str, Allowed]] = {}
     with Lab(limits=request.limits) as lab:
         for feed in feeds_that_run(request.feeding, model, lab):
@@ -134,12 +147,12 @@ def _input_digests(feed: Feed) -> dict[str, str]:
     return {name: Feed("", {name: array}, feed.origin).digest[:SHORT] for name, array in sorted(feed.tensors.items())}
 
 
-def _engine_facts(text: str, spec: EngineSpec) -> EngineFacts:
+def _engine_facts(text: str, spec: EngineSpec) -> BaselineEngine:
     engine = resolve(spec)
     asked = EngineSpec.parse(text)
     options = {name: word for name, word in asked.options.items() if name != "worker"}
     file = asked.options.get("file", "")
-    return EngineFacts(
+    return BaselineEngine(
         str(asked.with_options(options)),
         engine.precision.value,
         engine.hardware.value,

@@ -6,14 +6,14 @@ The documents go from these processes to the command, which puts them into the f
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage_fleet.baseline.figures import Figures
+from tensortriage_fleet.baseline.figures import KeptTensor
 
-Outputs = Mapping[str, Mapping[str, Figures]]
+Outputs = Mapping[str, Mapping[str, KeptTensor]]
 """By feed and output; a part that the graph puts into an output is one more, ``NAME[axis A, FROM:TO]``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ModelFacts:
+class BaselineModel:
     """A model.
 
     Attributes:
@@ -28,7 +28,7 @@ class ModelFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DataFacts:
+class BaselineData:
     """The data of a model.
 
     Attributes:
@@ -41,7 +41,7 @@ class DataFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class EngineFacts:
+class BaselineEngine:
     """An engine, without its version.
 
     Attributes:
@@ -60,7 +60,7 @@ class EngineFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTarget:
     """A target's run of a model.
 
     Attributes:
@@ -72,9 +72,9 @@ class Measured:
         problem: How it failed, in its own words.
     """
 
-    model: ModelFacts
-    data: DataFacts
-    engine: EngineFacts
+    model: BaselineModel
+    data: BaselineData
+    engine: BaselineEngine
     versions: Mapping[str, str]
     outputs: Outputs
     problem: str = ""

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tensortriage.api import EngineSpec
 from tensortriage.sdk import Case, load, read_regular
 from tensortriage_fleet.baseline.baseline_file import SavedVerdict
 from tensortriage_fleet.baseline.measure import SHORT
-from tensortriage_fleet.baseline.measured import Envelope, Measured
+from tensortriage_fleet.baseline.measured import Envelope, MeasuredTarget
 from tensortriage_fleet.baseline.request import BaselineRequest
-from tensortriage_fleet.baseline.subjects import Subject
+from tensortriage_fleet.baseline.subjects import BaselineSubject
 from tensortriage_fleet.batch.batch_file import BatchTarget
 from tensortriage_fleet.batch.batch_result import CellEnding
 from tensortriage_fleet.batch.cell_runs import CELLS, CellRuns, folder_of
@@ -26,8 +27,10 @@ from tensortriage_fleet.batch.run_cell import CASE, CODE, DOCUMENT
 from tensortriage_fleet.cluster.command_pool import CommandPool
 
 MEASURE, ENVELOPE, DIAGNOSE = "measure", "envelope", "diagnose"
-PAGE = "report.html"
+PAGE, ARRAYS = "report.html", "outputs.npz"
 _ALONE = Crossing(reference=False, tolerance=False, case=False)
+INSTALLED = "site-packages"
+_DOCUMENTS = ("tensortriage.baseline-", "tensortriage.report/")
 _SAID = (0, 1, 4)
 """Exit codes of a command that said something of its model."""
 
@@ -40,22 +43,30 @@ class Answered:
         ending: How its command ended.
         folder: Folder of its files.
         kept: Whether an earlier command had asked it.
+        home: Folder of the engine's file; None where it has none.
     """
 
     ending: CellEnding
     folder: Path
     kept: bool
+    home: Path | None = None
 
     @property
     def said(self) -> bool:
         """Whether it said something of the model."""
-        return self.ending.code in _SAID and bool(self._document)
+        told = str(self._document.get("format", ""))
+        return self.ending.code in _SAID and told.startswith(_DOCUMENTS)
 
     @property
-    def measured(self) -> Measured:
+    def arrays(self) -> Path | None:
+        """File of the outputs; None where there are none."""
+        return self.folder / ARRAYS if (self.folder / ARRAYS).exists() else None
+
+    @property
+    def measured(self) -> MeasuredTarget:
         """What was measured, with the code that the engine had loaded beside its file."""
-        found = load(self.folder / DOCUMENT, Measured)
-        code = {**found.engine.code, **_loaded(self.folder / CODE, set(found.engine.code))}
+        found = load(self.folder / DOCUMENT, MeasuredTarget)
+        code = {**found.engine.code, **(_loaded(self.folder / CODE, self.home) if self.home else {})}
         return dataclasses.replace(found, engine=dataclasses.replace(found.engine, code=code))
 
     @property
@@ -90,7 +101,7 @@ class Answered:
         return found if isinstance(found, dict) else {}
 
 
-class Questions:
+class BaselineQuestions:
     """Asks about models on targets; a context manager that holds the case.
 
     Args:
@@ -100,7 +111,7 @@ class Questions:
     """
 
     def __init__(self, request: BaselineRequest, root: Path, tell: Callable[[str], None]) -> None:
-        self._request = request
+        self._request, self._root = request, root
         self._tell = tell
         self._entered = contextlib.ExitStack()
         self.case = self._entered.enter_context(Case(request.case, fresh=request.fresh))
@@ -116,7 +127,7 @@ class Questions:
     def __exit__(self, *_: object) -> None:
         self._entered.close()
 
-    def ask(self, kind: str, about: Sequence[Subject]) -> dict[Subject, Answered]:
+    def ask(self, kind: str, about: Sequence[BaselineSubject]) -> dict[BaselineSubject, Answered]:
         """Put one question about each of some models on targets.
 
         Args:
@@ -124,23 +135,28 @@ class Questions:
             about: What about.
         """
         cells = {_cell(kind, subject): subject for subject in about}
-        found: dict[Subject, Answered] = {}
+        found: dict[BaselineSubject, Answered] = {}
         for cell, subject in cells.items():
             self._runs.add(cell, subject.path)
             folder = self.case.folder / folder_of(cell)
             ending = self._runs.known(cell)
             if ending is not None and (folder / DOCUMENT).exists():
-                found[subject] = Answered(ending, folder, kept=True)
+                found[subject] = Answered(ending, folder, kept=True, home=self._home(subject))
         missing = [cell for cell, subject in cells.items() if subject not in found]
         if missing:
             with CommandPool.open(self._request.cluster, self._request.jobs, {cell.needs for cell in missing}) as pool:
                 for cell, ending, left in self._runs.run(missing, pool):
-                    found[cells[cell]] = Answered(ending, self.case.folder / folder_of(cell), kept=False)
+                    folder, home = self.case.folder / folder_of(cell), self._home(cells[cell])
+                    found[cells[cell]] = Answered(ending, folder, kept=False, home=home)
                     self._tell(f"{kind}: {len(found)} of {len(cells)}, {left:.0f} s left")
         return found
 
+    def _home(self, subject: BaselineSubject) -> Path | None:
+        file = EngineSpec.parse(subject.target).options.get("file", "")
+        return (self._root / file).parent if file else None
 
-def _cell(kind: str, subject: Subject) -> Cell:
+
+def _cell(kind: str, subject: BaselineSubject) -> Cell:
     data = ("--inputs", *subject.inputs) if subject.inputs else ()
     target = ("--target", subject.target)
     if kind == DIAGNOSE:
@@ -148,21 +164,21 @@ def _cell(kind: str, subject: Subject) -> Cell:
     else:
         words = ("baseline", "measure", subject.path, *target, *data)
         words += ("--envelope",) if kind == ENVELOPE else ()
-    crossing = dataclasses.replace(Crossing(), tolerance=False) if kind == DIAGNOSE else _ALONE
+    crossing = dataclasses.replace(_ALONE, output=ARRAYS if kind == MEASURE else "")
+    if kind == DIAGNOSE:
+        crossing = Crossing(tolerance=False)
     needs = needs_of(BatchTarget(engine=subject.target))
     return Cell(subject.model, "", subject.target, kind, words, crossing, needs=needs)
 
 
-def _loaded(log: Path, engines: set[str]) -> dict[str, str]:
-    """Return digests of the code that an engine's file has loaded from its own folder, by path from there."""
+def _loaded(log: Path, home: Path) -> dict[str, str]:
+    """Return digests of the code that an engine has loaded from its folder, by path from there; no packages."""
     try:
         told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError):
         return {}
-    homes = [Path(path).parent for path, _ in told if Path(path).name in engines]
     return {
         Path(path).relative_to(home).as_posix(): digest[:SHORT]
         for path, digest in told
-        for home in homes
-        if home in Path(path).parents
+        if home in Path(path).parents and INSTALLED not in Path(path).parts
     }

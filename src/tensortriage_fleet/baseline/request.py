@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tensortriage.sdk import (
     FeedRequest,
     LimitOptions,
+    Place,
     argument,
     case_field,
     cluster_field,
@@ -52,6 +53,7 @@ class BaselineRequest:
                           "the folder that holds it.", default=FOLDER)
     fail: tuple[str, ...] = option("--fail", "WORD...", f"What makes it fail, of {', '.join(MAY_FAIL)}.", default=FAIL,
                                    choices=MAY_FAIL)
+    arrays: bool = flag("--arrays", "Keep the outputs themselves too, as --load-outputs of triage run takes them.")
     fresh: bool = flag("--fresh", "Ask every engine again.")
     jobs: int = option("--jobs -j", "N", "Processes at once.", default=1, least=1, group="Limits")
     cluster: ClusterSpec | None = cluster_field("Run them there: ", read=ClusterSpec.parse)
@@ -72,12 +74,14 @@ class MeasureRequest:
         model: The model.
         target: The engine.
         envelope: Whether healthy evaluations are asked in its place.
+        output: File for the target's outputs; None for none.
     """
 
     # fmt: off
     model: Path = model_field()
     target: str = option("--target", "ENGINE", "The engine.", needed=True)
     envelope: bool = flag("--envelope", "Evaluate the model as healthy engines do.")
+    output: Path | None = option("--output -o", "FILE", "File for the outputs.", default=None, writes=Place.FILE)
     feeding: FeedRequest = part(factory=FeedRequest)
     limits: "Limits" = part(factory=LimitOptions)
     # fmt: on

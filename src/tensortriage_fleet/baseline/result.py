@@ -40,6 +40,7 @@ class BaselineEntry:
         code: Exit code of what could not be run; None for a time-out, and otherwise.
         report: Page of the diagnosis, from the case; empty for none.
         kept: Whether nothing had to be asked.
+        made_up: Whether its data are made up.
     """
 
     model: str
@@ -51,6 +52,7 @@ class BaselineEntry:
     code: int | None = None
     report: str = ""
     kept: bool = False
+    made_up: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ whether that is healthy, and at which op it begins.
 
 import dataclasses
 import datetime
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -18,12 +19,12 @@ from tensortriage_fleet.baseline.changes import (
     changed_premises,
     changed_verdict,
 )
-from tensortriage_fleet.baseline.figures import Figures, distance
-from tensortriage_fleet.baseline.measured import Allowed, DataFacts, Envelope, Measured
-from tensortriage_fleet.baseline.questions import DIAGNOSE, ENVELOPE, MEASURE, Answered, Questions
+from tensortriage_fleet.baseline.figures import KeptTensor, distance
+from tensortriage_fleet.baseline.measured import Allowed, BaselineData, Envelope, MeasuredTarget
+from tensortriage_fleet.baseline.questions import DIAGNOSE, ENVELOPE, MEASURE, Answered, BaselineQuestions
 from tensortriage_fleet.baseline.request import BaselineRequest
 from tensortriage_fleet.baseline.result import BaselineEntry, BaselineResult, EntryOutcome
-from tensortriage_fleet.baseline.subjects import Subject, subjects
+from tensortriage_fleet.baseline.subjects import BaselineSubject, subjects
 
 RESULT = "baseline.json"
 SAVE, CHECK, UPDATE = "save", "check", "update"
@@ -57,7 +58,7 @@ def run_baselines(
     started = time.monotonic()
     folder = BaselineFolder(request.folder)
     about = subjects(request, folder, saving=command == SAVE)
-    with Questions(request, folder.root, tell) as questions:
+    with BaselineQuestions(request, folder.root, tell) as questions:
         study = _Study(command, request, folder, questions)
         entries = tuple(study.entries(about, accept=accept))
         for entry in entries:
@@ -79,14 +80,16 @@ class _Study:
         questions: Where models and engines are asked.
     """
 
-    def __init__(self, command: str, request: BaselineRequest, folder: BaselineFolder, questions: Questions) -> None:
+    def __init__(
+        self, command: str, request: BaselineRequest, folder: BaselineFolder, questions: BaselineQuestions
+    ) -> None:
         self._command, self._request, self._folder = command, request, folder
         self._questions = questions
-        self._measured: Mapping[Subject, Answered] = {}
-        self._diagnosed: Mapping[Subject, Answered] = {}
-        self._changes: dict[Subject, tuple[Change, ...]] = {}
+        self._measured: Mapping[BaselineSubject, Answered] = {}
+        self._diagnosed: Mapping[BaselineSubject, Answered] = {}
+        self._changes: dict[BaselineSubject, tuple[Change, ...]] = {}
 
-    def entries(self, about: Sequence[Subject], *, accept: bool) -> Iterator[BaselineEntry]:
+    def entries(self, about: Sequence[BaselineSubject], *, accept: bool) -> Iterator[BaselineEntry]:
         """Yield what became of models on targets, once what is to be written is written."""
         there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
@@ -99,13 +102,13 @@ class _Study:
             found |= self._write({s: entry for s, entry in found.items() if entry.outcome in wanted})
         yield from found.values()
 
-    def _doubted(self, subject: Subject) -> bool:
+    def _doubted(self, subject: BaselineSubject) -> bool:
         """Whether a diagnosis has to say what a model on a target is now."""
         if subject.is_new:
             return self._command != CHECK
         return any(change.what in ("output", *PREMISES) for change in self._changes[subject])
 
-    def _entry(self, subject: Subject) -> BaselineEntry:
+    def _entry(self, subject: BaselineSubject) -> BaselineEntry:
         answers = [each[subject] for each in (self._measured, self._diagnosed) if subject in each]
         kept = all(answered.kept for answered in answers)
         report, verdict = answers[-1].report, answers[-1].verdict if len(answers) > 1 else None
@@ -125,7 +128,7 @@ class _Study:
             outcome = EntryOutcome.CHANGED if failing else EntryOutcome.UNJUDGED if reason else EntryOutcome.SAME
         return BaselineEntry(subject.model, subject.target, outcome, changes, verdict, reason, report=report, kept=kept)
 
-    def _write(self, entries: Mapping[Subject, BaselineEntry]) -> dict[Subject, BaselineEntry]:
+    def _write(self, entries: Mapping[BaselineSubject, BaselineEntry]) -> dict[BaselineSubject, BaselineEntry]:
         """Write what is new or another into the files of its models; return the entries of what was written."""
         found = {}
         wanted = [s for s, entry in entries.items() if entry.outcome is not EntryOutcome.NOT_CHECKED]
@@ -140,10 +143,11 @@ class _Study:
                 found[subject] = _with_outcome(entries[subject], EntryOutcome.SAVED, diagnosed[subject].verdict)
             for subject in gone:
                 self._folder.file(subject.model).unlink(missing_ok=True)
+                self._folder.arrays(subject.model, subject.key).unlink(missing_ok=True)
                 found[subject] = _with_outcome(entries[subject], EntryOutcome.REMOVED, None)
         return found
 
-    def _put(self, subject: Subject, verdict: SavedVerdict, envelope: Envelope) -> None:
+    def _put(self, subject: BaselineSubject, verdict: SavedVerdict, envelope: Envelope) -> None:
         now = self._measured[subject].measured
         outputs = {
             feed: {name: _saved(envelope, feed, name, figures) for name, figures in found.items()}
@@ -151,7 +155,7 @@ class _Study:
         }
         target = SavedTarget(now.engine, now.versions, verdict, outputs, now.problem, envelope.problem)
         saved = self._folder.read(subject.model)
-        data = DataFacts(subject.inputs, now.data.feeds)
+        data = BaselineData(subject.inputs, now.data.feeds)
         same = saved is not None and (saved.model.sha256, saved.data.feeds) == (now.model.sha256, now.data.feeds)
         others = {key: kept for key, kept in saved.targets.items() if key != subject.key} if saved else {}
         if others and not same and self._request.alone:
@@ -164,15 +168,19 @@ class _Study:
             )
         golden = {**(saved.golden if saved and same else {}), **envelope.golden}
         facts = dataclasses.replace(now.model, path="" if self._request.name else subject.path)
+        arrays, kept = self._measured[subject].arrays, self._folder.arrays(subject.model, subject.key)
+        if arrays is not None and (self._request.arrays or kept.exists()):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(arrays, kept)
         self._folder.write(subject.model, Baseline(facts, data, golden, {**others, subject.key: target}))
 
-    def _renewed(self, subject: Subject, others: Mapping[str, object]) -> bool:
+    def _renewed(self, subject: BaselineSubject, others: Mapping[str, object]) -> bool:
         """Whether a model's other baselines are written by this command as well."""
         about = {other.key for other in self._measured if other.model == subject.model}
         return about >= others.keys()
 
 
-def _changes(subject: Subject, now: Measured) -> Iterator[Change]:
+def _changes(subject: BaselineSubject, now: MeasuredTarget) -> Iterator[Change]:
     if subject.saved is None or subject.is_new:
         return
     target = subject.saved.targets[subject.key]
@@ -183,7 +191,7 @@ def _changes(subject: Subject, now: Measured) -> Iterator[Change]:
 
 
 def _judged(
-    subject: Subject, changes: Sequence[Change], verdict: SavedVerdict | None
+    subject: BaselineSubject, changes: Sequence[Change], verdict: SavedVerdict | None
 ) -> tuple[tuple[Change, ...], str]:
     """Return the changes that stay after a diagnosis, and why they cannot be judged; empty if they can."""
     if subject.saved is None or verdict is None:
@@ -202,17 +210,15 @@ def _judged(
     return tuple(changes), ""
 
 
-def _gone(subject: Subject) -> BaselineEntry:
+def _gone(subject: BaselineSubject) -> BaselineEntry:
     return BaselineEntry(subject.model, subject.target, EntryOutcome.GONE, reason="the model is not there any more")
 
 
 def _with_outcome(entry: BaselineEntry, outcome: EntryOutcome, verdict: SavedVerdict | None) -> BaselineEntry:
-    return BaselineEntry(
-        entry.model, entry.target, outcome, entry.changes, verdict, report=entry.report, kept=entry.kept
-    )
+    return dataclasses.replace(entry, outcome=outcome, verdict=verdict, reason="")
 
 
-def _saved(envelope: Envelope, feed: str, name: str, figures: Figures) -> SavedOutput:
+def _saved(envelope: Envelope, feed: str, name: str, figures: KeptTensor) -> SavedOutput:
     right = envelope.golden.get(feed, {}).get(name)
     allowed = envelope.allowed.get(feed, {}).get(name, Allowed(None, None, ""))
     error = None if right is None else float(f"{distance(right, figures).error:.{DIGITS}g}")

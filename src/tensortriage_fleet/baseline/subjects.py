@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensortriage.api import EngineSpec
@@ -18,7 +18,7 @@ DATA_SETS = "test_data_set_*"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)  # it is itself, not what is equal: a key
-class Subject:
+class BaselineSubject:
     """A model on a target.
 
     Attributes:
@@ -43,7 +43,7 @@ class Subject:
         return self.saved is None or self.key not in self.saved.targets
 
 
-def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[Subject]:
+def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[BaselineSubject]:
     """Return what a command is about.
 
     Args:
@@ -75,7 +75,9 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
         inputs = given or (saved.data.inputs if saved else _beside(folder.root, path))
         for target in asked or known or usual:
             key = without_worker(target)
-            found.append(Subject(model, path, target, key if saving else _held_against(key, known), inputs, saved))
+            found.append(
+                BaselineSubject(model, path, target, key if saving else _held_against(key, known), inputs, saved)
+            )
     return found
 
 
@@ -85,10 +87,14 @@ def without_worker(target: str) -> str:
     return str(spec.with_options({name: word for name, word in spec.options.items() if name != "worker"}))
 
 
-def _held_against(key: str, known: Mapping[str, object]) -> str:
-    """Return the baseline of a target: its own, else the only one of the same engine."""
-    alike = [other for other in known if EngineSpec.parse(other).name == EngineSpec.parse(key).name]
-    return alike[0] if key not in known and len(alike) == 1 else key
+def _held_against(key: str, known: Iterable[str]) -> str:
+    """Return the baseline of a target: that with most of its options and no others, else the only one of its engine."""
+    asked = EngineSpec.parse(key)
+    alike = {other: spec for other in known if (spec := EngineSpec.parse(other)).name == asked.name}
+    among = [other for other, spec in alike.items() if spec.options.items() <= asked.options.items()]
+    if among:
+        return max(among, key=lambda other: len(alike[other].options))
+    return next(iter(alike)) if len(alike) == 1 else key
 
 
 def _models(request: BaselineRequest, folder: BaselineFolder) -> Iterator[str]:
@@ -131,4 +137,4 @@ def _word_from_root(word: str, root: Path) -> str:
     path = Path(name)
     if not name or not path.exists() or (path.is_absolute() and not path.is_relative_to(root)):
         return word
-    return Path(os.path.relpath(path.resolve(), root.resolve())).as_posix() + colon + rest
+    return Path(os.path.relpath(path, root)).as_posix() + colon + rest

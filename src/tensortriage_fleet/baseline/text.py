@@ -37,6 +37,7 @@ def entry_lines(entry: BaselineEntry, case: str) -> Iterator[str]:
     wide = len(entry.changes) > 1 or entry.outcome in (EntryOutcome.CHANGED, EntryOutcome.SAVED)
     if entry.changes and not wide:
         told = "; ".join(filter(None, (told, *(f"{each.what}: {each.sentence}" for each in entry.changes))))
+    told += ", on made-up data" if entry.made_up and entry.outcome is EntryOutcome.SAVED else ""
     yield printable(f"{WORDS[entry.outcome]:<8} {entry.model} on {entry.target}: {told}".removesuffix(": "))
     for change in entry.changes if wide else ():
         yield printable(f"           {change.what}: {change.sentence}")
