@@ -37,9 +37,9 @@ from tensortriage.runs.case import CaseFacts
 from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
-from tensortriage.workflows.engines.conformance import ConformanceResult
 from tensortriage.workflows.engines.engine_files import BuiltEngine
 from tensortriage.workflows.quantization.quantizer_inspection import QuantizersResult
+from tensortriage_engines.conformance.result import ConformanceResult
 from tensortriage_engines.install.environments import EngineList, Environment
 from tensortriage_feeds.check.check import FeedDifference
 from tensortriage_fleet.batch.batch_result import BatchResult
