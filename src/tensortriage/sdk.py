@@ -144,7 +144,6 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import width as width
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
-    from tensortriage.report.verdict_words import KIND_WORDS as KIND_WORDS
     from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.analyses.tactics import features as features
     from tensortriage.runs.analyses.tactics import load_record as load_record

@@ -134,6 +134,26 @@ def test_of_a_diagnosis_the_model_that_the_target_runs_is_the_place(tmp_path):
     assert found.report == str(tmp_path / "report.html")
 
 
+def test_a_baseline_tells_what_is_another_and_the_output_that_is_farthest_off():
+    change = {"what": "output", "sentence": "'y' is off", "output": "y", "ratio": 3.0, "nodes": []}
+    worse = change | {"output": "z", "ratio": "Infinity", "sentence": "'z' is off"}
+    verdict = {"verdict": "local-fault", "sentence": "it doubles", "culprits": ["Conv '/conv 1'"]}
+    entry = {"model": "net.onnx", "target": "x", "outcome": "changed", "changes": [change, worse], "verdict": verdict,
+             "reason": "", "report": "x/report.html"}  # fmt: skip
+    same = entry | {"outcome": "same"}
+    gone = entry | {"outcome": "unjudged", "changes": [], "verdict": None, "reason": "nobody can say", "report": ""}
+    document = {"format": "tensortriage.baseline-result/1", "folder": "zoo/baselines", "entries": [entry, same, gone]}
+    first, second = located_in(document, Path("case"))
+    assert (first.finding.title, first.finding.output, first.finding.node) == (
+        "changed at Conv '/conv 1'",
+        "z",
+        "/conv 1",
+    )
+    assert first.finding.message == "output: 'y' is off; output: 'z' is off; it doubles"
+    assert (first.model, first.report) == (Path("zoo/net.onnx"), "case/x/report.html")
+    assert (second.finding.is_sure, second.finding.message) == (False, "nobody can say")
+
+
 def test_the_page_of_the_job_is_added_to(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     add_to_summary("nowhere")
