@@ -7,7 +7,10 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+from click.testing import CliRunner
 
+from tensortriage.cli import cli
+from tensortriage.errors import UsageError
 from tensortriage_fleet.batch import junit
 from tensortriage_fleet.findings import github
 from tensortriage_fleet.findings import sarif as sarif_format
@@ -161,3 +164,14 @@ def test_the_page_of_the_job_is_added_to(tmp_path, monkeypatch):
     add_to_summary("one")
     add_to_summary("two \ud800")
     assert (tmp_path / "summary.md").read_text() == "one\ntwo \\ud800\n"
+
+
+def test_a_report_is_made_of_the_file_of_a_document(tmp_path):
+    (tmp_path / "error.json").write_text(
+        '{"slug": "s", "message": "m", "cure": "c", "exit_code": 2, "format": "tensortriage.error/1"}'
+    )
+    told = CliRunner().invoke(cli, ["report", str(tmp_path / "error.json"), "--format", "github"])
+    assert (told.exit_code, told.stdout) == (0, "::error title=error%3A s::m. c\n")
+    refused = CliRunner().invoke(cli, ["report", str(tmp_path / "error.json")])
+    assert isinstance(refused.exception, UsageError)
+    assert refused.exception.slug == "report-format-document"
