@@ -1,5 +1,7 @@
 """Write the JSON Schema of every document into src/tensortriage_fleet/schemas, from the classes they are written from.
 
+A batch file, which people write, has one as well, by which editors complete it.
+
 A document holds every field of its class, so that all are required; which fields it may lack says `OPTIONAL`. What is
 in no class of the product, because a command adds it, is added here. Schemas do not forbid further fields: a newer
 version of the product may write more.
@@ -42,6 +44,7 @@ from tensortriage.workflows.quantization.quantizer_inspection import QuantizersR
 from tensortriage_engines.conformance.result import ConformanceResult
 from tensortriage_engines.install.environments import EngineList, Environment
 from tensortriage_feeds.check.check import FeedDifference
+from tensortriage_fleet.batch.batch_file import FORMAT, BatchFile
 from tensortriage_fleet.batch.batch_result import BatchResult
 from tensortriage_fleet.schemas.command import ENDING, SchemaList
 from tensortriage_polygraphy.lint.linter import LintReport
@@ -217,11 +220,11 @@ NUMBER = {
 
 def schemas() -> dict[str, str]:
     """Return the text of every schema by the name of its file."""
+    made = {format_of(kind): schema_of(kind) for kind in DOCUMENTS} | {FORMAT: schema_of_batch_file()}
     found = {}
-    for kind in DOCUMENTS:
-        name = format_of(kind)
+    for name, schema in made.items():
         word, _, version = name.removeprefix("tensortriage.").partition("/")
-        told = {"$schema": DRAFT, "$id": f"urn:tensortriage:{word}:{version}", "title": name, **schema_of(kind)}
+        told = {"$schema": DRAFT, "$id": f"urn:tensortriage:{word}:{version}", "title": name, **schema}
         found[word + ENDING] = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     return found
 
@@ -246,26 +249,49 @@ def schema_of(kind: type) -> dict[str, Any]:
     return {**root, "$defs": {"Number": NUMBER, **parts}}
 
 
-def _told(part: Any) -> Any:
-    """Return a part of a schema as documents are: all fields there, and numbers that may be none."""
+def schema_of_batch_file() -> dict[str, Any]:
+    """Return the schema of a batch file, in which an entry may be a text, and commands a list of them."""
+    parts = {name: _told(part, by_hand=True) for name, part in msgspec.json.schema(BatchFile)["$defs"].items()}
+    root = parts.pop(BatchFile.__name__)
+    tables = root["properties"]
+    for name in ("models", "feeds", "targets", "commands"):
+        tables[name]["additionalProperties"] = {"anyOf": [{"type": "string"}, tables[name]["additionalProperties"]]}
+    names = {"type": "array", "items": {"type": "string"}}
+    tables["commands"] = {
+        "description": tables["commands"].pop("description"), "anyOf": [tables["commands"], names],
+    }  # fmt: skip
+    tables["format"] = {"const": FORMAT}
+    return {**root, "$defs": parts}
+
+
+def _told(part: Any, *, by_hand: bool = False) -> Any:
+    """Return a part of a schema as documents are: all fields there, and numbers that may be none.
+
+    Args:
+        part: As msgspec makes it.
+        by_hand: Whether people write it: then they may leave out what has a default, and numbers are numbers.
+    """
     if isinstance(part, list):
-        return [_told(item) for item in part]
+        return [_told(item, by_hand=by_hand) for item in part]
     if not isinstance(part, dict):
         return part
-    if part.get("type") == "number":
+    if part.get("type") == "number" and not by_hand:
         return {"$ref": "#/$defs/Number"}
-    told = {key: _told(part[key]) for key in part if key not in ("default", "properties", "required", "title")}
+    left_out = {"properties", "title"} | (set() if by_hand else {"default", "required"})
+    told = {key: _told(part[key], by_hand=by_hand) for key in part if key not in left_out}
     if "properties" in part:
         text = part.get("description", "")
         described = _attributes(text)
         told["description"] = _plain(text.partition("Attributes:")[0])
+        fields = {name: _told(field, by_hand=by_hand) for name, field in part["properties"].items()}
         told["properties"] = {
-            name: {"description": described[name], **_told(field)} if name in described else _told(field)
-            for name, field in part["properties"].items()
+            name: {"description": described[name], **field} if name in described else field
+            for name, field in fields.items()
         }
         if part["title"] == Verdict.__name__:
             told["properties"]["verdict"]["enum"] = [kind.value for kind in VerdictKind]
-        told["required"] = [name for name in part["properties"] if name not in OPTIONAL.get(part["title"], ())]
+        if not by_hand:
+            told["required"] = [name for name in fields if name not in OPTIONAL.get(part["title"], ())]
     return told
 
 

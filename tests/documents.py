@@ -14,8 +14,8 @@ import jsonschema_rs
 
 FOLDER = importlib.resources.files("tensortriage_fleet") / "schemas"
 ENDING = ".schema.json"
-UNDESCRIBED = frozenset({"batch", "engine-code", "replay", "series", "store"})
-"""Documents that users write, and files that only the product reads."""
+UNDESCRIBED = frozenset({"engine-code", "replay", "series", "store"})
+"""Files that only the product reads."""
 MOST_BYTES = 4 << 20
 _LEFT_OUT = frozenset({"runs", "tmp", "engines"})
 """Folders of a case that hold arrays and models."""

@@ -145,7 +145,6 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import width as width
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
-    from tensortriage.report.verdict_words import KIND_WORDS as KIND_WORDS
     from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.analyses.tactics import features as features
     from tensortriage.runs.analyses.tactics import load_record as load_record
@@ -180,7 +179,6 @@ if TYPE_CHECKING:
     from tensortriage.values.serial import to_json as to_json
     from tensortriage.values.serial import to_plain as to_plain
     from tensortriage.values.text import shape as shape
-    from tensortriage.values.text import times as times
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved

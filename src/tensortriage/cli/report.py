@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import click
 
@@ -118,7 +118,7 @@ class _Document:
     def __init__(self, file: Path) -> None:
         from tensortriage.values.serial import load
 
-        self._file, self._content = file, load(file, dict[str, object])
+        self._file, self._content = file, load(file, dict[str, Any])
 
     def render(self, format_name: str) -> str:
         if format_name != "json":

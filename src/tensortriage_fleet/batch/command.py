@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from typing import Any
 
 from tensortriage.sdk import answer, command, duration, parse_bytes, printable
 from tensortriage_fleet.batch.request import BatchRequest
@@ -26,11 +27,12 @@ def batch(request: BatchRequest, as_json: bool) -> None:
     target, is a process of its own. Cells that have ended are not run again, unless the model, the feed, the options or
     a version has changed. report.html in the case shows them all.
     """
-    from tensortriage.sdk import Teller
+    from tensortriage.sdk import Teller, to_plain
     from tensortriage_fleet.batch.batch import BatchProgress, run_batch
     from tensortriage_fleet.batch.batch_result import CellOutcome
     from tensortriage_fleet.batch.batch_text import cell_line, closing_lines
-    from tensortriage_fleet.batch.shown import tell_github
+    from tensortriage_fleet.batch.shown import summary
+    from tensortriage_fleet.findings import github
 
     parse_bytes(request.memory_limit)
     with contextlib.closing(Teller(err=as_json)) as teller:
@@ -45,7 +47,8 @@ def batch(request: BatchRequest, as_json: bool) -> None:
         for line in closing_lines(result):
             teller.tell(line)
         teller.tell(f"report: {printable(str(request.case / 'report.html'))}")
-    tell_github(result, request.case, err=as_json)
+    plain: Any = to_plain(result)
+    github.tell(plain, request.case, summary(result), err=as_json)
     if as_json:
         answer(result, (), as_json=True)
     sys.exit(130 if result.interrupted else result.exit_code)

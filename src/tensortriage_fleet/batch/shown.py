@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,16 +14,12 @@ from tensortriage.sdk import (
     load,
     printable,
     to_json,
-    to_plain,
 )
 from tensortriage_fleet.batch.batch import PAGE, RESULT
 from tensortriage_fleet.batch.batch_result import BatchResult, CellOutcome, CellResult
 from tensortriage_fleet.batch.batch_text import cell_line, closing_lines, counted
 from tensortriage_fleet.batch.overview import render_overview
 from tensortriage_fleet.findings.finding import Finding
-from tensortriage_fleet.findings.github import add_to_summary, annotations, is_github
-from tensortriage_fleet.findings.located import located_in
-from tensortriage_fleet.findings.repository import Repository
 
 _MOST_LINES = 12
 """Command lines below the summary."""
@@ -73,19 +68,6 @@ class ShownBatch:
         yield from (cell_line(cell) for cell in self._result.cells)
         yield from closing_lines(self._result)
         yield printable(f"report: {self._case / PAGE}")
-
-
-def tell_github(result: BatchResult, case: Path, *, err: bool) -> None:
-    """Annotate what is not as expected, and add to the page of the job; elsewhere than in a job of GitHub do nothing.
-
-    Raises:
-        StoreError: When GitHub's file cannot be written.
-    """
-    if is_github():
-        plain: Any = to_plain(result)
-        for line in annotations(located_in(plain, case), Repository.here()):
-            click.echo(line, err=err)
-        add_to_summary(summary(result))
 
 
 def summary(result: BatchResult) -> str:

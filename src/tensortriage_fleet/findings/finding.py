@@ -67,8 +67,9 @@ class Finding:
     @property
     def details(self) -> tuple[str, ...]:
         """What the message leaves open: output, op and module."""
-        module = f"module {self.module}" if self.module else ""
-        return tuple(filter(None, (self.output_words, f"op {self.op}" if self.op else "", module)))
+        word = "made by" if self.rule == BEYOND else "op"  # nobody has said that it is to blame
+        named = [f"{word} {self.op}" if self.op else "", f"module {self.module}" if self.module else ""]
+        return tuple(filter(None, (self.output_words, *named)))
 
 
 def findings_of(document: Document) -> tuple[Finding, ...]:
@@ -110,7 +111,7 @@ def _diagnosis(document: Document) -> Iterator[Finding]:
 
 
 def _worst_output(document: Document) -> tuple[str, float | None]:
-    """Return the output that is worst, and its error over what is allowed of it.
+    """Return the output that is worst, and its error over its limit.
 
     What rounding predicts of an output that is lost to it is no limit.
     """
@@ -118,7 +119,7 @@ def _worst_output(document: Document) -> tuple[str, float | None]:
     if not rows:
         return "", None
     worst = max(rows, key=lambda row: (bool(row["nonfinite_target"]), _number(row.get("figure"))))
-    error, limit = worst.get("relative_rms_error"), worst.get("predicted")
+    error, limit = worst.get("relative_rms_error"), worst.get("limit")
     if worst["nonfinite_target"] or error is None or not limit:
         return worst["name"], None
     ratio = _number(error) / _number(limit)

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import click
+
 from tensortriage.sdk import StoreError, printable
 from tensortriage_fleet.findings.finding import Document
 from tensortriage_fleet.findings.located import Located, located_in
@@ -37,6 +39,24 @@ def annotations(found: Iterable[Located], repository: Repository) -> Iterator[st
         told = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items() if value)
         message = "\n".join(map(printable, located.sentences)).translate(_DATA)
         yield f"::{'error' if finding.is_sure else 'warning'} {told}::{message}"
+
+
+def tell(document: Document, source: Path, page: str, *, err: bool) -> None:
+    """Annotate what a document tells to be wrong, and add to the page of the job; elsewhere do nothing.
+
+    Args:
+        document: What a command found, as it writes it with ``--json``.
+        source: Its case.
+        page: The result in Markdown.
+        err: Print the annotations on stderr, where the runner finds them too.
+
+    Raises:
+        StoreError: When GitHub's file cannot be written.
+    """
+    if is_github():
+        for line in annotations(located_in(document, source), Repository.here()):
+            click.echo(line, err=err)
+        add_to_summary(page)
 
 
 def add_to_summary(text: str) -> None:

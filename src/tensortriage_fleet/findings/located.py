@@ -12,6 +12,8 @@ import msgspec
 
 from tensortriage_fleet.findings.finding import Document, Finding, findings_of, kind_of
 
+_NOT_AS_IT_WAS = ("changed", "new", "gone", "unjudged", "not-checked")
+"""Outcomes of a model on a target, of ``triage baseline check``, that are told."""
 UNEXPECTED = "unexpected"
 """Rule of a cell that is not as expected though its command found nothing wrong."""
 
@@ -59,6 +61,9 @@ def located_in(document: Document, source: Path) -> Sequence[Located]:
     if kind_of(document) == "batch-result":
         cells = [cell for cell in document["cells"] if cell["outcome"] == "unexpected"]
         return [found for cell in cells for found in _of_cell(cell, Path(document["file"]).parent, source)]
+    if kind_of(document) == "baseline-result":
+        entries = [entry for entry in document["entries"] if entry["outcome"] in _NOT_AS_IT_WAS]
+        return [_of_entry(entry, Path(document["folder"]), source) for entry in entries]
     subject, model, command = question_of(document)
     page = source / "report.html"
     report = str(page) if source.is_dir() and page.is_file() else ""
@@ -87,3 +92,26 @@ def _of_cell(cell: dict[str, Any], folder: Path, case: Path) -> Iterator[Located
             cell["line"],
             str(case / cell["report"]) if cell["report"] else "",
         )
+
+
+def _of_entry(entry: dict[str, Any], folder: Path, case: Path) -> Located:
+    """Return what is another than a baseline says: the output that is farthest off, with the op of the diagnosis."""
+    outcome, changes, verdict = entry["outcome"], entry["changes"], entry.get("verdict") or {}
+    outputs = [change for change in changes if change["ratio"] is not None]
+    worst: dict[str, Any] = max(outputs, key=lambda change: float(change["ratio"]), default={})
+    nodes = [*verdict.get("culprits", ()), *(node for change in changes for node in change["nodes"])]
+    op_type, _, node = nodes[0].partition(" ") if nodes else ("", "", "")
+    told = [f"{change['what']}: {change['sentence']}" for change in changes]
+    finding = Finding(
+        rule=f"baseline-{outcome}",
+        title=outcome + (f" at {nodes[0]}" if nodes else ""),
+        message="; ".join(filter(None, (entry["reason"], *told, verdict.get("sentence")))) or outcome,
+        output=worst.get("output", ""),
+        ratio=float(worst["ratio"]) if worst else None,
+        node=node.strip("'"),
+        op_type=op_type,
+        is_sure=outcome != "unjudged",
+    )
+    report = str(case / entry["report"]) if entry["report"] else ""
+    model = folder.parent / entry["model"]
+    return Located(finding, f"{entry['model']} on {entry['target']}", model, "as it was", report=report)

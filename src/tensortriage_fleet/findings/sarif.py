@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tensortriage import __version__
-from tensortriage.api import VerdictKind
-from tensortriage.sdk import KIND_WORDS, printable
+from tensortriage.api import Report, Verdict, VerdictKind
+from tensortriage.sdk import printable
 from tensortriage_fleet.findings.finding import Document, Finding
 from tensortriage_fleet.findings.located import Located, located_in, question_of
 from tensortriage_fleet.findings.repository import FilePlace, Repository
@@ -52,10 +52,9 @@ def sarif(found: Sequence[Located], repository: Repository, *, about: str, docum
 
 
 def _rule(rule: str) -> dict[str, Any]:
-    kinds = {kind.value: kind for kind in VerdictKind}
-    if rule not in kinds:
+    if rule not in {kind.value for kind in VerdictKind}:
         return {"id": rule}
-    words = KIND_WORDS[kinds[rule]]
+    words = Report(Verdict(rule, 1.0, "")).words
     return {"id": rule, "shortDescription": {"text": words.title}, "fullDescription": {"text": words.meaning}}
 
 

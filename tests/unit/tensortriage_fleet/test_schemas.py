@@ -7,10 +7,13 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import documents
 from tensortriage.cli import cli
+from tensortriage.errors import DataError
+from tensortriage_fleet.batch.batch_file import read_batch_file
 
 ROOT = Path(__file__).resolve().parents[3]
 MADE = runpy.run_path(str(ROOT / "docs/make_schemas.py"))
@@ -53,6 +56,35 @@ def test_a_field_is_described_and_a_number_may_be_none():
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "valid"),
+    [
+        ({}, True),
+        ({"commands": ["run", "diagnose"], "targets": {"x": {"engine": "onnxruntime", "optional": True}}}, True),
+        ({"expect": [{"model": "m", "match": False, "atol": 1e-3}], "timeout": 5}, True),
+        ({"comands": {}}, False),
+        ({"models": {"m": {"feeds": ["f"]}}}, False),
+        ({"targets": {"x": {"engin": "onnxruntime"}}}, False),
+        ({"timeout": "5"}, False),
+    ],
+)
+def test_that_of_a_batch_file_agrees_with_its_reader(tmp_path, change, valid):
+    document = {"models": {"m": "m.onnx"}, "feeds": {"f": "f.npz"}, "commands": {"run": "run"}} | change
+    (tmp_path / "batch.yaml").write_text(json.dumps(document))  # JSON is YAML
+    schema = jsonschema_rs.validator_for(json.loads(SCHEMAS["batch.schema.json"]))
+    assert schema.is_valid(document) is valid
+    if valid:
+        read_batch_file(tmp_path / "batch.yaml")
+    else:
+        with pytest.raises(DataError):
+            read_batch_file(tmp_path / "batch.yaml")
+
+
+def test_the_examples_batch_file_is_as_its_schema_says():
+    schema = jsonschema_rs.validator_for(json.loads(SCHEMAS["batch.schema.json"]))
+    schema.validate(yaml.safe_load((ROOT / "examples/batch.yaml").read_text()))
 
 
 ERROR = {"slug": "s", "message": "m", "cure": "", "exit_code": 2, "format": "tensortriage.error/1"}

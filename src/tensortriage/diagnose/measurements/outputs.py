@@ -351,6 +351,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation, verdict: Ve
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,
                 predicted=result.floors.target.get(name) if is_rms else None,
+                limit=result.floors.limit(name, metrics.count).error if is_rms and plainly == BY_FLOOR else None,
             )
         )
     return tuple(rows)

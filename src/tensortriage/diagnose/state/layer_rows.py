@@ -94,6 +94,8 @@ class OutputRow:
             decides, from what the reference makes of the target's decisions.
         words: The same in words, as the rest of a sentence that begins with the output.
         needs_sentence: Whether figures do not say how far the output is off: it is compared exactly, or decided.
+        limit: Relative RMS error that a healthy engine of the target's format may have, whatever its hardware; None
+            where a tolerance was given, or that error says nothing.
     """
 
     name: str
@@ -112,6 +114,7 @@ class OutputRow:
     words: str = ""
     needs_sentence: bool = False
     allowed_by: str = ""
+    limit: float | None = None
 
     @property
     def error(self) -> float:

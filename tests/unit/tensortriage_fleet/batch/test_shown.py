@@ -11,7 +11,7 @@ from tensortriage.errors import UsageError
 from tensortriage.values.serial import dump, to_plain
 from tensortriage_fleet.batch import junit
 from tensortriage_fleet.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
-from tensortriage_fleet.batch.shown import ShownBatch, summary, tell_github
+from tensortriage_fleet.batch.shown import ShownBatch, summary
 from tensortriage_fleet.findings import github, sarif
 from tensortriage_fleet.findings.finding import Finding
 
@@ -79,10 +79,11 @@ def test_the_summary_has_a_row_for_each_cell_that_failed():
 
 def test_github_is_told_where_it_is_there(case, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(case / "summary.md"))
-    tell_github(RESULT, case, err=False)
+    document = to_plain(RESULT)
+    github.tell(document, case, "page", err=False)
     assert (capsys.readouterr().out, (case / "summary.md").exists()) == ("", False)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    tell_github(RESULT, case, err=True)
+    github.tell(document, case, summary(RESULT), err=True)
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("::error ")) == ("", 2)
     assert (case / "summary.md").read_text() == summary(RESULT) + "\n"

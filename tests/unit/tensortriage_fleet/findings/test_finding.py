@@ -12,10 +12,10 @@ def report(verdict="local-fault", *, lost=False, culprits=(), outputs=()):
     return {"format": "tensortriage.report/1", "verdict": told, "outputs": {"rows": list(outputs)}}
 
 
-def output(name="y", *, error=0.28, predicted=2e-5, nonfinite=0, within=False):
+def output(name="y", *, error=0.28, limit=2e-5, nonfinite=0, within=False):
     return {
         "name": name, "within": within, "nonfinite_target": nonfinite, "figure": error, "relative_rms_error": error,
-        "predicted": predicted,
+        "limit": limit,
     }  # fmt: skip
 
 
@@ -36,9 +36,9 @@ def test_a_diagnosis_blames_each_culprit_and_tells_the_worst_output():
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (output(predicted=0.28), "output 'y'"),  # rounding predicts all of it: that is what it does, and no limit
+        (output(limit=0.28), "output 'y'"),  # rounding predicts all of it: that is what it does, and no limit
         (output(error="NaN"), "output 'y'"),
-        (output(predicted=None), "output 'y'"),
+        (output(limit=None), "output 'y'"),
         (output(nonfinite=3), "output 'y'"),
         (output(error=None), "output 'y'"),
     ],
@@ -72,7 +72,7 @@ def test_a_run_tells_each_output_beyond_its_limit_once_and_the_worst_of_it():
     found = findings_of(run(row("y", 3.0), row("x", "Infinity"), row("y", 14000.0), row("z", 0.5, within=True)))
     assert [(one.output, one.ratio_words) for one in found] == [("y", "14,000x"), ("x", "")]
     assert found[0].details == (
-        "output 'y': 14,000x its limit", "op Gemm '/fc'", "module fc (Linear, net.py:3)"
+        "output 'y': 14,000x its limit", "made by Gemm '/fc'", "module fc (Linear, net.py:3)"
     )  # fmt: skip
     assert "'y' is beyond its limit (noise floor 1e-06): relative RMS error 0.5" in found[0].message
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+from click.testing import CliRunner
 
+from tensortriage.cli import cli
+from tensortriage.errors import UsageError
 from tensortriage_fleet.batch import junit
 from tensortriage_fleet.findings import github
 from tensortriage_fleet.findings import sarif as sarif_format
@@ -134,6 +137,26 @@ def test_of_a_diagnosis_the_model_that_the_target_runs_is_the_place(tmp_path):
     assert found.report == str(tmp_path / "report.html")
 
 
+def test_a_baseline_tells_what_is_another_and_the_output_that_is_farthest_off():
+    change = {"what": "output", "sentence": "'y' is off", "output": "y", "ratio": 3.0, "nodes": []}
+    worse = change | {"output": "z", "ratio": "Infinity", "sentence": "'z' is off"}
+    verdict = {"verdict": "local-fault", "sentence": "it doubles", "culprits": ["Conv '/conv 1'"]}
+    entry = {"model": "net.onnx", "target": "x", "outcome": "changed", "changes": [change, worse], "verdict": verdict,
+             "reason": "", "report": "x/report.html"}  # fmt: skip
+    same = entry | {"outcome": "same"}
+    gone = entry | {"outcome": "unjudged", "changes": [], "verdict": None, "reason": "nobody can say", "report": ""}
+    document = {"format": "tensortriage.baseline-result/1", "folder": "zoo/baselines", "entries": [entry, same, gone]}
+    first, second = located_in(document, Path("case"))
+    assert (first.finding.title, first.finding.output, first.finding.node) == (
+        "changed at Conv '/conv 1'",
+        "z",
+        "/conv 1",
+    )
+    assert first.finding.message == "output: 'y' is off; output: 'z' is off; it doubles"
+    assert (first.model, first.report) == (Path("zoo/net.onnx"), "case/x/report.html")
+    assert (second.finding.is_sure, second.finding.message) == (False, "nobody can say")
+
+
 def test_the_page_of_the_job_is_added_to(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     add_to_summary("nowhere")
@@ -141,3 +164,14 @@ def test_the_page_of_the_job_is_added_to(tmp_path, monkeypatch):
     add_to_summary("one")
     add_to_summary("two \ud800")
     assert (tmp_path / "summary.md").read_text() == "one\ntwo \\ud800\n"
+
+
+def test_a_report_is_made_of_the_file_of_a_document(tmp_path):
+    (tmp_path / "error.json").write_text(
+        '{"slug": "s", "message": "m", "cure": "c", "exit_code": 2, "format": "tensortriage.error/1"}'
+    )
+    told = CliRunner().invoke(cli, ["report", str(tmp_path / "error.json"), "--format", "github"])
+    assert (told.exit_code, told.stdout) == (0, "::error title=error%3A s::m. c\n")
+    refused = CliRunner().invoke(cli, ["report", str(tmp_path / "error.json")])
+    assert isinstance(refused.exception, UsageError)
+    assert refused.exception.slug == "report-format-document"
