@@ -118,6 +118,11 @@ class TaskAccuracy:
     remedy: float | None = None
 
     @property
+    def enough(self) -> bool:
+        """Whether the target has what is wanted, or as much as the reference."""
+        return self.target >= (self.reference if self.least is None else self.least)
+
+    @property
     def words(self) -> str:
         """The means, how sure the difference is, and what is wanted."""
         ours, theirs = magnitude(self.reference, 4), magnitude(self.target, 4)
