@@ -129,7 +129,9 @@ class TaskAccuracy:
         means = f"{self.metric}: {ours} of the reference, {theirs} of the target"
         fixed = "" if self.remedy is None else f", {magnitude(self.remedy, 4)} with the remedy"
         wanted = "" if self.least is None else f"; at least {self.least:g} is wanted"
-        return "; ".join([means + fixed, *difference_words(self.comparison)]) + wanted
+        alone = ["of one sample no interval is known: let the metric return a number for each row"]
+        sure = [*difference_words(self.comparison)] if self.comparison.samples > 1 else alone
+        return "; ".join([means + fixed, *sure]) + wanted
 
 
 def difference_words(found: TaskComparison) -> Iterator[str]:
