@@ -34,7 +34,7 @@ _PIECES = (
 _NUMBERS = ("the answer is in the weights", "leave it out, or put the external data in place")
 _CALL = ("no scripts are written", "call it from Python: from tensortriage.api import compare, CompareRequest")
 _SPEED = ("it is for speed, not for accuracy", "use Polygraphy for it; triage run compares the model with the original")
-_LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric-script FILE.py:FUNCTION")
+_LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric FILE.py:FUNCTION")
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     "--verbosity": ("parts of the package have no levels of their own", "-v, -vv or -q, or --log LEVEL for everything"),
     "--log-format": ("log lines have one form", "leave it out; NO_COLOR=1 turns colours off"),

@@ -118,13 +118,20 @@ class TaskAccuracy:
     remedy: float | None = None
 
     @property
+    def enough(self) -> bool:
+        """Whether the target has what is wanted, or as much as the reference."""
+        return self.target >= (self.reference if self.least is None else self.least)
+
+    @property
     def words(self) -> str:
         """The means, how sure the difference is, and what is wanted."""
         ours, theirs = magnitude(self.reference, 4), magnitude(self.target, 4)
         means = f"{self.metric}: {ours} of the reference, {theirs} of the target"
         fixed = "" if self.remedy is None else f", {magnitude(self.remedy, 4)} with the remedy"
         wanted = "" if self.least is None else f"; at least {self.least:g} is wanted"
-        return "; ".join([means + fixed, *difference_words(self.comparison)]) + wanted
+        alone = ["of one sample no interval is known: let the metric return a number for each row"]
+        sure = [*difference_words(self.comparison)] if self.comparison.samples > 1 else alone
+        return "; ".join([means + fixed, *sure]) + wanted
 
 
 def difference_words(found: TaskComparison) -> Iterator[str]:

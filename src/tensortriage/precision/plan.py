@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensortriage.compare.task_metric import TaskAccuracy
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.result import Result, record
 from tensortriage.values.text import count
@@ -161,6 +162,7 @@ class PrecisionPlan(Result):
         deployed: The engine as the written model wants it.
         inputs: ``real`` or ``random``.
         command: The command line.
+        accuracy: What the written file scores on ``deployed`` by the task metric, over all inputs; None without one.
     """
 
     kept: tuple[str, ...]
@@ -194,7 +196,14 @@ class PrecisionPlan(Result):
     deployed: str = ""
     inputs: str = ""
     command: str = ""
+    accuracy: TaskAccuracy | None = None
     format: str = PRECISION_FORMAT
+
+    @property
+    def exit_code(self) -> int:
+        """130 where it was interrupted, 4 where the written file misses the goal on all inputs, else 0."""
+        missed = self.accuracy is not None and not self.accuracy.enough
+        return 130 if self.interrupted else 4 if missed else 0
 
     @property
     def in_short(self) -> str:

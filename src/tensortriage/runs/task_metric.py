@@ -60,7 +60,9 @@ class TaskMetric:
             return given
         if callable(given):
             name = getattr(given, "__name__", type(given).__name__)
-            return cls(name, name, takes(given), given)
+            code = getattr(given, "__code__", None)
+            own = [code.co_code.hex(), repr(code.co_consts)] if code is not None else []
+            return cls(name, digest(name, own), takes(given), given)
         if not isinstance(given, str) or not given:
             raise TypeError("give a function of outputs and feed, FILE.py:FUNCTION, or the name of a metric")
         name, _, output = given.partition(":")

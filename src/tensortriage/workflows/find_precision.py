@@ -7,6 +7,7 @@ pairs), and the emulation of the format says which to try first.
 import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation
@@ -22,12 +23,14 @@ from tensortriage.precision.search.by_command import CommandSearch, on_command
 from tensortriage.precision.search.by_engine import EnginePremise, EngineSearch, on_engine
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.outcome import minimality, mode_words, written
-from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
+from tensortriage.precision.search.request import FEEDS, PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.precision.search.shared_parts import untried
+from tensortriage.precision.selection.typed_candidates import deployed
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.command_oracle import ShownTo
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.questions.golden_values import GoldenValues
@@ -35,6 +38,10 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump, load
+from tensortriage.workflows.diagnosis.accuracies import Accuracies
+
+MOST_SCORED = 256
+"""Feeds that a search is judged on by a metric: each candidate is run on all of them."""
 
 
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
@@ -137,7 +144,7 @@ def _by_engine(
     precision = low_precision(request, target)
     question = Question(
         model=model,
-        feeds=feeds_that_run(request.feeding, model),
+        feeds=feeds_that_run(_enough_for(request), model),
         reference=reference,
         target=target,
         limits=request.limits,
@@ -155,7 +162,26 @@ def _by_engine(
         inv = Investigation.begin(question, lab=lab)
         premise = EnginePremise(source=inv.golden, floors_of=floors_of, stands_out=stands_out)
         with on_engine(request, premise, listener, precision) as subject:
-            return EngineSearch(subject, stands_out, earlier).plan()
+            plan = EngineSearch(subject, stands_out, earlier).plan()
+        return _judged(plan, request, inv)
+
+
+def _enough_for(request: PrecisionRequest) -> FeedRequest:
+    """Return the feeds to search on: a mean of a metric takes more than an error does."""
+    if request.goal.metric is None or request.feeding.most != FEEDS:
+        return request.feeding
+    return dataclasses.replace(request.feeding, most=MOST_SCORED)
+
+
+def _judged(plan: PrecisionPlan, request: PrecisionRequest, inv: Investigation) -> PrecisionPlan:
+    """Return the plan with what the written file scores on the engine, over all inputs."""
+    metric, written = request.goal.metric, plan.files.get("model")
+    if metric is None or not written or plan.interrupted:
+        return plan
+    scores = Accuracies(inv, inv.question, metric, request.goal.metric_min, request.feeding)
+    target = inv.question.target
+    spec = deployed(target) if plan.precision in ("fp16", "bf16") or target.name == "emulate" else target
+    return dataclasses.replace(plan, accuracy=scores.of(spec, Model.load(Path(written))))
 
 
 def _by_command(

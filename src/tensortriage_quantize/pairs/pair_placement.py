@@ -185,7 +185,7 @@ class _Placing:
         if not _is_float(self._graph, self._specs, value):
             return []
         if self._is_closed(value):
-            return self._of_closed(value)
+            return [PlannedPair(value, None, value)]
         found = {False: set[tuple[str, int]](), True: set[tuple[str, int]]()}
         for node in self._graph.consumers(value):
             if node.name not in self._lowered:
@@ -196,19 +196,12 @@ class _Placing:
                     found[right and self._style.right is not self._style.activation].add((node.name, place))
         return [PlannedPair(value, frozenset(readers), value, right) for right, readers in found.items() if readers]
 
-    def _of_closed(self, value: str) -> list[PlannedPair]:
-        """Return the pair of what a kernel makes: everybody reads it, but for products that stay float.
-
-        ONNX Runtime (WeightBiasQuantization, 1.31) puts the float weights of a Conv or Gemm behind a dequantizer in 8
-        bits again, with one scale for all channels.
-        """
-        users = self._graph.consumers(value)
-        products = {node.name for node in users if node.op_type in _REQUANTIZED and node.name not in self._lowered}
-        if not products:
-            return [PlannedPair(value, None, value)]
-        others = [node for node in users if node.name not in products]
-        readers = frozenset((node.name, n) for node in others for n, read in enumerate(node.inputs) if read == value)
-        return [PlannedPair(value, readers, value)] if readers else []
+    def _reaches_float(self, node: Node) -> bool:
+        """Whether a node is a product that stays float, or hands its numbers on to one."""
+        if node.op_type in _REQUANTIZED:
+            return node.name not in self._lowered
+        users = (user for value in node.outputs for user in self._graph.consumers(value))
+        return node.op_type in _MOVERS and any(map(self._reaches_float, users))
 
     def _places(self, node: Node) -> tuple[int, ...]:
         """Return the places of the operands that a lowered node reads quantized; weights of products are not theirs."""
@@ -219,9 +212,17 @@ class _Placing:
         return tuple(place for place, value in enumerate(node.inputs) if _is_float(self._graph, self._specs, value))
 
     def _is_closed(self, value: str) -> bool:
-        """Whether a kernel makes a value that makes integers only."""
+        """Whether a kernel makes a value that makes integers only: none does where a product reads it that stays float.
+
+        ONNX Runtime (WeightBiasQuantization, 1.31) would put the float weights of that Conv or Gemm in 8 bits again,
+        with one scale for all channels: it does so behind a dequantizer, and moves dequantizers there (QDQPropagation).
+        """
         maker = self._graph.producer(value)
-        if maker is None or value in self._graph.constants:
+        if (
+            maker is None
+            or value in self._graph.constants
+            or any(map(self._reaches_float, self._graph.consumers(value)))
+        ):
             return False
         if maker.op_type in _ABSORBED and (before := self._absorbed_by(maker)) is not None:
             maker = before
@@ -311,7 +312,7 @@ class _Placing:
 
     def _stays(self, node: Node) -> bool:
         """Whether a node reads only integers, and its result is read in integers."""
-        if not all(self._is_quantized(node.inputs[place]) for place in _data(node)):
+        if self._reaches_float(node) or not all(self._is_quantized(node.inputs[place]) for place in _data(node)):
             return False
         made = self._absorber(node)
         users = self._graph.consumers(made.outputs[0] if made is not None else node.outputs[0])

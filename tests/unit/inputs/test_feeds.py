@@ -208,3 +208,20 @@ def test_a_damaged_store_is_refused(tmp_path):
     store(tmp_path / "store", sample(0))
     (tmp_path / "store/index.json").write_text("{")
     refused(tmp_path / "store", "json-invalid", kind=StoreError)
+
+
+def test_labels_beside_stacked_inputs_are_divided_with_them(tmp_path):
+    np.savez(tmp_path / "f.npz", **stacked(3), label=np.array([7, 8, 9]), names=np.zeros((2, 4)))
+    feeds = list(load_feeds([tmp_path / "f.npz"], SPECS))
+    assert [feed.labels["label"].tolist() for feed in feeds] == [7, 8, 9]
+    assert [feed.labels["names"].shape for feed in feeds] == [(2, 4)] * 3
+    assert [list(feed.tensors) for feed in feeds] == [["x", "a/b"]] * 3
+
+
+def test_labels_are_read_when_they_are_asked_for_and_are_no_part_of_the_feed(tmp_path):
+    np.savez(tmp_path / "bare.npz", **sample(0))
+    np.savez(tmp_path / "f.npz", **sample(0), y=np.array([1]))
+    (bare,), (feed,) = (list(load_feeds([tmp_path / name], SPECS)) for name in ("bare.npz", "f.npz"))
+    assert feed.digest == bare.digest
+    assert not bare.labels
+    assert feed.labels["y"].tolist() == [1]

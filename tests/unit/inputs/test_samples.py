@@ -79,3 +79,21 @@ def test_what_is_no_feed_is_a_type_error_with_a_cure(given):
 def test_a_sample_that_is_no_feed_is_told_by_its_number(given):
     with pytest.raises(DataError, match="sample"):
         fed(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        ([(X, Y, 7)], {"labels": 7}),
+        ([(X, Y, Tensor(np.arange(3)), "a.jpg")], {"labels": [0, 1, 2]}),
+        ([(X, Y, {"boxes": np.zeros((1, 4)), "labels": [3]})], {"boxes": [[0, 0, 0, 0]], "labels": [3]}),
+        ([(X, Y, [{"labels": [3]}])], {"labels": [3]}),
+        ([({"x": X, "y": Y}, [1])], {"labels": [1]}),
+        ([{"x": X, "y": Y, "label": [1]}], {"label": [1]}),
+        ([(X, Y, ["cat", "dog"])], {}),  # names are no numbers
+    ],
+)
+def test_labels_come_behind_the_inputs_or_by_another_name(given, labels):
+    (feed,) = sample_feeds(samples_of(given), SPECS)
+    assert list(feed.tensors) == ["x", "y"]
+    assert {name: np.asarray(array).tolist() for name, array in feed.labels.items()} == labels

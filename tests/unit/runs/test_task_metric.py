@@ -45,6 +45,11 @@ def test_a_script_is_given_the_same(tmp_path):
     assert TaskMetric.of(str(path)).identity != before
 
 
+def test_functions_are_told_apart_by_what_they_do():
+    one, same, other = (TaskMetric.of(f).identity for f in (lambda o, f: 1.0, lambda o, f: 1.0, lambda o, f: 2.0))
+    assert one == same != other
+
+
 def test_registered_ones_go_by_name_and_output():
     assert TaskMetric.of("top1").scores(OUT, LABELLED, {}) == (1.0, 0.0)
     assert TaskMetric.of("top1:other").scores(OUT, LABELLED, OUT) == (0.0, 0.0)

@@ -18,7 +18,7 @@ Examples:
 
 \b
 Exit codes: 0 the outputs are good enough with the nodes found, 2 usage or bad input, 4 not even with every
-node in fp32 (the fault is not precision), 130 interrupted (run again to go on).
+node in fp32 (the fault is not precision), or the written file misses the goal, 130 interrupted (run again to go on).
 """
 HIGHER = GroupedOption(["--precision", "-p"], type=click.Choice(["float32", "fp32"]), default="float32",
                        show_default=True, expose_value=False, heading=SEARCH, rare=True,

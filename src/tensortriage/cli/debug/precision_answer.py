@@ -31,7 +31,7 @@ def search_and_show(request: PrecisionRequest, *, as_json: bool) -> NoReturn:
     if as_json:
         print_document(to_json(plan))
     teller.tell("\n".join(summary(plan)))
-    sys.exit(130 if plan.interrupted else 0)
+    sys.exit(plan.exit_code)
 
 
 def summary(plan: PrecisionPlan) -> Iterator[str]:
@@ -53,6 +53,10 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
     yield from (f"written: {path}" for path in plan.files.values())
     if "model" in plan.files and plan.nodes and plan.precision in ("fp16", "bf16"):
         yield typed_file_note(Precision(plan.precision))
+    if plan.accuracy is not None:
+        yield f"the written file: {plan.accuracy.words}"
+    if plan.exit_code == 4:
+        yield "missed: the written file does not reach the goal on all inputs; it is kept"
     if not plan.confirmed:
         yield f"not confirmed: the {'target' if plan.asked == 'engine' else 'check'} has not run with this choice yet"
     if plan.interrupted:

@@ -117,7 +117,7 @@ def check_saved_alone(given: RunOptions, context: click.Context) -> None:
     needing = {
         "--save-inputs": given.save_inputs, "--save-input-blob": given.save_input_blob, "--save-onnx": given.save_onnx,
         "--fp-to-fp16": given.to_fp16, "--target-model": given.request.target_model,
-        "--metric-script": given.request.metric,
+        "--metric": given.request.metric,
     }  # fmt: skip
     for name, value in needing.items():
         if value:
@@ -159,9 +159,9 @@ def check_places(request: CompareRequest, given: RunOptions) -> None:
     if given.save_worst:
         if request.metric is None:
             raise UsageError(
-                "--save-worst without --metric-script",
+                "--save-worst without --metric",
                 slug="option-needs-another",
-                cure="name the metric: --metric-script",
+                cure="name the metric: --metric",
             )
         check_place(given.save_worst, [""], kind=Kind.INPUTS)
     if given.save_outputs:

@@ -64,7 +64,7 @@ class RunOptions:
         "--save-outputs --save-results", "PATH", "Save the outputs: .json as Polygraphy writes it, .store, .npz, "
         ".safetensors, or a directory of JSON.", default=None, writes=Place.EITHER)
     save_worst: Path | None = option(
-        "--save-worst", "PATH", "Save the feeds that lose most by --metric-script, up to 8, for triage diagnose "
+        "--save-worst", "PATH", "Save the feeds that lose most by --metric, up to 8, for triage diagnose "
         "--inputs PATH.", default=None, writes=Place.EITHER)
     save_input_blob: Path | None = option(
         "--save-input-blob", "[DIR]", "Save every input as raw bytes: DIR/NUMBER/INPUT.bin.",

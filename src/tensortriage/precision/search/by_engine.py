@@ -57,7 +57,11 @@ def on_engine(
     specs = source.specs(source.question.feeds[0])
     calibrating = samples = samples_of(source)
     if form is not None:
-        calibrating, samples = form.divided(samples, listener.tell)
+        calibrating, held_out = form.divided(samples, listener.tell)
+        if request.goal.metric is None:
+            samples = held_out
+        else:  # labels calibrate nothing, and a quarter of the samples says little of a mean
+            listener.tell(f"all {len(samples)} judge by {request.goal.metric.words}")
     goal = goal_of(request.goal, premise.floors_of, samples, precision)
     model, seconds = raised(source.question.model, precision), request.budget_seconds
     bench = EngineSetup(spec=target, samples=samples, goal=goal, lab=source.lab, latency=request.latency)

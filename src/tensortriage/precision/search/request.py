@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision
 
 
+FEEDS = 8
+"""Feeds to search on, unless told otherwise."""
 ENGINES, GOAL, SEARCH = "Engines (instead of --check)", "Good enough", "Search"
 
 
@@ -145,7 +147,8 @@ class PrecisionRequest:
     check: "CheckSpec | None" = part(factory=CheckOptions)
     save_replay: Path | None = save_replay_field()
     load_replay: Path | None = load_replay_field()
-    feeding: FeedRequest = part(factory=FeedRequest, most=samples_field(8, group=GOAL))
+    feeding: FeedRequest = part(factory=FeedRequest, most=samples_field(
+        FEEDS, "Largest number of feeds to run; with a metric, all are.", group=GOAL))
     limits: "Limits" = part(factory=LimitOptions)
     # fmt: on
     batch_bytes: int | None = BATCH_BYTES

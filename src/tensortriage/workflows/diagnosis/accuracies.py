@@ -1,5 +1,6 @@
 """The user's task metric on reference, target and remedy, over all inputs, not those few that are investigated."""
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator
@@ -45,47 +46,47 @@ class Accuracies:
 
     def compared(self) -> TaskAccuracy | None:
         """Return reference and target on all feeds; recorded as a step; None where one of them does not answer."""
-        target = self.asked.target, self.asked.target_model or self.asked.model
         try:
-            scores = self._scored("target", *target)
+            found = self._on(self.asked.target, self.asked.target_model or self.asked.model)
         except BudgetSpent:
             self.inv.record.unasked(QUESTION)
-            return None
         except (EngineError, EngineMissing, DataError) as problem:
             self.inv.record.answered(QUESTION, f"unknown: {problem.message}")
-            return None
-        means, comparisons = scores.means, scores.compared("reference", ["target"])
-        if not comparisons:
-            self.inv.record.answered(QUESTION, f"unknown: {self.metric.words} is no number on some input")
-            return None
-        words = self.metric.words
-        found = TaskAccuracy(words, means["reference"], means["target"], comparisons[0], least=self.least)
-        self.inv.record.answered(QUESTION, found.words, reference=found.reference, target=found.target)
-        return found
+        else:
+            self.inv.record.answered(QUESTION, found.words, reference=found.reference, target=found.target)
+            return found
+        return None
 
-    def of(self, spec: EngineSpec, model: Model) -> float | None:
-        """Return the mean of the metric of a changed model, or on a changed engine; None where it does not answer."""
-        try:
-            return self._scored("changed", spec, model).means["changed"]
-        except (EngineError, EngineMissing, DataError):
-            return None
+    def of(self, spec: EngineSpec, model: Model) -> TaskAccuracy | None:
+        """Return reference and a changed model, or a changed engine, as target; None where one does not answer."""
+        with contextlib.suppress(EngineError, EngineMissing, DataError, BudgetSpent):
+            return self._on(spec, model)
+        return None
 
-    def enough(self, mean: float | None, accuracy: TaskAccuracy | None) -> bool | None:
-        """Return whether a mean will do; None where that is not known."""
-        least = self.least if self.least is not None else None if accuracy is None else accuracy.reference
-        return None if mean is None or least is None else mean >= least
+    def _on(self, spec: EngineSpec, model: Model) -> TaskAccuracy:
+        """Return reference and a target on all feeds.
 
-    def _scored(self, name: str, spec: EngineSpec, model: Model) -> TaskScores:
+        Raises:
+            DataError: When the metric is no number on some feed (``script-not-number``), or fails.
+        """
+        scores, words = self._scored(spec, model), self.metric.words
+        found = scores.compared("reference", ["target"])
+        if not found:
+            raise DataError(f"{words} is no number on some input", slug="script-not-number", cure="return a number")
+        means = scores.means
+        return TaskAccuracy(words, means["reference"], means["target"], found[0], least=self.least)
+
+    def _scored(self, spec: EngineSpec, model: Model) -> TaskScores:
         """Return the scores of the reference and of another side, feed by feed."""
         scores, lab, asked = TaskScores(), self.inv.lab, self.asked
         names = [output.name for output in asked.model.outputs]
         right = lab.session(asked.reference, asked.model, sequence=True)
         with right as expects, lab.session(spec, model, sequence=True) as run:
             for feed in self._feeds():
-                lab.progress(f"scoring {name} on {feed.name}")
+                lab.progress(f"scoring {feed.name} on {spec}")
                 expected = expects(feed)
                 found = run(check_feed(feed, model.inputs, casting=Casting.ROUND))
-                for who, outputs in (("reference", expected), (name, found)):
+                for who, outputs in (("reference", expected), ("target", found)):
                     own = {output: outputs[output] for output in names if output in outputs}
                     scores.add(who, feed, own, self.metric.scores(own, feed, expected))
         return scores
@@ -115,8 +116,8 @@ class WantedFix:
         """Return the metric of a change, and whether it will do."""
         if self.accuracies is None or self.accuracy is None:
             return None, None
-        mean = self.accuracies.of(spec, model)
-        return mean, self.accuracies.enough(mean, self.accuracy)
+        found = self.accuracies.of(spec, model)
+        return (None, None) if found is None else (found.target, found.enough)
 
 
 def no_fix(conclusion: Conclusion, fix: Path | None, why: str = "") -> str:

@@ -201,7 +201,7 @@ def _has_room(request: DiagnoseRequest, model: Model) -> bool:
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:
     """Return whether nothing is asked that only the whole model can answer."""
-    of_the_whole = (request.target_model, request.tolerance, request.fix, request.emit_breakers)
+    of_the_whole = (request.target_model, request.tolerance, request.metric, request.fix, request.emit_breakers)
     return request.in_blocks and not any((*of_the_whole, request.network, request.against, request.sweep))
 
 
