@@ -138,7 +138,7 @@ class Judge:
     def by_ops(self) -> Iterator[Together]:
         """Yield what ops choose that are run alone, together."""
         alone = self.alone(asked=False) or (self.alone() if self.may_choose else None)
-        fused = self.shown.fused() if alone is not None and self.shown is not None else None
+        fused = self.shown.fused(windows=True) if alone is not None and self.shown is not None else None
         if alone is not None and fused is not None and not fused.wrong and (alone.chosen or fused.chosen):
             yield tuple(dict.fromkeys({**alone.chosen, **fused.chosen}.values()))
 

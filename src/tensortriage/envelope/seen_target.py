@@ -48,5 +48,9 @@ class SeenTarget(Protocol):
     def alone(self, *, asked: bool = True) -> Alone | None:
         """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
 
-    def fused(self) -> Fused:
-        """Return what is seen of its functions that are computed as one with what makes their operands."""
+    def fused(self, *, windows: bool = False) -> Fused:
+        """Return what is seen of functions computed as one with what makes their operands.
+
+        Args:
+            windows: Whether other regions, and windows of a few ops, are asked for as well where these show nothing.
+        """

@@ -3,16 +3,21 @@
 A GELU may be approximated, though none of its ops is alone; and no result shows what is rounded inside.
 """
 
+import contextlib
+import itertools
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
-from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
+from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers, regions_of, tiles
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.dtype import DType
+
+MOST_ROUNDS = 4
+"""Rounds of windows that are asked where no region that a target tells is off: two sizes in two positions."""
 
 
 def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
@@ -30,6 +35,17 @@ def function_pieces(inv: Investigation, feed: Feed) -> list[Wired]:
         return measure_wired(inv, feed, pieces, what=FUNCTIONS)
     except (EngineError, ModelError):
         return []  # the target does not build them alone: nothing is known of them
+
+
+def few_together(inv: Investigation, feed: Feed) -> list[Wired]:
+    """Return regions, or windows of a few ops, as the target computes them: the first round of which some are off."""
+    nodes = runnable(inv, feed)
+    for words, sets in [("regions", regions_of(inv, nodes)), *itertools.islice(tiles(nodes), MOST_ROUNDS)]:
+        with contextlib.suppress(EngineError, ModelError):  # others may build
+            found = measure_wired(inv, feed, sets, what=words)
+            if any(piece.wrong or piece.taken for piece in found):
+                return found
+    return []
 
 
 def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool:

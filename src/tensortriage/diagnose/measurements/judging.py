@@ -8,7 +8,12 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.function_pieces import function_pieces, may_round_inside, only_together
+from tensortriage.diagnose.measurements.function_pieces import (
+    few_together,
+    function_pieces,
+    may_round_inside,
+    only_together,
+)
 from tensortriage.diagnose.measurements.in_context.marked_values import marked_figures
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
@@ -50,7 +55,7 @@ class Seen:
         pieces: Sequence[Wired] | None = None,
     ) -> None:
         self._inv, self._feed, self._inside, self._pieces = inv, feed, inside, pieces
-        self.local, self.refused = local, refused
+        self.local, self.refused, self._windows_asked = local, refused, pieces is not None
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run, all of them marked; empty where it does not run so."""
@@ -69,11 +74,13 @@ class Seen:
                 self.refused = error.message
         return self.local
 
-    def fused(self) -> Fused:
+    def fused(self, *, windows: bool = False) -> Fused:
         """Return what is seen of functions that are computed as one with what makes their operands."""
         inv = self._inv
         if self._pieces is None:
             self._pieces = function_pieces(inv, self._feed)
+        if windows and not self._windows_asked and not any(each.wrong or each.taken for each in self._pieces):
+            self._pieces, self._windows_asked = few_together(inv, self._feed), True
         wrong = [piece for piece in self._pieces if piece.wrong]
         rough = [piece for piece in wrong if may_round_inside(inv, [piece.ratio])]
         taken = [piece for piece in self._pieces if piece.taken]
