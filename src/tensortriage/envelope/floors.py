@@ -28,6 +28,7 @@ from tensortriage.model.inspect.output_parts import output_parts, whole
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
@@ -204,7 +205,8 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    figures = dict(setting.lab.figures(PLAIN, model, feed, values, against=golden, what=what).figures.metrics)
+    answer = setting.lab.figures(PLAIN, model, feed, ObservedFigures(values, golden), what=what)
+    figures = dict(answer.figures.metrics)
     parts = [part for part in setting.parts if part.output in figures]
     if parts:
         found = setting.lab.values(PLAIN, model, feed, whole([part.name for part in parts], parts))
