@@ -270,7 +270,8 @@ class Judge:
             if alone is None:
                 return "" if needs.unproven else "the ops could not be run alone"
             spared = alone.harmless if needs.makes_it else ()
-            if guilty := [value for value in beyond(alone, needs.alone) if value not in spared]:
+            guilty = [value for value in beyond(alone, needs.alone) if value not in spared]
+            if guilty and not (needs.makes_it and self.shown is not None and self.shown.are_harmless(guilty)):
                 return f"'{guilty[0]}' is wrong by itself"
         return ""
 

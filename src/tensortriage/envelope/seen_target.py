@@ -1,7 +1,7 @@
 """What a judge may ask of a target beside its outputs, each when a row of the registry needs it."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.compare.metrics.tensor_metrics import Metrics
@@ -47,6 +47,9 @@ class SeenTarget(Protocol):
 
     def alone(self, *, asked: bool = True) -> Alone | None:
         """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
+
+    def are_harmless(self, values: Sequence[str]) -> bool:
+        """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
 
     def fused(self, *, windows: bool = False) -> Fused:
         """Return what is seen of functions computed as one with what makes their operands.

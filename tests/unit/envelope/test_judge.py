@@ -41,6 +41,9 @@ class SeenTarget:
         self._inside, self._over, self._harmless = inside or {}, over, harmless
         self._fused = fused or Fused({}, wrong=False, certain=False)
 
+    def are_harmless(self, values):
+        return {*values} <= {"harmless"}
+
     def fused(self, *, windows=False):
         return self._fused
 
@@ -186,6 +189,8 @@ def test_what_is_hidden_inside_is_not_explained_by_what_needs_finite_values(sett
         (Needs(alone=1.0, unproven=True), None, True),
         (Needs(alone=1.0), {"spared": 1.1}, False),
         (Needs(alone=1.0, makes_it=True), {"spared": 1.1}, True),
+        (Needs(alone=1.0, makes_it=True), {"harmless": 1.1}, True),
+        (Needs(alone=1.0, makes_it=True), {"hidden": 1.1}, False),
     ],
 )
 def test_ops_have_to_be_right_alone_where_a_row_needs_that(setting, needs, over, holds):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import is_decisive
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.function_pieces import (
     few_together,
@@ -15,6 +16,7 @@ from tensortriage.diagnose.measurements.function_pieces import (
     only_together,
 )
 from tensortriage.diagnose.measurements.in_context.marked_values import marked_figures
+from tensortriage.diagnose.measurements.local_errors.injection import influence
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
@@ -73,6 +75,14 @@ class Seen:
             except EngineError as error:
                 self.refused = error.message
         return self.local
+
+    def are_harmless(self, values: Sequence[str]) -> bool:
+        """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
+        if self.local is None or any(value not in self.local.arrays for value in values):
+            return False
+        with contextlib.suppress(EngineError):
+            return not is_decisive(influence(self._inv, self._feed, self.local.arrays, values).explained)
+        return False
 
     def fused(self, *, windows: bool = False) -> Fused:
         """Return what is seen of functions that are computed as one with what makes their operands."""
