@@ -32,10 +32,20 @@ from tensortriage.compare.judgement.within import (
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs, of_rewrite
-from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
+from tensortriage.envelope.explanations import (
+    PREDICTED,
+    Alone,
+    Cost,
+    Explanation,
+    Held,
+    Needs,
+    SeenTarget,
+    Taken,
+    Together,
+    Usual,
+)
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
-from tensortriage.envelope.seen_target import Alone, SeenTarget
 from tensortriage.envelope.setting import Floors, Setting
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.cutting.between import between

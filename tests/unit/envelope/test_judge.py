@@ -13,11 +13,10 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope import judge as module
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs
-from tensortriage.envelope.explanations import Explanation, Needs
+from tensortriage.envelope.explanations import Explanation, Fused, Needs
 from tensortriage.envelope.judge import Judge, Stage, beyond, expected_limits
 from tensortriage.envelope.limits import FORMAT, ORDERS, Limit
 from tensortriage.envelope.registry import REGISTRY, costing
-from tensortriage.envelope.seen_target import Fused
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.model.model import Model

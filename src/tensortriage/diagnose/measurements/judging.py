@@ -21,12 +21,11 @@ from tensortriage.diagnose.measurements.local_errors.local import Local, local_e
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Together, Usual
+from tensortriage.envelope.explanations import Fused, Together, Usual
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import Judge, expected_limits, only
 from tensortriage.envelope.limits import Limit
 from tensortriage.envelope.registry import freedoms_of_target
-from tensortriage.envelope.seen_target import Fused
 from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
