@@ -71,7 +71,7 @@ class FedOtherwise(DeclaredCapability):
     @property
     @abstractmethod
     def layouts(self) -> Sequence[str]:
-        """Those `tensortriage_worker.feeding.LAYOUTS` that reach the engine, and `HELD` if results are not copied."""
+        """Names of `tensortriage_worker.feeding.LAYOUTS` that reach the engine, and `HELD` where results do."""
 
     @property
     @abstractmethod

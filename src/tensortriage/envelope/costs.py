@@ -122,7 +122,7 @@ def rounding_costs(setting: Setting) -> Mapping[str, float]:
     """
     plain, drawn = (setting.lab.outputs(spec, setting.model, setting.feed) for spec in (UNROUNDED, _DRAWN))
     costs = {
-        name: (difference(setting.right(name), plain[name]), difference(plain[name], drawn[name])) for name in plain
+        name: (difference(setting.right[name], plain[name]), difference(plain[name], drawn[name])) for name in plain
     }
     return {name: math.hypot(*both) for name, both in costs.items() if all(map(math.isfinite, both))}
 

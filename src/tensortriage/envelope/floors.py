@@ -205,8 +205,8 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    wanted = ObservedFigures(values, golden)
-    figures = dict(setting.lab.figures(PLAIN, model, feed, wanted, what=what).figures.metrics)
+    answer = setting.lab.figures(PLAIN, model, feed, ObservedFigures(values, golden), what=what)
+    figures = dict(answer.figures.metrics)
     parts = [part for part in setting.parts if part.output in figures]
     if parts:
         found = setting.lab.values(PLAIN, model, feed, whole([part.name for part in parts], parts))

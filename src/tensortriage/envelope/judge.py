@@ -17,8 +17,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
@@ -27,12 +26,24 @@ from tensortriage.compare.judgement.within import (
     is_habit,
     is_lost,
     is_nearer,
+    near_prediction,
     prediction_gap_db,
     within_limit,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_int16, of_moved_inputs, of_rewrite
-from tensortriage.envelope.explanations import PREDICTED, Cost, Explanation, Held, Needs, Taken, Together, Usual
+from tensortriage.envelope.explanations import (
+    PREDICTED,
+    Alone,
+    Cost,
+    Explanation,
+    Held,
+    Needs,
+    SeenTarget,
+    Taken,
+    Together,
+    Usual,
+)
 from tensortriage.envelope.limits import Limit, half_at_most
 from tensortriage.envelope.registry import costing, freedoms_of_target
 from tensortriage.envelope.setting import Floors, Setting
@@ -40,32 +51,6 @@ from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.model.cutting.between import between
 from tensortriage.model.inspect.output_parts import whole
 from tensortriage.values.text import error_size
-
-
-class Alone(Protocol):
-    """Ops that were run alone on golden operands."""
-
-    @property
-    def over(self) -> Mapping[str, float]:
-        """Error over its limit, by value."""
-
-    @property
-    def chosen(self) -> Mapping[str, Explanation]:
-        """Freedoms that account for what values are off by, where one does."""
-
-    @property
-    def harmless(self) -> Collection[str]:
-        """Values of ops that are known not to make the error, though they are beyond their limits."""
-
-
-class SeenTarget(Protocol):
-    """Observations of a target other than its outputs, each made when a row needs it."""
-
-    def inside(self) -> Mapping[str, Metrics]:
-        """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
-
-    def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,6 +114,9 @@ class Judge:
         left = self.standing_out
         if any(is_lost(error) for error in self._errors.values()):  # whatever it may cost, it does not pass
             return found
+        if not left and (by_format := self.by_format) and self.contradicted(by_format):
+            left = by_format
+            found |= {name: self.floors.in_fp32(name) for name in left}
         for stage in WALK:
             explained = self.take(stage, left).limits
             found |= explained
@@ -160,8 +148,9 @@ class Judge:
     def by_ops(self) -> Iterator[Together]:
         """Yield what ops choose that are run alone, together."""
         alone = self.alone(asked=False) or (self.alone() if self.may_choose else None)
-        if alone is not None and alone.chosen:
-            yield tuple(dict.fromkeys(alone.chosen.values()))
+        fused = self.shown.fused(windows=True) if alone is not None and self.shown is not None else None
+        if alone is not None and fused is not None and not fused.wrong and (alone.chosen or fused.chosen):
+            yield tuple(dict.fromkeys({**alone.chosen, **fused.chosen}.values()))
 
     def single(self) -> Iterator[Together]:
         """Yield each freedom that the target may take, alone: nothing shows where functions of any operator are."""
@@ -194,10 +183,44 @@ class Judge:
         """Return the freedoms of the target at the model's operators, as common as given; None for all."""
         return freedoms_of_target(self.setting.target, usual, op_types=self.setting.op_types)
 
+    @property
+    def by_format(self) -> list[str]:
+        """Outputs that the target's format explains, and nothing less."""
+        predicted = self.setting.precision in PREDICTED
+        within = {name for name in self._figures if within_limit(self._errors[name], self.floors.in_fp32(name).error)}
+        return [name for name in self._figures if name not in within] if predicted and not self.standing_out else []
+
+    @property
+    def excused(self) -> bool:
+        """Whether one of these is beyond its prediction, and excused by having few elements only."""
+        gaps = self.against(costing(of_format), self.floors.target, self.by_format).gaps
+        return not all(map(near_prediction, gaps.values()))
+
     def in_format(self) -> Held:
-        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`."""
+        """Hold the outputs against the predicted cost of rounding to the target's format; see `standing_out`.
+
+        Ten numbers may be 11 dB off by chance; inside, tensors are large. Where an output is `excused`, they have to
+        be explained as well, but where marking them moved the outputs.
+        """
         held = self.against(costing(of_format), self.floors.target, list(self._figures))
-        return dataclasses.replace(held, beyond=self.standing_out)
+        inside = self.first_inside({}) if self.excused and not self.moved_by_marking else ""
+        return dataclasses.replace(held, beyond=self.standing_out, unmet=inside)
+
+    @property
+    def moved_by_marking(self) -> bool:
+        """Whether marking values moved the outputs: what is seen inside is another program then."""
+        shown = self.shown.inside() if self.shown is not None else {}
+        return any(
+            name in shown and shown[name].rms_error != figure.rms_error for name, figure in self._figures.items()
+        )
+
+    def contradicted(self, names: Sequence[str]) -> bool:
+        """Return whether the format explains some outputs, and not what is seen of the target beside them."""
+        if self.shown is None:
+            return False
+        if self.in_format().unmet:
+            return True
+        return self.setting.hardware.hides_fusions and bool(names) and self.shown.fused().certain
 
     # -- one set -------------------------------------------------------------------------------------------------------
 
@@ -257,7 +280,8 @@ class Judge:
             if alone is None:
                 return "" if needs.unproven else "the ops could not be run alone"
             spared = alone.harmless if needs.makes_it else ()
-            if guilty := [value for value in beyond(alone, needs.alone) if value not in spared]:
+            guilty = [value for value in beyond(alone, needs.alone) if value not in spared]
+            if guilty and not (needs.makes_it and self.shown is not None and self.shown.are_harmless(guilty)):
                 return f"'{guilty[0]}' is wrong by itself"
         return ""
 

@@ -10,10 +10,10 @@ import pytest
 
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import EngineSpec, Hardware
 from tensortriage.envelope import judge as module
 from tensortriage.envelope.costs import of_draws, of_format, of_freedoms, of_moved_inputs
-from tensortriage.envelope.explanations import Explanation, Needs
+from tensortriage.envelope.explanations import Explanation, Fused, Needs
 from tensortriage.envelope.judge import Judge, Stage, beyond, expected_limits
 from tensortriage.envelope.limits import FORMAT, ORDERS, Limit
 from tensortriage.envelope.registry import REGISTRY, costing
@@ -36,8 +36,15 @@ def off_by(**errors):
 class SeenTarget:
     """What a target shows: values inside, and how far its ops alone are beyond their limits."""
 
-    def __init__(self, inside=None, over=None, harmless=()):
+    def __init__(self, inside=None, over=None, harmless=(), fused=None):
         self._inside, self._over, self._harmless = inside or {}, over, harmless
+        self._fused = fused or Fused({}, wrong=False, certain=False)
+
+    def are_harmless(self, values):
+        return {*values} <= {"harmless"}
+
+    def fused(self, *, windows=False):
+        return self._fused
 
     def inside(self):
         return self._inside
@@ -55,7 +62,7 @@ def setting(tmp_path):
     return SimpleNamespace(
         lab=None, model=Model.load(tmp_path / "m.onnx"), feed=SimpleNamespace(tensors={}), kept=(), trusts_float64=True,
         target=EngineSpec("emulate", {"precision": "fp16"}), precision=Precision.FP16, values=("hidden", "a", "b"),
-        hardware=SimpleNamespace(has_habits=True), engine=SimpleNamespace(known_as="emulate"),
+        hardware=Hardware.CPU, engine=SimpleNamespace(known_as="emulate"),
         op_types=frozenset({"Exp", "Neg", "Abs"}), parts=(),
     )  # fmt: skip
 
@@ -80,6 +87,52 @@ def test_an_output_within_its_format_is_explained_without_any_evaluation(setting
     found = Judge(setting, FLOORS, off_by(a=1e-6, b=1.2e-3)).walk()
     assert [found[name].basis for name in "ab"] == [Basis.FORMAT, Basis.FORMAT]
     assert not Judge(setting, FLOORS, off_by(a=1e-6, b=1.2e-3)).standing_out
+
+
+@pytest.mark.parametrize(
+    ("error", "inside", "marked", "by"),
+    [
+        (1e-3, 5e-2, 1e-3, FORMAT),  # near its prediction: nothing inside is asked about
+        (3e-3, 1e-3, 3e-3, FORMAT),
+        (3e-3, 5e-2, 3e-3, ORDERS),
+        (3e-3, 5e-2, 4e-3, FORMAT),  # marking values moved the output: what was seen is another program
+    ],
+)
+def test_few_elements_excuse_an_output_where_values_inside_are_explained(
+    setting, monkeypatch, error, inside, marked, by
+):
+    monkeypatch.setattr(module, "WALK", ())
+
+    # Nine elements may be 3 + 26/sqrt(9) = 11.7 dB beyond a prediction of 1e-3, so 3e-3 (9.5 dB) is.
+    def few(size):
+        return measure(RIGHT[:9], RIGHT[:9] * (1.0 + size))
+
+    shown = SeenTarget({**off_by(hidden=inside), "a": few(marked)})
+    judge = Judge(setting, FLOORS, {"a": few(error)}, shown=shown)
+    assert judge.walk()["a"].by == (by,)
+    assert judge.walk()["a"].allows(error) is (by == FORMAT)
+
+
+@pytest.mark.parametrize("hardware", [Hardware.NPU, Hardware.CPU])
+def test_functions_that_are_wrong_as_one_speak_against_the_format_of_an_npu(setting, monkeypatch, hardware):
+    monkeypatch.setattr(module, "WALK", ())
+    setting.hardware = hardware
+    shown = SeenTarget(fused=Fused({}, wrong=True, certain=True))
+    limit = Judge(setting, FLOORS, off_by(a=1e-3), shown=shown).walk()["a"]
+    assert limit.allows(1e-3) is (hardware is Hardware.CPU)
+
+
+def test_a_part_of_an_output_is_judged_as_if_it_were_one(setting):
+    """The whole is within the format, its part has lost everything: nothing passes by a further row."""
+    part = SimpleNamespace(name="a[scores]", output="a")
+    setting.parts = (part,)
+    floors = dataclasses.replace(
+        FLOORS, fp32={**FLOORS.fp32, "a[scores]": 1e-6}, target={**FLOORS.target, "a[scores]": 2e-3}
+    )
+    figures = {**off_by(a=1e-3), "a[scores]": measure(RIGHT, 0.0 * RIGHT)}
+    found = Judge(setting, floors, figures).walk()
+    assert found["a"].allows(1e-3)
+    assert not found["a[scores]"].allows(1.0)
 
 
 def test_each_output_ends_at_the_first_set_that_explains_it(setting):
@@ -135,6 +188,8 @@ def test_what_is_hidden_inside_is_not_explained_by_what_needs_finite_values(sett
         (Needs(alone=1.0, unproven=True), None, True),
         (Needs(alone=1.0), {"spared": 1.1}, False),
         (Needs(alone=1.0, makes_it=True), {"spared": 1.1}, True),
+        (Needs(alone=1.0, makes_it=True), {"harmless": 1.1}, True),
+        (Needs(alone=1.0, makes_it=True), {"hidden": 1.1}, False),
     ],
 )
 def test_ops_have_to_be_right_alone_where_a_row_needs_that(setting, needs, over, holds):

@@ -2,17 +2,26 @@
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import is_decisive
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.function_pieces import (
+    few_together,
+    function_pieces,
+    may_round_inside,
+    only_together,
+)
 from tensortriage.diagnose.measurements.in_context.marked_values import marked_figures
+from tensortriage.diagnose.measurements.local_errors.injection import influence
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.outputs import FeedResult, judged_outputs, with_decided
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.explanations import Together, Usual
+from tensortriage.envelope.explanations import Fused, Together, Usual
 from tensortriage.envelope.floors import floors_of
 from tensortriage.envelope.judge import Judge, expected_limits, only
 from tensortriage.envelope.limits import Limit
@@ -25,7 +34,7 @@ from tensortriage.values.store import TensorStore
 
 
 class Seen:
-    """Observations of a target other than its outputs, made on demand: a `tensortriage.envelope.judge.SeenTarget`.
+    """Observations of a target other than its outputs, made on demand (`SeenTarget` of `tensortriage.envelope`).
 
     Args:
         inv: The investigation.
@@ -33,6 +42,7 @@ class Seen:
         inside: Figures of values in the target's own run; None where they are asked for when that is needed.
         local: Its ops run one by one; None where that was not asked yet.
         refused: Why the ops do not run one by one, where that is known.
+        pieces: Functions as it computes them; None where these are asked for when that is needed.
     """
 
     def __init__(
@@ -43,9 +53,10 @@ class Seen:
         inside: Mapping[str, Metrics] | None = None,
         local: Local | None = None,
         refused: str = "",
+        pieces: Sequence[Wired] | None = None,
     ) -> None:
-        self._inv, self._feed, self._inside = inv, feed, inside
-        self.local, self.refused = local, refused
+        self._inv, self._feed, self._inside, self._pieces = inv, feed, inside, pieces
+        self.local, self.refused, self._windows_asked = local, refused, pieces is not None
 
     def inside(self) -> Mapping[str, Metrics]:
         """Return the figures of values in its own run, all of them marked; empty where it does not run so."""
@@ -63,6 +74,28 @@ class Seen:
             except EngineError as error:
                 self.refused = error.message
         return self.local
+
+    def are_harmless(self, values: Sequence[str]) -> bool:
+        """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
+        if self.local is None or any(value not in self.local.arrays for value in values):
+            return False
+        with contextlib.suppress(EngineError):
+            return not is_decisive(influence(self._inv, self._feed, self.local.arrays, values).explained)
+        return False
+
+    def fused(self, *, windows: bool = False) -> Fused:
+        """Return what is seen of functions that are computed as one with what makes their operands."""
+        inv = self._inv
+        if self._pieces is None:
+            self._pieces = function_pieces(inv, self._feed)
+        if windows and not self._windows_asked and not any(each.wrong or each.taken for each in self._pieces):
+            self._pieces, self._windows_asked = few_together(inv, self._feed), True
+        wrong = [piece for piece in self._pieces if piece.wrong]
+        rough = [piece for piece in wrong if may_round_inside(inv, [piece.ratio])]
+        taken = [piece for piece in self._pieces if piece.taken]
+        together = only_together(inv, self.local, taken) if self.local is not None else []
+        chosen = {value: freedom for piece in together for value, (freedom, _) in piece.taken.items()}
+        return Fused(chosen, bool(wrong), len(wrong) > len(rough))
 
 
 def judge_of(
@@ -131,9 +164,12 @@ def limits_of(
     if not outputs.issuperset(figures):  # who has values shown looks for the op
         return plain | expected_limits(setting, floors, beyond)
     freedoms = freedoms_of_target(setting.target, Usual.EXPECTED, op_types=setting.op_types)
-    if asked and beyond and (freedoms or not setting.hardware.has_habits):  # rows that need values inside
+    judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None)
+    rows_ask = beyond and (freedoms or not setting.hardware.has_habits)
+    if asked and (rows_ask or judge.excused):  # values inside are asked for
         floors = floors_of(setting, inv.question.values, golden=golden, what="every layer")
-    return Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None).walk()
+        judge = Judge(setting, floors, figures, errors=errors, shown=judge.shown)
+    return judge.walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:

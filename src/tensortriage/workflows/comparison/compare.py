@@ -15,11 +15,10 @@ from typing import TypeVar
 
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.judgement import Judgement
-from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
+from tensortriage.compare.judgement.tolerance import check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
 from tensortriage.compare.reference_checks import is_constant
 from tensortriage.engines.spec import PLAIN
-from tensortriage.envelope.unrounded_match import is_rounded
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.oddities import OddKind, constant_inputs, oddities
@@ -33,7 +32,6 @@ from tensortriage.runs.lab import Lab
 from tensortriage.runs.observation.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.judged import HealthyJudge
 from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import CompareRequest
@@ -42,8 +40,9 @@ from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, dec
 from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
 from tensortriage.workflows.comparison.pairing import Gathered, check_compatible, flat, paired, same, why_unevaluated
 from tensortriage.workflows.comparison.participants import Arrays, Live, Participant, Recorder
-from tensortriage.workflows.comparison.reference_judge import ReferenceJudge, RoundedFiles
+from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
+from tensortriage.workflows.comparison.target_judge import TargetJudge
 from tensortriage.workflows.comparison.task_scores import TaskScores
 
 T = TypeVar("T")
@@ -121,7 +120,7 @@ class _Comparing:
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, lab=lab)
         self.judged: set[str] = set()
-        self.rounded = RoundedFiles(self.model, lab)
+        self.by = TargetJudge(request, self.model, self.reference, self.judge, lab=lab)
         self.first_outputs: tuple[Participant | None, Arrays | None] = None, None
 
     def go(self) -> CompareResult:
@@ -227,7 +226,7 @@ class _Comparing:
         if participant is self.reference and participant.needs_judging and feed.name not in self.judged:
             self.judged.add(feed.name)
             self.lab.progress(f"judging {participant.name} by the model on {feed.name}")
-            self.judge.judge(feed, participant.everything(number) or outputs, self.rounded.standing(self.model))
+            self.judge.judge(feed, participant.everything(number) or outputs, self.by.rewritten(self.model))
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
@@ -281,7 +280,7 @@ class _Comparing:
         parts = self._parts(feed, metrics)
         right, found = (with_parts({name: each[name] for name in metrics}, parts) for each in (reference, outputs))
         metrics |= {part.name: measure(right[part.name], found[part.name]) for part in parts if part.name in found}
-        judged = dict(self._judge(target, feed, metrics, reference, outputs))
+        judged = dict(self.by.judge(target, feed, metrics, reference, outputs))
         names = [*reference, *(part.name for part in parts if part.name in judged)]
         metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in names}
         makers = {part.name: part.output for part in parts}
@@ -308,43 +307,6 @@ class _Comparing:
         node = self.model.graph.producer(value)
         module = next(iter(self.model.graph.origin_labels([node.name])), "") if node else ""
         return row_of(name, node, figure, judged, decided, module)
-
-    def _judge(
-        self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
-    ) -> Mapping[str, Judgement]:
-        if not self.request.tolerances:
-            judged = self._by_rounding(target, feed, reference, metrics)
-            others = {n: figure for n, figure in metrics.items() if n not in judged}
-            spec = self.reference.precision_spec if self.reference else None
-            spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self.model
-            judge = HealthyJudge(self.model, reference=spec, target=own, lab=self.lab, asked=asked)
-            judged |= judge.judge(feed, others, reference)
-            failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
-            return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
-        tolerance = EveryTolerance(self.request.tolerances)
-        return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
-
-    def _by_rounding(
-        self,
-        target: Participant,
-        feed: Feed,
-        reference: Arrays,
-        metrics: Mapping[str, Metrics],
-        *,
-        golden: bool = False,
-    ) -> dict[str, Judgement]:
-        """Judge outputs of a target whose file rounds the network that the reference's values are of; none if not.
-
-        See `RoundedFiles.judged`; ``golden`` says whether saved values may be the network's though they could be the
-        file's own as well.
-        """
-        if self.reference is None or target.model is None:
-            return {}
-        if self.reference.model is None and not golden and feed.name not in self.judge.of_network:
-            return {}
-        if self.reference.model is not None and (target.model is self.model or is_rounded(self.model)):
-            return {}
-        return self.rounded.judged(target.model, feed, reference, metrics, golden=golden)
 
     def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
         """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""

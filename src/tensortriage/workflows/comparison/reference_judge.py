@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.limits import judged_by
 from tensortriage.envelope.reference import disputes
 from tensortriage.envelope.unrounded_match import FileStanding
 from tensortriage.errors import EngineError, UsageError
@@ -97,42 +95,3 @@ class ReferenceJudge:
         self.found.append(
             Disagreement(feed.name, value, node.name if node else "", node.op_type if node else "", error, limit)
         )
-
-
-class RoundedFiles:
-    """Files that may round a network, each held against it once.
-
-    Args:
-        model: The network.
-        lab: Where files are evaluated.
-    """
-
-    def __init__(self, model: Model, lab: Lab) -> None:
-        self._model = model
-        self._lab = lab
-        self._known: dict[int, FileStanding] = {}
-
-    def standing(self, file: Model) -> FileStanding:
-        """Return what holds a file against the network."""
-        return self._known.setdefault(id(file), FileStanding(file, self._model, lab=self._lab))
-
-    def judged(
-        self,
-        file: Model,
-        feed: Feed,
-        reference: Mapping[str, np.ndarray],
-        metrics: Mapping[str, Metrics],
-        *,
-        golden: bool,
-    ) -> dict[str, Judgement]:
-        """Judge figures of outputs by what the file's rounding costs; nothing is said of those it does not explain.
-
-        Args:
-            file: What the target ran.
-            feed: The feed.
-            reference: The reference's values.
-            metrics: Figures of the outputs.
-            golden: Whether the values could be the file's own as well.
-        """
-        limits = self.standing(file).limits(feed, reference, could_be_own=golden)
-        return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}

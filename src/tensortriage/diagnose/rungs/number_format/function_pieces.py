@@ -1,21 +1,14 @@
-"""Functions as the target computes them, with what makes their operands.
-
-A GELU may be approximated, though none of its ops is alone; and no result shows what is rounded inside.
-"""
+"""Words about functions as the target computes them; see `tensortriage.diagnose.measurements.function_pieces`."""
 
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import beyond_inner_roundings
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.local_errors.local import Local, suspicious
-from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
-from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
+from tensortriage.diagnose.measurements.function_pieces import may_round_inside
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.errors import EngineError, ModelError
-from tensortriage.values.dtype import DType
 from tensortriage.values.text import error_size, over_floor
 
 FUSED = "does rounding also explain functions that are fused with their operands?"
@@ -23,32 +16,6 @@ FUSED = "does rounding also explain functions that are fused with their operands
 
 MOST_NAMED = 8
 """Most operators of a piece that a message names."""
-
-
-def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
-    """Return the pieces none of whose ops is wrong alone: what fusing them is free to change excuses no such op."""
-    graph, wrong = inv.model.graph, {*suspicious(local)}
-    return [piece for piece in pieces if wrong.isdisjoint(v for name in piece.nodes for v in graph.node(name).outputs)]
-
-
-def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
-    """Return how far off the target's own regions around a function are, each with what makes its operands."""
-    pieces = functions_with_makers(inv, runnable(inv, evidence.feed))
-    if not pieces:
-        return []
-    try:
-        return measure_wired(inv, evidence.feed, pieces, what=FUNCTIONS)
-    except (EngineError, ModelError):
-        return []  # the target does not build them alone: nothing is known of them
-
-
-def may_round_inside(inv: Investigation, ratios: Sequence[float | None]) -> bool:
-    """Return whether a healthy kernel of 16 bits may be as far off as errors over their floors are.
-
-    Narrower formats are those of operands: what is inside a kernel is wider, and rounds no more often.
-    """
-    halves = inv.precision.dtype in (DType.FLOAT16, DType.BFLOAT16)
-    return halves and not any(map(beyond_inner_roundings, ratios))
 
 
 def coarse_at_most(inv: Investigation, evidence: Evidence, ratios: Sequence[float | None] = ()) -> bool:

@@ -3,6 +3,7 @@
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.function_pieces import function_pieces, may_round_inside
 from tensortriage.diagnose.measurements.judging import Seen, judge_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.measurements.suggested_commands import layers_command, precision_command
@@ -10,8 +11,6 @@ from tensortriage.diagnose.rungs.number_format.explaining import facts_of, round
 from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.rungs.number_format.function_pieces import (
     FUSED,
-    function_pieces,
-    may_round_inside,
     words_of_pieces,
     words_of_wrong,
     wrong_when_fused,
@@ -20,8 +19,7 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.envelope.explanations import PREDICTED, Held
-from tensortriage.envelope.judge import Judge
+from tensortriage.envelope.explanations import PREDICTED
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.text import error_size
 
@@ -38,10 +36,10 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
     question, result = f"does rounding to {inv.precision.value} explain the error?", evidence.worst_feed
-    seen = Seen(inv, result.feed, inside=evidence.in_context or {})
-    judge = judge_of(inv, result, floors=evidence.floors, seen=seen)
-    found = judge.in_format()
-    inside = inside_beyond(evidence, judge, found)
+    shown = {} if evidence.in_context_moved or result.decided is not None else evidence.in_context or {}
+    seen = Seen(inv, result.feed, inside=shown)
+    found = judge_of(inv, result, floors=evidence.floors, seen=seen).in_format()
+    inside = found.unmet
     inv.record.answered(
         question,
         f"{'no' if found.beyond else 'yes'}: output '{found.worst}' is {found.gap} against the prediction"
@@ -54,7 +52,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     told = ""
     if not inside and inv.question.hardware.hides_fusions:
         try:
-            pieces = function_pieces(inv, evidence)
+            pieces = function_pieces(inv, evidence.feed)
         except BudgetSpent:  # what is known stands
             inv.record.unasked(FUSED)
             pieces = []
@@ -95,19 +93,6 @@ def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
     found = judge_of(inv, result, floors=evidence.floors).in_format()
     coarse = any(is_too_coarse(error_of(figure)) for figure in result.figures.values())
     return not coarse and all(map(near_prediction, found.gaps.values()))
-
-
-def inside_beyond(evidence: Evidence, judge: Judge, found: Held) -> str:
-    """Return which value inside is the first that rounding does not explain, in words; empty for none.
-
-    Asked where an output is beyond its prediction and excused by having few elements only: ten numbers may be 11 dB off
-    by chance. Inside, tensors are large. Nothing is said where marking values changed the outputs, or where one is
-    decided.
-    """
-    excused = not all(map(near_prediction, found.gaps.values()))
-    if not excused or evidence.in_context_moved or evidence.worst_feed.decided is not None:
-        return ""
-    return judge.first_inside({})
 
 
 def too_coarse(inv: Investigation, evidence: Evidence) -> str:

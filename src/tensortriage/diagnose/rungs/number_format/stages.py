@@ -8,6 +8,7 @@ import functools
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.function_pieces import function_pieces, only_together
 from tensortriage.diagnose.measurements.judging import Seen
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects, suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
@@ -15,8 +16,6 @@ from tensortriage.diagnose.measurements.suggested_commands import precision_comm
 from tensortriage.diagnose.rungs.number_format.explaining import GIVES, READS, Took, answer, counted, take
 from tensortriage.diagnose.rungs.number_format.function_pieces import (
     facts_of_wrong,
-    function_pieces,
-    only_together,
     words_of_pieces,
     words_of_wrong,
     wrong_when_fused,
@@ -29,7 +28,6 @@ from tensortriage.envelope.costs import drawn
 from tensortriage.envelope.explanations import Needs
 from tensortriage.envelope.judge import AMPLIFIED as AMPLIFICATION
 from tensortriage.envelope.judge import BY_CHANCE, BY_OPS, EVERYWHERE, EXPECTED, INTEGERS, Stage
-from tensortriage.envelope.ops import OpLimits
 from tensortriage.values.text import error_size
 
 stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING,))
@@ -63,7 +61,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
         values=len(took.judge.inside()),
     )
     fuses = verdict is not None and evidence.in_context_moved and inv.question.hardware.hides_fusions
-    return (wrong_when_fused(inv, function_pieces(inv, evidence)) if fuses else None) or answer(took, verdict)
+    return (wrong_when_fused(inv, function_pieces(inv, evidence.feed)) if fuses else None) or answer(took, verdict)
 
 
 @stage_rung("does integer arithmetic explain the error?", reads=READS, gives=GIVES, cost="a run of the reference")
@@ -136,7 +134,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     local = evidence.local
     if local is None or not local.chosen or evidence.wrong_together:
         return None
-    found = function_pieces(inv, evidence)
+    found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
         told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
         inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
@@ -158,10 +156,8 @@ def explained_by_ops(
     inv: Investigation, evidence: Evidence, local: Local, pieces: Sequence[Wired], told: str
 ) -> tuple[Took | None, Conclusion | None]:
     """Predict the error that what ops and pieces choose costs in the whole model."""
-    chosen = {value: freedom for piece in pieces for value, (freedom, _) in piece.taken.items()}
-    allowed = OpLimits(local.allowed.limits, {**local.chosen, **chosen})
-    known = dataclasses.replace(local, allowed=allowed, harmless=suspicious(local))  # else they were blamed before
-    took = take(inv, evidence, TAKEN, BY_OPS, Seen(inv, evidence.feed, inside={}, local=known))
+    known = dataclasses.replace(local, harmless=suspicious(local))  # else they were blamed before
+    took = take(inv, evidence, TAKEN, BY_OPS, Seen(inv, evidence.feed, inside={}, local=known, pieces=pieces))
     if took is None:
         return None, None
     left = suspects(local)

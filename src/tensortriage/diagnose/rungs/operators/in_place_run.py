@@ -14,9 +14,9 @@ from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.function_pieces import may_round_inside
 from tensortriage.diagnose.measurements.local_errors.injection import injected_runs
 from tensortriage.diagnose.measurements.suggested_commands import layers_command
-from tensortriage.diagnose.rungs.number_format.function_pieces import may_round_inside
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, ROUNDS_INSIDE, blamed
 from tensortriage.diagnose.state.investigation import Investigation

@@ -9,10 +9,10 @@ from diagnosing import ask, named, step
 from engine_scripts import engine_file
 from models import write
 from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.function_pieces import only_together
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.measurements.local_errors.replay import longest_path
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
-from tensortriage.diagnose.rungs.number_format.function_pieces import only_together
 from tensortriage.diagnose.rungs.operators.blame import TOGETHER
 from tensortriage.envelope.ops import OpLimits
 from tensortriage.envelope.setting import Floors

@@ -1,0 +1,97 @@
+"""Judging a target's tensors: by the user's tolerance, by what its file rounds, or by what healthy engines may do."""
+
+from collections.abc import Mapping
+
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.tolerance import EveryTolerance
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.limits import judged_by
+from tensortriage.envelope.unrounded_match import FileStanding, is_rounded
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.workflows.common.judged import HealthyJudge
+from tensortriage.workflows.comparison.compare_request import CompareRequest
+from tensortriage.workflows.comparison.participants import Arrays, Participant
+from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
+
+
+class TargetJudge:
+    """Judges the targets of one comparison.
+
+    Args:
+        request: What is compared.
+        model: The model whose tensors are compared.
+        reference: Who is taken as right; None where nobody is.
+        of_reference: Who judges that.
+        lab: Where engines are asked.
+    """
+
+    def __init__(
+        self,
+        request: CompareRequest,
+        model: Model,
+        reference: Participant | None,
+        of_reference: ReferenceJudge,
+        *,
+        lab: Lab,
+    ) -> None:
+        self._request, self._model, self._reference = request, model, reference
+        self._of_reference, self._lab = of_reference, lab
+        self._files: dict[int, FileStanding] = {}
+
+    def judge(
+        self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
+    ) -> Mapping[str, Judgement]:
+        """Judge the tensors of a target on a feed; parts of outputs of which no limit is known are left out.
+
+        Args:
+            target: The target.
+            feed: The feed.
+            metrics: Figures by name.
+            reference: The reference's values.
+            outputs: The target's.
+        """
+        if not self._request.tolerances:
+            judged = self._by_rounding(target, feed, reference, metrics)
+            others = {n: figure for n, figure in metrics.items() if n not in judged}
+            spec = self._reference.precision_spec if self._reference else None
+            spec, own, asked = spec or PLAIN, target.precision_spec, target.model is self._model
+            judge = HealthyJudge(self._model, reference=spec, target=own, lab=self._lab, asked=asked)
+            judged |= judge.judge(feed, others, reference)
+            failing = {n: metrics[n] for n in others if n in judged and not judged[n].within}
+            return judged | (self._by_rounding(target, feed, reference, failing, golden=True) if failing else {})
+        tolerance = EveryTolerance(self._request.tolerances)
+        return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
+
+    def rewritten(self, file: Model) -> FileStanding:
+        """Return who holds a file against the network that it may stand for."""
+        return self._files.setdefault(id(file), FileStanding(file, self._model, lab=self._lab))
+
+    def _by_rounding(
+        self,
+        target: Participant,
+        feed: Feed,
+        reference: Arrays,
+        metrics: Mapping[str, Metrics],
+        *,
+        golden: bool = False,
+    ) -> dict[str, Judgement]:
+        """Judge outputs of a target whose file rounds the network that the reference's values are of; none if not.
+
+        Args:
+            target: The target.
+            feed: The feed.
+            reference: The reference's values.
+            metrics: Figures of the outputs.
+            golden: Whether saved values may be the network's though they could be the file's own as well.
+        """
+        if self._reference is None or target.model is None:
+            return {}
+        if self._reference.model is None and not golden and feed.name not in self._of_reference.of_network:
+            return {}
+        if self._reference.model is not None and (target.model is self._model or is_rounded(self._model)):
+            return {}
+        limits = self.rewritten(target.model).limits(feed, reference, could_be_own=golden)
+        return {n: judged_by(limits[n], f, format_name="the file's") for n, f in metrics.items() if n in limits}
