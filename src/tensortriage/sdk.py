@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from tensortriage.reduce.repro.repro_pack import limit_of as limit_of
     from tensortriage.report.formats.markdown import issue_text as issue_text
     from tensortriage.report.html_page import page as page
+    from tensortriage.report.html_page import script_of as script_of
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
     from tensortriage.report.tables import Table as Table
@@ -294,6 +295,7 @@ _HOMES = {
     "resolved_engine": "runs.engine_specs",
     "row_relations": "diagnose.consistency.relations",
     "save": "inputs.files.save_data",
+    "script_of": "report.html_page",
     "search_is_ending": "runs.commands.process",
     "shape": "values.text",
     "show": "report.terminal.lines",
