@@ -65,9 +65,9 @@ class Report:
             )
         if not (folder / "verdict.json").is_file():
             raise StoreError(
-                f"{folder} holds no verdict.json",
+                f"{folder} holds no verdict: its diagnosis was interrupted, or it is the case of another command",
                 slug="verdict-missing",
-                cure=f"let 'triage diagnose MODEL --case {folder}' finish first",
+                cure=f"give the same 'triage diagnose ... --case {folder}' again: it goes on with what it knows",
             )
         verdict = serial.load(folder / "verdict.json", Verdict)
         if verdict.verdict not in {kind.value for kind in KIND_WORDS}:

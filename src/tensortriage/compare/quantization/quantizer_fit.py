@@ -297,11 +297,23 @@ def _mistake(
                 words,
                 f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these",
             )
-    factor = float(np.median(scales / fit.scale.astype(np.float64)))
+    off = np.square(_passed(x, scales, zeros, axis, limits) - x)
+    worst = (
+        int(np.argmax(off.sum(axis=tuple(along for along in range(x.ndim) if along != axis)))) if scales.size > 1 else 0
+    )
+    factor = float((scales / fit.scale.astype(np.float64)).reshape(-1)[worst])
     how = f"{percent(fit.clipped)} of the numbers are cut off, which is {percent(fit.clipping)} of its error"
-    if fit.clipping >= 0.5:
+    if fit.clipping >= 0.5 and factor < 1.0:
         words = f"its scale is too small, by a factor of {magnitude(1 / factor)}: {spans}; {how}"
         return "scale-too-small", words, f"calibrate again, on data like these: scale {_shown(fit.scale)}"
+    if near_prediction(decibels(max(factor, 1.0))):  # the scale is right: rounding grows as it does
+        moved = removes(_error(x, scales, fit.zero_point.astype(np.float64), axis, limits)) or fit.clipping >= 0.5
+        # else chance: few numbers lie nearer to steps of the best scale
+        return (
+            ("zero-point", f"its range is in another place: {spans}; {how}", _RECALIBRATE)
+            if moved
+            else ("fits", "", "")
+        )
     used = min(1.0, max(abs(v) for v in fit.observed) / max(abs(v) for v in fit.representable))
     words = (
         f"its scale is too large, by a factor of {magnitude(factor)}: {spans}, of which {percent(used)} is used; "
