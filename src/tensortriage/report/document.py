@@ -46,7 +46,7 @@ class Report:
     format: str = REPORT_FORMAT
 
     @classmethod
-    def load(cls, folder: Path) -> "Report":
+    def load(cls, folder: Path | str) -> "Report":
         """Assemble the report of a case directory.
 
         Args:
@@ -57,6 +57,7 @@ class Report:
             StoreError: When the directory or its verdict is missing (``case-missing``, ``verdict-missing``), or a file
                 in it is damaged (``json-invalid``, ``format-unknown``, ``verdict-unknown``).
         """
+        folder = Path(folder)
         if not folder.is_dir():
             raise StoreError(
                 f"{folder} is not a case directory",
