@@ -1,8 +1,8 @@
 """A stand-in for TensorRT's runtime and the CUDA runtime: what a session is handed, without a GPU.
 
 It computes nothing of its own: an engine is a list of tensors and a Python function. Its methods have the names and
-argument orders of the bindings (`tests/unit/worker/tensorrt/test_contract.py` holds those against the real ones), and
-device memory is host memory at a real address, so that every copy is a real copy.
+argument orders of the bindings (`test_contract.py` of the engine's tests holds those against the real ones), and device
+memory is host memory at a real address, so that every copy is a real copy.
 """
 
 import ctypes

@@ -105,7 +105,7 @@ class Plant:
 def install() -> None:
     """Plant what the environment says; processes that this one starts do so again, into the same folder."""
     from tensortriage.engines.openvino import OpenVinoEngine
-    from tensortriage.engines.tensorrt.engine import TensorRtEngine
+    from tensortriage_engines.tensorrt.engine import TensorRtEngine
 
     folder = os.environ.setdefault("PLANT_FOLDER", tempfile.mkdtemp(prefix="planted-"))
     engine = OpenVinoEngine if os.environ.get("PLANT_ENGINE") == "openvino" else TensorRtEngine

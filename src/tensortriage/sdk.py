@@ -3,8 +3,7 @@
 What declares a command is there at once, for its help is made of it; what it works with is loaded on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensortriage.cli.declared import command as command
 from tensortriage.cli.dialect import Dialect as Dialect
@@ -49,6 +48,7 @@ from tensortriage.search.statistics.repeats import parse_until as parse_until
 from tensortriage.search.statistics.repeats import wilson as wilson
 from tensortriage.values.files import read_regular as read_regular
 from tensortriage.values.files import write_text as write_text
+from tensortriage.values.first_use import on_first_use
 from tensortriage.values.options import argument as argument
 from tensortriage.values.options import flag as flag
 from tensortriage.values.options import option as option
@@ -165,6 +165,7 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.replay import Replay as Replay
     from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
+    from tensortriage.runs.engine_specs import usable as usable
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
@@ -186,134 +187,6 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
-    from tensortriage.workflows.engines.trial import try_out as try_out
-
-_HOMES = {
-    "AccuracyResult": "inputs.files.accuracy_results",
-    "Availability": "engines.base",
-    "BuildJudgement": "builds.trial",
-    "BuildTrial": "builds.trial",
-    "CandidateOutcome": "search.problem",
-    "Case": "runs.case",
-    "Casting": "inputs.feeds",
-    "CheckSpec": "runs.commands.check",
-    "Checker": "runs.commands.check",
-    "Choice": "engines.base",
-    "ClaimKind": "diagnose.consistency.relations",
-    "ClaimOutcome": "diagnose.consistency.self_check",
-    "Column": "report.tables",
-    "CommandLine": "runs.commands.process",
-    "Conversion": "cli.convert.eight_bits",
-    "DType": "values.dtype",
-    "DataFile": "inputs.files.data_file",
-    "DataFormat": "inputs.files.data_file",
-    "Entry": "runs.commands.replay",
-    "EqualityClaim": "diagnose.consistency.relations",
-    "Executor": "search.execution.executors",
-    "Failure": "reduce.failure",
-    "Feed": "inputs.feed",
-    "Finished": "runs.commands.process",
-    "Gpus": "engines.process.gpus",
-    "HealthyJudge": "workflows.common.judged",
-    "Iteration": "inputs.files.data_file",
-    "Kind": "inputs.files.data_file",
-    "LOADED_CODE": "engines.process.loaded_code",
-    "LazyTensors": "inputs.files.stored_arrays",
-    "Line": "report.terminal.lines",
-    "LintFinding": "model.lint.finding",
-    "Listener": "diagnose.state.record",
-    "Looks": "report.tables",
-    "MODULE_FILES": "reduce.repro.module_beside",
-    "ModuleBeside": "reduce.repro.module_beside",
-    "Oracle": "search.problem",
-    "OracleAnswer": "search.execution.executors",
-    "OracleQuestion": "search.execution.executors",
-    "OracleVerdict": "search.problem",
-    "Origin": "inputs.feed",
-    "OutputChoice": "workflows.common.output_selection",
-    "PolygraphyTolerance": "compare.judgement.tolerance",
-    "Precision": "values.dtype",
-    "Processes": "runs.commands.process",
-    "ROWS": "diagnose.consistency.relations",
-    "Rejudged": "workflows.comparison.rejudge",
-    "RejudgedRow": "workflows.comparison.rejudge",
-    "Replay": "runs.commands.replay",
-    "Reply": "cli.prompt",
-    "Repro": "reduce.repro.repro_case",
-    "ReproSample": "reduce.repro.repro_case",
-    "Row": "compare.comparison",
-    "Ruling": "runs.commands.failure_rules",
-    "RunsCommands": "runs.commands.process",
-    "Saved": "workflows.comparison.participants",
-    "SavedAccuracy": "workflows.comparison.saved_accuracy",
-    "SelfAnswer": "diagnose.consistency.self_check",
-    "SelfCheck": "diagnose.consistency.self_check",
-    "Series": "inputs.files.data_file",
-    "Severity": "model.lint.finding",
-    "StepTeller": "cli.progress",
-    "SuspectChoice": "builds.study_result",
-    "Table": "report.tables",
-    "TableCell": "report.tables",
-    "TacticRecord": "runs.analyses.tactics",
-    "Teller": "cli.progress",
-    "Tone": "report.tables",
-    "ValueFacts": "model.inspect.outline",
-    "Verify": "workflows.edits.requests",
-    "accuracy_document": "cli.inspect.accuracy_table",
-    "accuracy_lines": "cli.inspect.accuracy_table",
-    "ask": "cli.prompt",
-    "availabilities": "engines.registry",
-    "check_feed": "inputs.conform",
-    "cli": "cli",
-    "code_is_current": "engines.process.loaded_code",
-    "declared_value": "model.inspect.outline",
-    "digest": "runs.check_cache",
-    "document_class": "inputs.files.polygraphy",
-    "dump": "values.serial",
-    "failure_of": "reduce.repro.repro_case",
-    "features": "runs.analyses.tactics",
-    "file_digests": "runs.commands.command_fingerprint",
-    "format_for": "inputs.files.save_data",
-    "is_json": "inputs.files.open_data",
-    "issue_text": "report.formats.markdown",
-    "limit_of": "reduce.repro.repro_pack",
-    "load": "values.serial",
-    "load_feeds": "inputs.feeds",
-    "load_record": "runs.analyses.tactics",
-    "load_replay": "runs.commands.replay",
-    "model_to_edit": "workflows.edits.edit_pipeline",
-    "more_line": "report.terminal.table_text",
-    "open_data": "inputs.files.open_data",
-    "own_words": "cli",
-    "page": "report.html_page",
-    "plain": "report.terminal.lines",
-    "print_document": "cli.documents",
-    "read_accuracy": "inputs.files.accuracy_results",
-    "read_message": "model.io.parse",
-    "read_model": "model.io.load",
-    "rejudge": "workflows.comparison.rejudge",
-    "resolved_engine": "runs.engine_specs",
-    "row_relations": "diagnose.consistency.relations",
-    "save": "inputs.files.save_data",
-    "script_of": "report.html_page",
-    "search_is_ending": "runs.commands.process",
-    "shape": "values.text",
-    "show": "report.terminal.lines",
-    "stored_tensor": "model.inspect.outline",
-    "suspects": "builds.study",
-    "table_lines": "report.terminal.table_text",
-    "to_json": "values.serial",
-    "try_out": "workflows.engines.trial",
-    "unbounded_sizes": "model.transforms.bound_sizes",
-    "value_specs": "model.shape_inference.value_specs",
-    "verdict_word": "runs.commands.check",
-    "versions": "runs.case",
-    "visible_gpus": "engines.process.gpus",
-    "width": "report.terminal.lines",
-}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tensortriage.{_HOMES[name]}"), name)
+__getattr__ = on_first_use(__name__, __file__)

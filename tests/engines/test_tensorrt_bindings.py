@@ -27,9 +27,9 @@ IMPORTS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from tensortriage_worker.adapter import AdapterError
-from tensortriage_worker.tensorrt import adapter, calibration, debug_tensors, session, tactics
-from tensortriage_worker.tensorrt.library import features, make_logger
-from tensortriage_worker.tensorrt.logs import LogMiner
+from tensortriage_engines.tensorrt.worker import adapter, calibration, debug_tensors, session, tactics
+from tensortriage_engines.tensorrt.worker.library import features, make_logger
+from tensortriage_engines.tensorrt.worker.logs import LogMiner
 used = (adapter.make_builder, calibration._make, debug_tensors.make_listener, session._make_allocator,
         tactics.make_selector)
 """

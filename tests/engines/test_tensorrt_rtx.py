@@ -21,12 +21,12 @@ from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import Precision
+from tensortriage_engines.tensorrt.worker import library
+from tensortriage_engines.tensorrt.worker.adapter import make_builder
+from tensortriage_engines.tensorrt.worker.logs import LogMiner
+from tensortriage_engines.tensorrt.worker.network import Parsed
 from tensortriage_testing import models
 from tensortriage_worker.adapter import AdapterError
-from tensortriage_worker.tensorrt import library
-from tensortriage_worker.tensorrt.adapter import make_builder
-from tensortriage_worker.tensorrt.logs import LogMiner
-from tensortriage_worker.tensorrt.network import Parsed
 
 NEEDED = ("tensorrt_rtx_bindings", "onnxruntime_ep_nv_tensorrt_rtx")
 pytestmark = [

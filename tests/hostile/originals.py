@@ -12,7 +12,7 @@ import decision_models
 import models
 from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.save_data import save
-from tensortriage.testing.conformance_models import examples
+from tensortriage_engines.conformance.models import examples
 from tensortriage_testing.models import conv_net, encoder, feed_for
 from tensortriage_testing.models import mlp as plain_mlp
 from tensortriage_testing.quantized_models import quantized

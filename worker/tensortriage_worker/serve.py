@@ -32,7 +32,6 @@ ADAPTERS = {
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
-    "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1

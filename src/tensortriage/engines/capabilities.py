@@ -165,6 +165,26 @@ class SavesEngines(DeclaredCapability):
         """Return options with which a build also writes its engine to a file."""
 
 
+class BuildsFiles(SavesEngines):
+    """Capability of an engine: it can build a file and not run it, also where there is no device."""
+
+    @abstractmethod
+    def build_only(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Build without running, and write the files that the options name; return the adapter's report.
+
+        Raises:
+            TriageError: As for `Engine.compile`.
+        """
+
+
+class TakesFeeds(DeclaredCapability):
+    """Capability of an engine: builds may need the user's feeds, in a file that an option names."""
+
+    @abstractmethod
+    def wants_feeds(self, options: Mapping[str, str], model: Path) -> str:
+        """Return the option for the file that this build needs and does not have; empty where it needs none."""
+
+
 class ChecksOptions(DeclaredCapability):
     """Capability of an engine: it can find out, without a model, whether a set of options works on this machine."""
 

@@ -35,7 +35,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "float64": "tensortriage.engines.float64.engine:Float64Engine",
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
-        "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
 )

@@ -5,8 +5,7 @@ with a converter, is written with these names. What is about the model loads onn
 inside functions.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensortriage.engines.base import Availability as Availability
 from tensortriage.engines.base import Choice as Choice
@@ -34,9 +33,15 @@ from tensortriage.engines.process.isolated import WORKER_OPTION as WORKER_OPTION
 from tensortriage.engines.process.isolated import IsolatedEngine as IsolatedEngine
 from tensortriage.engines.process.isolated import IsolatedSession as IsolatedSession
 from tensortriage.engines.process.isolated import installed as installed
+from tensortriage.engines.process.rebuilt_session import RebuiltSession as RebuiltSession
 from tensortriage.engines.region_nodes import place as place
+from tensortriage.engines.registry import create as create
+from tensortriage.engines.spec import HARDWARE as HARDWARE
+from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.errors import BuildFailed as BuildFailed
+from tensortriage.errors import DataError as DataError
 from tensortriage.errors import EngineError as EngineError
+from tensortriage.errors import EngineHung as EngineHung
 from tensortriage.errors import EngineMissing as EngineMissing
 from tensortriage.errors import ModelError as ModelError
 from tensortriage.errors import RunFailed as RunFailed
@@ -45,11 +50,14 @@ from tensortriage.errors import UsageError as UsageError
 from tensortriage.values.dtype import DType as DType
 from tensortriage.values.dtype import Precision as Precision
 from tensortriage.values.files import placed as placed
+from tensortriage.values.files import read_regular as read_regular
+from tensortriage.values.first_use import on_first_use
 from tensortriage.values.spec import ValueSpec as ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.engines.openvino import OpenVinoEngine as OpenVinoEngine
     from tensortriage.model.ir.graph import Graph as Graph
+    from tensortriage.model.mixed_precision.convert_precision import convert as convert
     from tensortriage.model.model import Model as Model
     from tensortriage.model.provenance.network_outputs import noted_outputs as noted_outputs
     from tensortriage.model.provenance.origin import FX_NODE as FX_NODE
@@ -60,22 +68,5 @@ if TYPE_CHECKING:
     from tensortriage.model.transforms.mark_outputs import fix_weights as fix_weights
     from tensortriage.model.transforms.mark_outputs import mark_outputs as mark_outputs
 
-_ON_FIRST_USE = {
-    "FX_NODE": "model.provenance.origin",
-    "Graph": "model.ir.graph",
-    "Model": "model.model",
-    "NodeOrigin": "model.provenance.origin",
-    "OpenVinoEngine": "engines.openvino",
-    "fix_weights": "model.transforms.mark_outputs",
-    "mark_outputs": "model.transforms.mark_outputs",
-    "noted_outputs": "model.provenance.network_outputs",
-    "read_origin": "model.provenance.origin",
-    "value_specs": "model.shape_inference.value_specs",
-    "with_input_shapes": "model.shape_inference.annotate",
-}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tensortriage.{_ON_FIRST_USE[name]}"), name)
+__getattr__ = on_first_use(__name__, __file__)

@@ -1,16 +1,14 @@
-"""Public: the conformance suite, which an engine should pass; each name loads its module on first use."""
+"""Public: the conformance suite, which an engine should pass; it is of the package that registers it."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tensortriage.testing.conformance import ConformanceReport as ConformanceReport
-    from tensortriage.testing.conformance import check_engine_conformance as check_engine_conformance
+from tensortriage.values.registered import registered
 
-__all__ = ["ConformanceReport", "check_engine_conformance"]
+GROUP = "tensortriage.conformance"
+"""Entry-point group of what this module hands on."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name.startswith("_") or (point := registered(GROUP).get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("tensortriage.testing.conformance"), name)
+    return point.load()

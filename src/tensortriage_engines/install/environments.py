@@ -22,8 +22,8 @@ from tensortriage.sdk import (
     dump,
     environments_folder,
     load,
-    try_out,
 )
+from tensortriage_engines.conformance.trial import try_out
 from tensortriage_engines.install.pythons import interpreter, lacking, minors_with, needed, offered
 from tensortriage_engines.install.recipes import RECIPES, Ingredients
 from tensortriage_engines.install.virtual_environment import (

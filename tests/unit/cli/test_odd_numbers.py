@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 import models
 from tensortriage.cli import cli
-from tensortriage.engines.tensorrt.options import parse_range
 from tensortriage.errors import UsageError
+from tensortriage_engines.tensorrt.options import parse_range
 
 MANY = "9" * 5000  # Python converts no more than 4300 digits
 TARGET = ["--target", "emulate:precision=fp16"]

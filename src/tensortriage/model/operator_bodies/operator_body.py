@@ -1,5 +1,9 @@
-"""The body of one node while it is written, and the table of writers of bodies."""
+"""The body of one node while it is written, and the table of writers of bodies, which other packages fill.
 
+What writes bodies of an engine's own operators, in whatever package, is written with the names of this module.
+"""
+
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,8 +11,15 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import constant_tensor
+from tensortriage.values.registered import registered
 from tensortriage.values.spec import ValueSpec
 
+CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+"""Attributes of convolutions."""
+PAIRS = "pairs."
+"""Beginning of the names, in the table of writers, of quantized operators on operands that a pair rounds already."""
+GROUP = "tensortriage.operator_bodies"
+"""Entry-point group of modules whose import fills the table of writers."""
 Results = Sequence[ir.Value | None]
 """The values in the place of a node's outputs, in order; None for one that the body does not compute."""
 
@@ -207,11 +218,30 @@ def array_of(value: ir.Value | None) -> np.ndarray | None:
     return None if tensor is None else np.asarray(tensor.numpy())
 
 
+def in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
+    """Return activations as ONNX Runtime's CPU kernels round them: symmetric int8, with a scale for each block."""
+    refuse_if(terms % block != 0)
+    blocks = body.op(
+        "Reshape", x, body.op("Concat", body.part(body.op("Shape", x), 0, -1, 0), body.integers(-1, block), axis=0)
+    )
+    step = body.op("Div", body.largest(blocks), body.constant(127))
+    step = body.op("Max", step, body.constant(np.finfo(np.float32).tiny))
+    return body.op("Reshape", body.op("Mul", body.op("Round", body.op("Div", blocks, step)), step), body.op("Shape", x))
+
+
 Writer = Callable[[OperatorBody], Results]
 """Writes a body and returns the values of the outputs; raises `OperatorBodyMissing` for an unknown form."""
 
 WRITERS: dict[str, Writer] = {}
-"""Writers of the bodies of ONNX Runtime's operators, by name."""
+"""Writers of the bodies of ONNX Runtime's operators, by name: those that were imported."""
+
+
+@functools.cache
+def writers() -> Mapping[str, Writer]:
+    """Return `WRITERS` with those of all installed packages."""
+    for point in registered(GROUP).values():
+        point.load()
+    return WRITERS
 
 
 def body_of(*op_types: str) -> Callable[[Writer], Writer]:

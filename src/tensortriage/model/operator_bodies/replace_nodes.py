@@ -10,32 +10,16 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies import (
-    attention,
-    convolutions,
-    fused_layers,
-    fused_products,
-    grouped_attention,
-    products,
-    quantized,
-    quantized_layers,
-    standard_names,
-)
 from tensortriage.model.operator_bodies.operator_body import (
-    WRITERS,
     OperatorBody,
     OperatorBodyMissing,
     Results,
     Writer,
+    writers,
 )
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
-SOURCES = (
-    attention, convolutions, fused_layers, fused_products, grouped_attention, products, quantized,
-    quantized_layers, standard_names,
-)  # fmt: skip
-"""The modules that fill the table of writers."""
 COMPOSITE = ("Attention", "SoftmaxCrossEntropyLoss")
 """Operators of several steps that round, which the engine ``float64`` computes in one."""
 
@@ -64,18 +48,18 @@ def with_bodies(model: Model) -> Model:
     return _with_bodies(model, found, coarse=True)
 
 
-def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collection[str]) -> Model:
+def with_written(model: Model, written: Mapping[str, Writer], *, runtime: Collection[str]) -> Model:
     """Return the model with nodes written otherwise, and without those that nothing reads then.
 
     Args:
         model: The model; it is not changed.
-        writers: What writes nodes, by operator.
+        written: What writes nodes, by operator.
         runtime: Operators of ONNX Runtime's own to be written by their bodies otherwise.
     """
 
     def writer(node: ir.Node) -> Writer | None:
-        own = writers.get(node.op_type) if node.domain in (*STANDARD_DOMAINS, RUNTIME_DOMAIN) else None
-        return own or (WRITERS.get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None)
+        own = written.get(node.op_type) if node.domain in (*STANDARD_DOMAINS, RUNTIME_DOMAIN) else None
+        return own or (writers().get(_key(node)) if _is_runtime(node) and node.op_type in runtime else None)
 
     made = _once(model, writer, coarse=False).ir
     RemoveUnusedNodesPass()(made)
@@ -84,7 +68,7 @@ def with_written(model: Model, writers: Mapping[str, Writer], *, runtime: Collec
 
 def _is_runtime(node: ir.Node) -> bool:
     if node.domain == RUNTIME_DOMAIN or node.domain in LAYOUT_DOMAINS:
-        return _key(node) in WRITERS
+        return _key(node) in writers()
     return node.op_type in _RUNTIME_IN_STANDARD and node.domain in STANDARD_DOMAINS
 
 
@@ -108,7 +92,7 @@ def _with_bodies(model: Model, wanted: Collection[ir.Node], *, coarse: bool) -> 
 def _writer(node: ir.Node, kinds: Collection[ir.OperatorIdentifier]) -> Writer | None:
     if node.op_identifier() not in kinds:
         return None
-    return WRITERS[_key(node)] if _is_runtime(node) else write_standard
+    return writers()[_key(node)] if _is_runtime(node) else write_standard
 
 
 def _once(model: Model, writer: Callable[[ir.Node], Writer | None], *, coarse: bool) -> Model:

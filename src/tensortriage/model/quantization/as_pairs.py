@@ -11,19 +11,20 @@ import onnx_ir as ir
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    PAIRS,
     OperatorBody,
     OperatorBodyMissing,
     Results,
     array_of,
     needed,
+    writers,
 )
-from tensortriage.model.operator_bodies.quantized_layers import lstm_on
 from tensortriage.model.operator_bodies.replace_nodes import with_written
 from tensortriage.model.quantization.qdq import ROUNDING_OPS
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _INTEGER_OPS = (ROUNDING_OPS | {"MatMulInteger", "ConvInteger"}) - {"QuantizeLinear"}
-_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 def as_pairs(model: Model) -> Model:
@@ -34,8 +35,9 @@ def as_pairs(model: Model) -> Model:
     """
     if not any(node.op_type in _INTEGER_OPS for node in model.graph.nodes):
         return model
-    writers = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled, "DynamicQuantizeLSTM": _lstm}
-    return with_written(model, writers, runtime=_INTEGER_OPS)
+    own = {"QLinearConv": _convolution, "QLinearMatMul": _product, "Mul": _scaled}
+    known = {name.removeprefix(PAIRS): writer for name, writer in writers().items() if name.startswith(PAIRS)}
+    return with_written(model, own | known, runtime=_INTEGER_OPS)
 
 
 def owner_of(graph: Graph, name: str) -> Node | None:
@@ -51,7 +53,7 @@ def _convolution(body: OperatorBody) -> Results:
     inputs = [x, weight]
     if (bias := body.input(8)) is not None:
         inputs.append(_bias(body, bias))
-    y = body.op("Conv", *inputs, **body.given(*_CONVOLUTION))
+    y = body.op("Conv", *inputs, **body.given(*CONVOLUTION))
     return (body.op("QuantizeLinear", y, needed(body.input(6)), needed(body.input(7))),)
 
 
@@ -88,7 +90,7 @@ def _scaled(body: OperatorBody) -> Results:
     body.owner = node.name or ""
     if not convolves:
         return (body.op("MatMul", *operands),)
-    given = {name: node.attributes[name].value for name in _CONVOLUTION if name in node.attributes}
+    given = {name: node.attributes[name].value for name in CONVOLUTION if name in node.attributes}
     return (body.op("Conv", *operands, **given),)
 
 
@@ -111,7 +113,3 @@ def _other_factor(scaled: ir.Node, step: ir.Value) -> ir.Value:
         if is_standard(both, "Mul") and step in both.inputs:
             return needed(next((other for other in both.inputs if other is not step), None))
     raise OperatorBodyMissing
-
-
-def _lstm(body: OperatorBody) -> Results:
-    return lstm_on(body, needed(body.input(0)))

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, refuse_if
-from tensortriage.model.operator_bodies.products import in_int8
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, in_int8, refuse_if
 from tensortriage.model.operator_bodies.replace_nodes import with_written
 from tensortriage.model.quantization.blocked import blocked_quantizers
 from tensortriage.values.dtype import DType

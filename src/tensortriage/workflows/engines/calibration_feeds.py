@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tensortriage.engines.capabilities import TakesFeeds
+from tensortriage.engines.registry import resolve
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
@@ -9,32 +11,27 @@ from tensortriage.runs.feeds.trial import feeds_that_run
 from tensortriage_worker.shards import write_shard
 
 SEPARATOR = "/"
-"""Between the number of a feed and the name of its input; see `tensortriage_worker.tensorrt.calibration`."""
+"""Between the number of a feed and the name of its input."""
 
 
 def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder: Path) -> EngineSpec:
-    """Return an engine that is calibrated with feeds, if it is TensorRT, asked for int8, and has no scales.
+    """Return an engine that is calibrated with feeds, if it says that this build needs them.
 
     Args:
         spec: The engine.
-        model: ONNX file; a model with quantizers brings its scales.
+        model: ONNX file.
         request: The feeds.
         folder: Where to write them.
     """
-    options = spec.options
-    scaled = {"calibration_cache", "calibration_feeds", "load_engine"} & options.keys()
-    if spec.name != "tensorrt" or options.get("precision") != "int8" or scaled:
-        return spec
-    from tensortriage.engines.tensorrt.build_inputs import is_quantized  # with all that prepares a model for TensorRT
-
-    loaded = Model.load(model)
-    if is_quantized(loaded):
+    engine = resolve(spec).engine
+    option = engine.wants_feeds(spec.options, model) if isinstance(engine, TakesFeeds) else ""
+    if not option:
         return spec
     path = folder / "calibration.safetensors"
     arrays = {
         f"{number}{SEPARATOR}{name}": array
-        for number, feed in enumerate(feeds_that_run(request, loaded))
+        for number, feed in enumerate(feeds_that_run(request, Model.load(model)))
         for name, array in feed.tensors.items()
     }
     write_shard(path, arrays)
-    return spec.with_options({**options, "calibration_feeds": str(path)})
+    return spec.with_options({**spec.options, option: str(path)})

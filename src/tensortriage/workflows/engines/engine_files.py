@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensortriage.engines.base import Limits
-from tensortriage.engines.tensorrt.engine import TensorRtEngine
+from tensortriage.engines.capabilities import BuildsFiles
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 
 
@@ -38,23 +39,22 @@ class BuiltEngine:
     format: str = "tensortriage.engine/1"
 
 
-def build_engine(model: Path, output: Path, options: Mapping[str, str], *, limits: Limits | None = None) -> BuiltEngine:
+def build_engine(model: Path, output: Path, options: Mapping[str, str]) -> BuiltEngine:
     """Build a TensorRT engine and write it; TensorRT-RTX does this without a GPU.
 
     Args:
         model: ONNX file.
         output: File to write.
         options: Options of the engine ``tensorrt``.
-        limits: Time and memory limits of the build.
 
     Raises:
         EngineMissing: When TensorRT is not installed.
         UsageError: For an option or a value that is not understood.
         EngineError: When the build fails, crashes, hangs or runs out of memory.
     """
-    engine = TensorRtEngine(limits=limits)
+    engine = create(EngineSpec("tensorrt"))
     available = engine.availability()
-    if not available.version and "worker" not in options:
+    if not isinstance(engine, BuildsFiles) or (not available.version and "worker" not in options):
         raise EngineMissing(
             f"engine 'tensorrt' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
         )

@@ -1,0 +1,1 @@
+"""TensorRT and TensorRT-RTX, NVIDIA's engines for its GPUs."""

@@ -1,0 +1,201 @@
+"""Whole layers on quantized numbers, as ONNX Runtime's quantizers write them: attention, embeddings, LSTM, images.
+
+Products of integers times their scales are products of the real numbers that they stand for. What a kernel rounds while
+it runs (the hidden state of an LSTM) is not part of what the types say, and stays as it is.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.operator_bodies.operator_body import (
+    CONVOLUTION,
+    PAIRS,
+    OperatorBody,
+    Results,
+    array_of,
+    body_of,
+    needed,
+    refuse_if,
+)
+from tensortriage_operators.attention import projected_attention
+from tensortriage_operators.convolutions import to_first, to_last
+from tensortriage_operators.fused_layers import embedded
+from tensortriage_operators.quantized import PER_AXIS, real, stored
+
+_FLOAT = int(ir.DataType.FLOAT)
+
+
+def real_numbers(
+    body: OperatorBody, numbers: ir.Value, scale: ir.Value, zero: ir.Value | None, *, axes: tuple[int, ...] = ()
+) -> ir.Value:
+    """Write ``(numbers - zero) * scale``, which standard operators of old sets have for one scale only.
+
+    Args:
+        body: Where it is written.
+        numbers: The integers.
+        scale: One number, or as many as an axis has.
+        zero: Likewise, or none.
+        axes: Positions of axes of size 1 that are inserted into scales.
+    """
+    wide = body.op("DequantizeLinear", numbers, body.constant(1))
+    if zero is not None:
+        offset = body.op("Cast", zero, to=_FLOAT)
+        wide = body.op("Sub", wide, _placed(body, offset, zero, axes))
+    return body.op("Mul", wide, _placed(body, scale, scale, axes))
+
+
+def _placed(body: OperatorBody, value: ir.Value, known: ir.Value, axes: tuple[int, ...]) -> ir.Value:
+    shape = body.shape_of(known)
+    if not shape or shape == (1,):
+        return body.op("Reshape", value, body.constant([], np.int64)) if shape else value
+    return body.unsqueeze(value, *axes) if axes else value
+
+
+@body_of("QAttention")
+def quantized_attention(body: OperatorBody) -> Results:
+    """Write attention whose input and projection are quantized; rotary positions and shared buffers are refused."""
+    x, weight, bias, step, scale = body.inputs(5)
+    refuse_if(bool(body.attribute("do_rotary", 0) or body.attribute("past_present_share_buffer", 0)))
+    product = body.op(
+        "MatMul",
+        real_numbers(body, x, step, body.input(6)),
+        real_numbers(body, weight, scale, body.input(7)),
+    )
+    projected = body.op("Add", product, bias)
+    return projected_attention(body, projected, body.known_size(weight, 1), mask=5, past=8, bias=None)
+
+
+@body_of("QEmbedLayerNormalization")
+def quantized_embedding(body: OperatorBody) -> Results:
+    """Write the sum of embeddings, normalized; tables, scale and offset are quantized."""
+    tables: list[ir.Value | None] = []
+    for place in range(5):  # words, positions, segments, scale and offset of the normalization
+        numbers = body.input(2 + place)
+        step, zero = body.input(8 + place), body.input(13 + place)
+        tables.append(None if numbers is None else real_numbers(body, numbers, needed(step), zero))
+    words, positions, segments, scale, offset = tables
+    normal, index, _ = embedded(
+        body,
+        (needed(words), needed(positions), segments),
+        (needed(scale), needed(offset)),
+        mask=body.input(7),
+        places=None,
+    )
+    return (normal, index)
+
+
+@body_of("DynamicQuantizeLSTM")
+def quantized_lstm(body: OperatorBody) -> Results:
+    """Write an LSTM of dequantized weights, which come transposed, on an input that is quantized by its own range."""
+    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [body.input(0)], {}, outputs=3)
+    return lstm_on(body, body.op("DequantizeLinear", numbers, step, zero))
+
+
+@body_of(f"{PAIRS}DynamicQuantizeLSTM")
+def lstm_of_pairs(body: OperatorBody) -> Results:
+    """Write an LSTM of dequantized weights on an input as it is."""
+    return lstm_on(body, needed(body.input(0)))
+
+
+def lstm_on(body: OperatorBody, given: ir.Value) -> Results:
+    """Write the LSTM of the dequantized weights of a node on an input."""
+    _, weight, recurrent = body.inputs(3)
+    weights = []
+    for place, value in ((8, weight), (10, recurrent)):
+        scale, zero_point = needed(body.input(place)), body.input(place + 1)
+        one = len(body.shape_of(scale)) == 1  # a scale for each direction, or for each of its columns
+        if one and body.opset >= PER_AXIS:
+            zeros = [zero_point] if zero_point is not None else []
+            real_weight = body.op("DequantizeLinear", value, scale, *zeros, axis=0)
+        else:
+            real_weight = real_numbers(body, value, scale, zero_point, axes=(1, 2) if one else (1,))
+        weights.append(body.op("Transpose", real_weight, perm=[0, 2, 1]))
+    others = [body.input(index) for index in range(3, 8)]
+    while others and others[-1] is None:
+        others.pop()
+    names = ("activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget")
+    made = body.op_of("LSTM", [given, *weights, *others], body.given(*names), outputs=len(body.node.outputs))
+    return [_rounded_state(body, value) for value in made] if body.coarse else made
+
+
+def _rounded_state(body: OperatorBody, value: ir.Value) -> ir.Value:
+    """Return a state as ONNX Runtime's kernel feeds it back: in uint8, by its own range.
+
+    The kernel does so at every step, here it is done once, to what comes of all: 2e-4 to 2e-3 of the RMS either way.
+    """
+    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [value], {}, outputs=3)
+    return body.op("DequantizeLinear", numbers, step, zero)
+
+
+@body_of("QLinearConv", "nhwc.QLinearConv")
+def last_quantized_convolution(body: OperatorBody) -> Results:
+    """Write the standard operator on images with the channels last, if the node declares that layout."""
+    x, *others = body.node.inputs
+    last = bool(body.attribute("channels_last", 0)) or body.node.domain != "com.microsoft"
+    given = body.given(*CONVOLUTION)
+    y = body.op("QLinearConv", to_first(body, needed(x)) if last else needed(x), *others, **given)
+    return (to_last(body, y) if last else y,)
+
+
+@body_of("QLinearWhere")
+def quantized_choice(body: OperatorBody) -> Results:
+    """Write a choice of two quantized tensors, in one scale."""
+    (condition,) = body.inputs(1)
+    return (stored(body, body.op("Where", condition, real(body, 1), real(body, 4)), 7),)
+
+
+@body_of("GatherBlockQuantized")
+def gathered_blocks(body: OperatorBody) -> Results:
+    """Write rows of a table of few bits; a table that is computed is refused."""
+    table, indices, scales = body.inputs(3)
+    zeros = body.input(3)
+    refuse_if(any(value is not None and array_of(value) is None for value in (table, scales, zeros)))
+    axis, along = int(body.attribute("gather_axis", 0)), int(body.attribute("quantize_axis", 1))
+    bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 128))
+    shape = list(_shape(table))
+    packed = _array(table).dtype == np.uint8 and bits < 8
+    if packed:
+        shape[-1] *= 8 // bits
+
+    def made() -> np.ndarray:
+        return _dequantized_blocks(table, scales, zeros, bits=bits, block=block, axis=along % len(shape))
+
+    return (body.op("Gather", body.weight(made, shape), indices, axis=axis),)
+
+
+def _dequantized_blocks(
+    table: ir.Value, scales: ir.Value, zeros: ir.Value | None, *, bits: int, block: int, axis: int
+) -> np.ndarray:
+    stored_numbers = _array(table)
+    bytes_of = stored_numbers.dtype == np.uint8
+    numbers = _numbers(stored_numbers, bits)
+    step = _array(scales).astype(np.float32)
+    size = numbers.shape[axis]
+
+    def spread(array: np.ndarray) -> np.ndarray:
+        return np.take(np.repeat(array, block, axis=axis), range(size), axis=axis)
+
+    zero: np.ndarray | float = float(2 ** (bits - 1)) if bytes_of else 0.0
+    if zeros is not None:
+        points = _numbers(_array(zeros), bits)
+        zero = spread(np.take(points, range(step.shape[axis]), axis=axis) if axis == step.ndim - 1 else points)
+    return np.asarray((numbers - zero) * spread(step), np.float32)
+
+
+def _numbers(array: np.ndarray, bits: int) -> np.ndarray:
+    """Return small integers as float32; bytes hold several of them, those in the low bits first."""
+    if array.dtype != np.uint8 or bits == 8:
+        return array.astype(np.float32)
+    places = np.arange(0, 8, bits, dtype=np.uint8)
+    apart = (array[..., None] >> places) & np.uint8(2**bits - 1)
+    return apart.reshape(*array.shape[:-1], -1).astype(np.float32)
+
+
+def _array(value: ir.Value) -> np.ndarray:
+    found = array_of(value)
+    assert found is not None
+    return found
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    return _array(value).shape
