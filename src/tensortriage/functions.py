@@ -7,6 +7,7 @@ spec, as ``openvino:precision=fp16``.
 """
 
 import dataclasses
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -206,7 +207,7 @@ class _Shown:
                 sys.stderr.write(f"{said}\n")
             self._told = len(self._lines)
             return
-        from IPython.display import display  # type: ignore[import-not-found] # it is there in a notebook
+        display = importlib.import_module("IPython.display").display  # it is there in a notebook
 
         shown = {"text/plain": "\n".join([*self._lines, *([f"… {text}"] if text else [])])}
         if self._handle is None:

@@ -41,7 +41,7 @@ class ToleranceOptions:
 
         if hasattr(given, "judge"):
             return cast("Tolerance", given)
-        by_name = given if isinstance(given, Mapping) else {"": given}
+        by_name: Mapping[str, Any] = given if isinstance(given, Mapping) else {"": given}
         if not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in by_name.values()):
             raise TypeError("give a number, a dict from output to number, or an object with a method judge")
         return PolygraphyTolerance(atol={name: float(each) for name, each in by_name.items()}, rtol=0.0)

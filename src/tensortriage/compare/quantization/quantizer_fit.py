@@ -282,21 +282,15 @@ def _mistake(
         if removes(_error(x, scales, zeros, other, limits)):
             words = f"its {scales.size} scales fit axis {other}, but are applied along axis {axis}"
             return "axis", words, f"set the attribute axis to {other}"
-    spans = (
-        f"it meets [{magnitude(fit.observed[0], 4)}, {magnitude(fit.observed[1], 4)}], and can represent "
-        f"[{magnitude(fit.representable[0], 4)}, "
-    )
-    spans += f"{magnitude(fit.representable[1], 4)}]"
+    met, made = ([magnitude(each, 4) for each in span] for span in (fit.observed, fit.representable))
+    spans = f"it meets [{', '.join(met)}], and can represent [{', '.join(made)}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
     wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
     for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
-            return (
-                "zero-point",
-                words,
-                f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these",
-            )
+            cure = f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these"
+            return "zero-point", words, cure
     off = np.square(_passed(x, scales, zeros, axis, limits) - x)
     worst = (
         int(np.argmax(off.sum(axis=tuple(along for along in range(x.ndim) if along != axis)))) if scales.size > 1 else 0
@@ -324,11 +318,8 @@ def _mistake(
 
 def _shown(scale: np.ndarray) -> str:
     flat = np.asarray(scale, np.float64).reshape(-1)
-    return (
-        magnitude(flat[0], 4)
-        if flat.size == 1
-        else f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
-    )
+    ends = f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
+    return magnitude(flat[0], 4) if flat.size == 1 else ends
 
 
 def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.ndarray) -> str:
