@@ -79,3 +79,12 @@ def test_what_is_no_feed_is_a_type_error_with_a_cure(given):
 def test_a_sample_that_is_no_feed_is_told_by_its_number(given):
     with pytest.raises(DataError, match="sample"):
         fed(given)
+
+
+@pytest.mark.parametrize("shuffles", [True, False])
+def test_a_loader_that_shuffles_is_told_as_one(shuffles, caplog):
+    """PyTorch's DataLoader has a sampler of this class where it shuffles."""
+    kind = type("RandomSampler" if shuffles else "SequentialSampler", (), {})
+    loader = type("Loader", (list,), {"sampler": kind()})([{"x": np.zeros(2)}])
+    samples_of(loader)
+    assert ("sees other batches" in caplog.text) is shuffles
