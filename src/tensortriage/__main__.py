@@ -8,6 +8,8 @@ def main() -> None:
     """Run the command line; does not return."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
     if sys.argv[1:] in (["--help"], ["-h"]) and sys.stdout is not None:
         from tensortriage.overview import show_overview
 

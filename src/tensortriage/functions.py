@@ -7,6 +7,7 @@ spec, as ``openvino:precision=fp16``.
 """
 
 import dataclasses
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -49,6 +50,8 @@ def diagnose(
     Example:
         >>> tensortriage.diagnose("model.onnx", "openvino:precision=fp16", inputs={"x": x})  # doctest: +SKIP
     """
+    if not isinstance(progress, bool | None):
+        raise TypeError(f"diagnose(progress=...) cannot be {type(progress).__name__}: give True, False or None")
     request = _made(api.DiagnoseRequest, model=model, target=target, feeding=inputs, **more)
     with _Shown(progress) as shown:
         return api.diagnose(request, listener=shown)
@@ -75,6 +78,8 @@ def run(
         TypeError: For an argument of another type.
         TriageError: For bad input, and an engine that is not usable here.
     """
+    if isinstance(targets, Sequence) and not targets:
+        raise TypeError("run(targets=...) cannot be empty: name an engine, e.g. 'onnxruntime'")
     return api.compare(
         _made(api.CompareRequest, model=model, reference=reference, targets=targets, feeding=inputs, **more)
     )
@@ -179,6 +184,7 @@ class _Shown:
     def __init__(self, wanted: bool | None) -> None:
         self._wanted = "ipykernel" in sys.modules if wanted is None else wanted
         self._lines: list[str] = []
+        self._told = 0
         self._handle: Any = None
 
     def __enter__(self) -> Self:
@@ -197,9 +203,11 @@ class _Shown:
         if not self._wanted:
             return
         if "ipykernel" not in sys.modules:
-            sys.stderr.write(f"{text or (self._lines or [''])[-1]}\n")
+            if said := text or "".join(self._lines[self._told :]):
+                sys.stderr.write(f"{said}\n")
+            self._told = len(self._lines)
             return
-        from IPython.display import display  # type: ignore[import-not-found] # it is there in a notebook
+        display = importlib.import_module("IPython.display").display  # it is there in a notebook
 
         shown = {"text/plain": "\n".join([*self._lines, *([f"… {text}"] if text else [])])}
         if self._handle is None:

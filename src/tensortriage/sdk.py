@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from tensortriage.reduce.repro.repro_pack import limit_of as limit_of
     from tensortriage.report.formats.markdown import issue_text as issue_text
     from tensortriage.report.html_page import page as page
+    from tensortriage.report.html_page import script_of as script_of
     from tensortriage.report.tables import Column as Column
     from tensortriage.report.tables import Looks as Looks
     from tensortriage.report.tables import Table as Table

@@ -3,7 +3,7 @@
 import importlib.resources
 from collections.abc import Iterator, Sequence
 
-from tensortriage.sdk import Column, Looks, Table, TableCell, Tone, count, magnitude, page, percent
+from tensortriage.sdk import Column, Looks, Table, TableCell, Tone, count, magnitude, page, percent, script_of
 from tensortriage_steps.steps_report import FreeRun, SelfValue, StepRow, StepsReport, StepValue
 
 MOST_STEPS = 12
@@ -14,9 +14,10 @@ MOST_ROWS = 2000
 
 
 def render_steps(report: StepsReport) -> str:
-    """Return a self-contained page, as safe as the report of a case: it may run no script at all."""
+    """Return a self-contained page, as safe as the report of a case: its one script copies commands."""
     return page(
         (importlib.resources.files("tensortriage_steps") / "steps.html.j2").read_text(encoding="utf-8"),
+        script=script_of("copy.js"),
         page=report,
         tone={0: "good", 4: "unsure"}.get(report.exit_code, "problem"),
         table=steps_table(report.rows),

@@ -15,6 +15,7 @@ from tensortriage.engines.options import read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
+from tensortriage.values.files import absence
 from tensortriage.values.spec import ValueSpec
 
 
@@ -85,9 +86,7 @@ class ScriptEngine(ReportsPrecision, Calibrates, PinsTactics, OffersLadder):
         """
         file = Path(options.get("file", "")).expanduser().absolute()
         if not file.is_file():
-            raise UsageError(
-                f"script {file} does not exist", slug="script-missing", cure="write script:FILE.py[:ATTRIBUTE]"
-            )
+            raise UsageError(f"script {absence(file)}", slug="script-missing", cure="write script:FILE.py[:ATTRIBUTE]")
         isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
         if "cpus" in options:
             read_options(options, {**self.options, **options}).integer("cpus", 1, minimum=1)

@@ -1,6 +1,7 @@
 """Feeds that are given in Python: arrays by name, several of them, or what a data loader of PyTorch yields."""
 
 import itertools
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.function_adapter import as_array, by_name
 
+_logger = logging.getLogger(__name__)
 CURE = (
     "give inputs as a dict from input name to array, a list of such dicts, a file, or a data loader that yields dicts, "
     "or tuples in the order of the inputs"
@@ -56,6 +58,8 @@ def samples_of(given: object) -> Sequence[str] | Samples:
     if isinstance(given, (Mapping, Feed, np.ndarray)) or hasattr(given, "detach"):
         return Samples([given])
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
+        if type(getattr(given, "sampler", None)).__name__ == "RandomSampler":
+            _logger.warning("the data loader shuffles: the next call sees other batches; shuffle=False keeps them")
         return Samples(given)
     raise TypeError(CURE)
 

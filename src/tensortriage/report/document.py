@@ -46,7 +46,7 @@ class Report:
     format: str = REPORT_FORMAT
 
     @classmethod
-    def load(cls, folder: Path) -> "Report":
+    def load(cls, folder: Path | str) -> "Report":
         """Assemble the report of a case directory.
 
         Args:
@@ -57,6 +57,7 @@ class Report:
             StoreError: When the directory or its verdict is missing (``case-missing``, ``verdict-missing``), or a file
                 in it is damaged (``json-invalid``, ``format-unknown``, ``verdict-unknown``).
         """
+        folder = Path(folder)
         if not folder.is_dir():
             raise StoreError(
                 f"{folder} is not a case directory",
@@ -65,9 +66,9 @@ class Report:
             )
         if not (folder / "verdict.json").is_file():
             raise StoreError(
-                f"{folder} holds no verdict.json",
+                f"{folder} holds no verdict: its diagnosis was interrupted, or it is the case of another command",
                 slug="verdict-missing",
-                cure=f"let 'triage diagnose MODEL --case {folder}' finish first",
+                cure=f"give the same 'triage diagnose ... --case {folder}' again: it goes on with what it knows",
             )
         verdict = serial.load(folder / "verdict.json", Verdict)
         if verdict.verdict not in {kind.value for kind in KIND_WORDS}:

@@ -21,6 +21,11 @@ def asset(name: str) -> str:
     return (importlib.resources.files("tensortriage.report") / "assets" / name).read_text(encoding="utf-8")
 
 
+def script_of(*names: str) -> str:
+    """Return files of this package as one script; ``copy.js`` is for pages whose commands can be copied."""
+    return "".join(('"use strict";\n(() => {\n', *map(asset, names), "\n})();\n"))
+
+
 def page(
     template: str, *, style: str = "", script: str = "", filters: Mapping[str, Callable[..., Any]] = {}, **shown: Any
 ) -> str:

@@ -32,6 +32,15 @@ _KINDS = {
 }
 
 
+def absence(path: Path) -> str:
+    """Return that a path does not exist, as a sentence; of a link, where it leads."""
+    if path.is_symlink():
+        return (
+            f"{path} is a link to {os.readlink(path)}, which does not exist (copied with cp -r? cp -rL takes the file)"
+        )
+    return f"{path} does not exist"
+
+
 HASHED_BYTES = 256 << 20
 """Size in bytes above which files are distinguished by size and time of change."""
 _PIECE = 1 << 20

@@ -84,11 +84,9 @@ def _maker(each: "dataclasses.Field[Any]", plain: str) -> Callable[[Any], Any] |
 
 
 def _path(given: Any) -> Path:
-    if isinstance(given, Path):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        return Path(given)
-    raise TypeError("give a path, as text or Path")
+    if isinstance(given, (str, os.PathLike)) and "\0" not in os.fspath(given):
+        return given if isinstance(given, Path) else Path(given)
+    raise TypeError("give a path, as text or Path, without a NUL")
 
 
 def _text(given: Any) -> str:

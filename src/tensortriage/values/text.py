@@ -131,7 +131,7 @@ def duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "-"
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

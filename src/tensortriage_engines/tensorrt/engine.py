@@ -93,7 +93,12 @@ class TensorRtEngine(
             return Availability(
                 usable=False,
                 version=_version(installed),
-                reason="TensorRT is installed, but there is no NVIDIA driver",
+                reason="there is no NVIDIA driver: TensorRT"
+                + (
+                    "-RTX builds and parses here (convert, inspect capability), and does not run"
+                    if "rtx" in installed
+                    else " is installed, and does not run"
+                ),
                 cure=DEVICE,
             )
         return Availability(usable=True, version=_version(installed), device="CUDA")

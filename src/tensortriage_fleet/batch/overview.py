@@ -41,7 +41,7 @@ def render_overview(result: BatchResult) -> str:
     return page(
         (here / "batch.html.j2").read_text(encoding="utf-8"),
         style=(here / "batch.css").read_text(encoding="utf-8"),
-        filters={"sign": SIGNS.__getitem__},
+        filters={"sign": SIGNS.__getitem__, "in_short": _in_short},
         result=result,
         tables=tables(result.cells),
         unexpected=_unexpected(result),
@@ -49,13 +49,24 @@ def render_overview(result: BatchResult) -> str:
     )
 
 
+def _summary(cell: CellResult) -> str:
+    return cell.ending.summary if cell.ending else ""
+
+
+def _in_short(cell: CellResult) -> str:
+    """Return what a cell ended in; the sentences of one that is not as expected stand in the table of those."""
+    assert cell.ending is not None
+    told = "" if cell.outcome is CellOutcome.UNEXPECTED else cell.ending.summary
+    return cell.ending.verdict or told or ("no end" if cell.ending.code is None else f"exit code {cell.ending.code}")
+
+
 def _unexpected(result: BatchResult) -> Table:
     columns: Sequence[Column[CellResult]] = (
         Column("cell", lambda cell: TableCell(cell.name, link=cell.report)),
         Column("expected", lambda cell: cell.expected),
         Column("note", lambda cell: cell.note, Looks.QUIET),
-        Column("why not", lambda cell: cell.reason, Looks.SENTENCE),
-        Column("what it said", lambda cell: cell.ending.summary if cell.ending else "", Looks.SENTENCE),
+        Column("why not", lambda cell: cell.reason.removesuffix(f": {_summary(cell)}"), Looks.SENTENCE),
+        Column("what it said", lambda cell: _summary(cell) if _summary(cell) != cell.reason else "", Looks.SENTENCE),
         Column("command", lambda cell: cell.line, Looks.CODE),
     )
     cells = [cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED]

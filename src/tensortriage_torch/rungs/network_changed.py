@@ -97,7 +97,9 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     swept = {shaped.feed.name: shaped for shaped in inv.question.sweep}
     for feed in (*inv.question.feeds, *(shaped.feed for shaped in swept.values())):
         try:
+            inv.lab.progress(f"running the network on {feed.name}")
             values = network_values(inv, network, feed, inner=Inner.NONE if first else Inner.MODULES)
+            inv.lab.progress("exporting the network for the values of its operations")
             if first is None and not values.covers_most:
                 values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
             first = first or values

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import logging
 import warnings
 import weakref
 from typing import Any, Dict, List, Mapping, Tuple
@@ -166,8 +167,12 @@ def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
 
 @contextlib.contextmanager
 def quietly() -> Any:
-    """Hide the exporter's prints and warnings."""
-    printed = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        warnings.simplefilter("ignore")
-        yield
+    """Hide the exporter's prints and warnings, those of its log included, which keeps the stderr that it began with."""
+    printed, before = io.StringIO(), logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

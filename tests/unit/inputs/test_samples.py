@@ -97,3 +97,12 @@ def test_labels_come_behind_the_inputs_or_by_another_name(given, labels):
     (feed,) = sample_feeds(samples_of(given), SPECS)
     assert list(feed.tensors) == ["x", "y"]
     assert {name: np.asarray(array).tolist() for name, array in feed.labels.items()} == labels
+
+
+@pytest.mark.parametrize("shuffles", [True, False])
+def test_a_loader_that_shuffles_is_told_as_one(shuffles, caplog):
+    """PyTorch's DataLoader has a sampler of this class where it shuffles."""
+    kind = type("RandomSampler" if shuffles else "SequentialSampler", (), {})
+    loader = type("Loader", (list,), {"sampler": kind()})([{"x": np.zeros(2)}])
+    samples_of(loader)
+    assert ("sees other batches" in caplog.text) is shuffles

@@ -71,6 +71,8 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         print_document(run_text.to_document(result))
     elif not spoken.tell_comparison(result, names, validated=request.validate):
         show(run_text.comparison_lines(result, width(), given.shown))
+    for line in tell_written(result, given):
+        click.echo(printable(line), err=as_json)
     if model is not None and given.save_worst:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
@@ -211,6 +213,19 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
         found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
         write_accuracy(given.save_accuracy_results, averaged(found) if given.judgement.check_average else found)
     return result
+
+
+def tell_written(result: CompareResult, given: RunOptions) -> Iterator[str]:
+    """Yield the files that were written, with what is in them."""
+    feeds = count(len(result.feeds), "feed")
+    for path, what in (
+        (given.save_inputs, f"inputs of {feeds}"),
+        (given.save_input_blob, f"inputs of {feeds}, as bytes"),
+        (given.save_outputs, f"outputs on {feeds}"),
+        (given.save_accuracy_results, "figures of the comparison"),
+    ):
+        if path and path.exists():
+            yield f"wrote {path}: {what}"
 
 
 def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> Iterator[str]:

@@ -41,9 +41,10 @@ class ToleranceOptions:
 
         if hasattr(given, "judge"):
             return cast("Tolerance", given)
-        if isinstance(given, bool) or not isinstance(given, (int, float, Mapping)):
+        by_name: Mapping[str, Any] = given if isinstance(given, Mapping) else {"": given}
+        if not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in by_name.values()):
             raise TypeError("give a number, a dict from output to number, or an object with a method judge")
-        return PolygraphyTolerance(atol=given if isinstance(given, Mapping) else float(given), rtol=0.0)
+        return PolygraphyTolerance(atol={name: float(each) for name, each in by_name.items()}, rtol=0.0)
 
     def value(self) -> "PolygraphyTolerance | None":
         """Return the tolerance; None without any, so that the noise floor judges."""

@@ -282,26 +282,32 @@ def _mistake(
         if removes(_error(x, scales, zeros, other, limits)):
             words = f"its {scales.size} scales fit axis {other}, but are applied along axis {axis}"
             return "axis", words, f"set the attribute axis to {other}"
-    spans = (
-        f"it meets [{magnitude(fit.observed[0], 4)}, {magnitude(fit.observed[1], 4)}], and can represent "
-        f"[{magnitude(fit.representable[0], 4)}, "
-    )
-    spans += f"{magnitude(fit.representable[1], 4)}]"
+    met, made = ([magnitude(each, 4) for each in span] for span in (fit.observed, fit.representable))
+    spans = f"it meets [{', '.join(met)}], and can represent [{', '.join(made)}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
     wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE_ENOUGH * (fit.observed[1] - fit.observed[0])
     for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
-            return (
-                "zero-point",
-                words,
-                f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these",
-            )
-    factor = float(np.median(scales / fit.scale.astype(np.float64)))
+            cure = f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these"
+            return "zero-point", words, cure
+    off = np.square(_passed(x, scales, zeros, axis, limits) - x)
+    worst = (
+        int(np.argmax(off.sum(axis=tuple(along for along in range(x.ndim) if along != axis)))) if scales.size > 1 else 0
+    )
+    factor = float((scales / fit.scale.astype(np.float64)).reshape(-1)[worst])
     how = f"{percent(fit.clipped)} of the numbers are cut off, which is {percent(fit.clipping)} of its error"
-    if fit.clipping >= 0.5:
+    if fit.clipping >= 0.5 and factor < 1.0:
         words = f"its scale is too small, by a factor of {magnitude(1 / factor)}: {spans}; {how}"
         return "scale-too-small", words, f"calibrate again, on data like these: scale {_shown(fit.scale)}"
+    if near_prediction(decibels(max(factor, 1.0))):  # the scale is right: rounding grows as it does
+        moved = removes(_error(x, scales, fit.zero_point.astype(np.float64), axis, limits)) or fit.clipping >= 0.5
+        # else chance: few numbers lie nearer to steps of the best scale
+        return (
+            ("zero-point", f"its range is in another place: {spans}; {how}", _RECALIBRATE)
+            if moved
+            else ("fits", "", "")
+        )
     used = min(1.0, max(abs(v) for v in fit.observed) / max(abs(v) for v in fit.representable))
     words = (
         f"its scale is too large, by a factor of {magnitude(factor)}: {spans}, of which {percent(used)} is used; "
@@ -312,11 +318,8 @@ def _mistake(
 
 def _shown(scale: np.ndarray) -> str:
     flat = np.asarray(scale, np.float64).reshape(-1)
-    return (
-        magnitude(flat[0], 4)
-        if flat.size == 1
-        else f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
-    )
+    ends = f"{magnitude(flat.min(), 4)} to {magnitude(flat.max(), 4)} per channel"
+    return magnitude(flat[0], 4) if flat.size == 1 else ends
 
 
 def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.ndarray) -> str:

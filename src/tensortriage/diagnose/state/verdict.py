@@ -67,6 +67,7 @@ class Culprit:
         origin: Module, class and line of the source network from which the node was made, as far as the file says.
         repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
         effect: What its error is, as a predicate: ``returns 1.03 times the right value``; empty where none is known.
+        shown_at: The value of the user's model at which it shows first, where it is an op of another file.
     """
 
     node: str
@@ -83,6 +84,7 @@ class Culprit:
     origin: NodeOrigin = UNKNOWN
     repeated_module: str = ""
     effect: str = ""
+    shown_at: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tensortriage.inputs.files.polygraphy import open_polygraphy
 from tensortriage.inputs.files.save_data import SERIES_NAME, StoredContents
 from tensortriage.inputs.files.stored_arrays import ArrayStored, Stored, samples
 from tensortriage.values import serial
-from tensortriage.values.files import open_regular
+from tensortriage.values.files import absence, open_regular
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import INDEX_NAME, MappedStore
 from tensortriage.values.text import whole_number
@@ -85,7 +85,7 @@ def detect(path: Path) -> DataFormat:
         DataError: When it does not exist, cannot be read, or is of no known format (slugs as for `open_data`).
     """
     if not path.exists():
-        raise DataError(f"{path} does not exist", slug="feed-file-missing", cure="check the path")
+        raise DataError(absence(path), slug="feed-file-missing", cure="check the path")
     if path.is_dir():
         return _detect_folder(path)
     suffix = path.suffix.lower()

@@ -16,6 +16,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.io.check_structure import check_structure
 from tensortriage.model.io.repeated_names import mend_repeated_names
 from tensortriage.model.wire import Buffer, lift_weights
+from tensortriage.values.files import absence
 
 LARGE_FILE_BYTES = 32 << 20
 LARGE_WEIGHT_BYTES = 16 << 10
@@ -86,7 +87,7 @@ def _contents(path: Path) -> Buffer:
                     return file.read()
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError as error:
-        raise ModelError(f"{path} does not exist", slug="model-missing", cure="check the path") from error
+        raise ModelError(absence(path), slug="model-missing", cure="check the path") from error
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read: {error}", slug="model-unreadable", cure="check the path") from error
     what = "a directory" if stat.S_ISDIR(status.st_mode) else "empty" if not status.st_size else "not a regular file"

@@ -210,7 +210,7 @@ class DepthChart {
       labelled.push(x);
       const anchor = x > this.width - 100 ? "end" : x < 100 ? "start" : "middle";
       svgElement("text", { class: "culprit-label", x, y: 14, "text-anchor": anchor }, this.svg)
-        .textContent = `culprit: ${visible(shorten(row.op_type, 18))}`;
+        .textContent = `culprit: ${visible(shorten(row.blame.op_type, 18))}`;
     });
   }
 

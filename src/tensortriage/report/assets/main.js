@@ -63,7 +63,6 @@ function fillDetail(panel, row) {
 }
 
 function main() {
-  wireCopyButtons();
   const rows = readRows();
   const byId = (id) => document.getElementById(id);
   if (rows.length) {

@@ -16,12 +16,15 @@ const NUMBERS = [
 function readRows() {
   const byValue = new Map();
   const byNode = new Map();
+  const known = new Set(report.layers.rows.map((row) => row.value));
   report.verdict.culprits.forEach((culprit, index) => {
-    const blame = { rank: index + 1, reason: culprit.reason };
-    if (!byValue.has(culprit.value)) byValue.set(culprit.value, blame);
+    const blame = { rank: index + 1, op_type: culprit.op_type, reason: culprit.reason };
+    // An op of another file is marked where it shows first in the user's model.
+    const value = known.has(culprit.value) ? culprit.value : culprit.shown_at || culprit.value;
+    if (value !== culprit.value) blame.reason = `${culprit.op_type} ${culprit.node}: ${culprit.reason}`;
+    if (!byValue.has(value)) byValue.set(value, blame);
     if (!byNode.has(culprit.node)) byNode.set(culprit.node, blame);
   });
-  const known = new Set(report.layers.rows.map((row) => row.value));
   const rows = report.layers.rows.map((source) => {
     const row = { ...source };
     for (const key of NUMBERS) row[key] = toNumber(source[key]);
@@ -107,30 +110,4 @@ function nameElement(text, width) {
 
 function shapeText(row) {
   return row.shape.length ? `[${row.shape.join(", ")}]` : "scalar";
-}
-
-async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // Without clipboard permission (some browsers, for file://): copy a selection instead.
-    const area = element("textarea", { class: "offscreen", "aria-hidden": "true" });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
-}
-
-function wireCopyButtons() {
-  for (const button of document.querySelectorAll("button.copy")) {
-    button.addEventListener("click", async () => {
-      const done = await copyText(button.dataset.copy);
-      button.textContent = done ? "Copied" : "Press Ctrl+C";
-      setTimeout(() => { button.textContent = "Copy"; }, 1600);
-    });
-  }
 }

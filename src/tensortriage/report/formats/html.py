@@ -14,21 +14,20 @@ from markupsafe import Markup
 
 from tensortriage.report.case_tables import MOST_ROWS, culprits, outputs, ranges, shapes
 from tensortriage.report.document import Report, step_cost
-from tensortriage.report.html_page import asset, compiled, page
+from tensortriage.report.html_page import asset, compiled, page, script_of
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values import text as words
 from tensortriage.values.serial import to_plain
 
-_SCRIPTS = ("page.js", "chart.js", "table.js", "main.js")
+_SCRIPTS = ("copy.js", "page.js", "chart.js", "table.js", "main.js")
 _LONGEST_EVIDENCE = 2000
 
 
 def render(report: Report) -> str:
     """Return a self-contained page; it needs a browser of 2022 or later, and no network."""
-    script = "".join(('"use strict";\n(() => {\n', *map(asset, _SCRIPTS), "\n})();\n"))
     return page(
         asset("report.html.j2"),
-        script=script,
+        script=script_of(*_SCRIPTS),
         filters=_filters(),
         report=report,
         data=Markup(data_block(report)),  # which has escaped it

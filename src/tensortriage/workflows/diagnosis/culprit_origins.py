@@ -16,4 +16,18 @@ def with_origin(culprit: Culprit, graphs: Sequence[Graph]) -> Culprit:
     copies = [graph.origin(name).module for name in culprit.instances] if len(culprit.instances) > 1 else []
     repeated = common_pattern(copies)
     origin = culprit.origin if culprit.origin.is_known else graph.origin(culprit.node)
-    return dataclasses.replace(culprit, origin=origin, repeated_module=repeated if "*" in repeated else "")
+    repeated = repeated if "*" in repeated else ""
+    return dataclasses.replace(
+        culprit, origin=origin, repeated_module=repeated, shown_at=_shown_at(culprit, graph, graphs)
+    )
+
+
+def _shown_at(culprit: Culprit, graph: Graph, graphs: Sequence[Graph]) -> str:
+    """Return where what a culprit makes shows first in the first graph, which lacks it: a quantizer of another file."""
+    own = graphs[0]
+    for node in graph.descendants([culprit.value]) if graph is not own else ():
+        if node.name in own:
+            return own.node(node.name).outputs[0]
+        if alike := next((name for name in node.outputs if own.producer(name)), ""):
+            return alike
+    return ""

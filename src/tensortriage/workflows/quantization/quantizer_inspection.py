@@ -64,9 +64,9 @@ class PairRow:
         weight: Whether it is a constant.
         dtype: Label of the quantized type.
         scales: Number of its scales.
-        kind: ``fits`` (within 3 dB of the best scale for these numbers), ``scale-too-small``, ``scale-too-large``,
-            ``zero-point``, ``axis`` or ``scale-not-positive``; empty when it cannot be judged (floating-point types,
-            no numbers).
+        kind: ``fits`` (within 3 dB of the best scale for these numbers, or of its size),
+            ``scale-too-small``, ``scale-too-large``, ``zero-point``, ``axis`` or ``scale-not-positive``; empty when it
+            cannot be judged (floating-point types, no numbers).
         observed: Smallest and largest number that reach it.
         observed_on: Feed with the largest magnitude; empty for a constant.
         representable: Smallest and largest number that it can make.

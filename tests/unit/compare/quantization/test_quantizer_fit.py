@@ -53,6 +53,26 @@ def test_a_scale_off_by_a_factor(dtype, factor, kind):
     assert float(found.scale) == pytest.approx(float(scale), rel=0.5)
 
 
+@pytest.mark.parametrize("near", [0.9995, 1.0005])
+def test_few_numbers_that_lie_between_steps_accuse_no_scale(near):
+    """Half of ten equal numbers' error is where the steps of a scale fall; the best one of some has them on a step."""
+    gaps = []
+    for large in np.linspace(600.0, 601.0, 40):
+        x = np.concatenate([np.full(10, 901.0), np.full(10, large), np.zeros(2000)]).astype(np.float32)
+        found = calibrate(x, np.float32(near * 901.0 / 255), np.uint8(0), axis=0, dtype=DType.UINT8)
+        assert (found.kind, found.words) == ("fits", "")
+        gaps.append(found.gap_db)
+    assert max(gaps) > 6.0
+
+
+def test_the_scale_of_the_worst_channel_is_told():
+    scales = per_channel(X, 1)
+    scales[3] *= 8
+    found = calibrate(X, scales, None, axis=1, dtype=DType.INT8)
+    assert found.kind == "scale-too-large"
+    assert float(found.words.split("a factor of ")[1].split(":")[0]) == pytest.approx(8, rel=0.3)
+
+
 def test_a_zero_point_that_is_off():
     scale, _ = minmax(X, DType.UINT8)
     found = calibrate(X, scale, np.uint8(20), axis=1, dtype=DType.UINT8)

@@ -56,6 +56,18 @@ def test_the_page_escapes_what_it_shows_and_runs_nothing():
     assert "1 cell not as expected" in page
 
 
+def test_a_sentence_stands_on_the_page_once():
+    said = "1 of 1 tensor outside the limit"
+    failed = cell(
+        outcome=CellOutcome.UNEXPECTED, reason=f"a problem (expected: nothing wrong): {said}",
+        ending=CellEnding(1, 2.0, summary=said),
+    )  # fmt: skip
+    page = render_overview(batch(failed, cell(target="bf16")))
+    assert page.count(said) == 1
+    assert page.count("(expected: nothing wrong)") == 1
+    assert "exit code 1" in page
+
+
 def test_what_is_crossed_is_a_table():
     found = tables([cell(), cell(target="bf16"), cell(model="other"), cell(feed="", target="", command="lint")])
     assert found[0].columns == [("fp16", "run"), ("bf16", "run")]

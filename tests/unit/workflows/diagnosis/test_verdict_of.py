@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from models import write
 from tensortriage.compare.patterns.anatomy import Anatomy
 from tensortriage.diagnose.climb import ClimbResult
 from tensortriage.diagnose.measurements.dissection import Dissection
@@ -13,6 +14,8 @@ from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, Remedy, ReproFacts, ShapeRow, VerdictKind
 from tensortriage.engines.spec import PLAIN
 from tensortriage.model.lint.training import in_training
+from tensortriage.model.model import Model
+from tensortriage.workflows.diagnosis.culprit_origins import with_origin
 from tensortriage.workflows.diagnosis.verdict_of import FoundAfter, verdict_of
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
@@ -87,3 +90,29 @@ def test_culprits_have_the_pattern_of_their_own_value(written):
     verdict = write(dissection=Dissection(["one", "two", "three", "four", "five"], {"v": pattern}))
     assert verdict.anatomy == ("one", "two", "three", "four")
     assert (verdict.culprits[0].anatomy, verdict.culprits[0].effect) == (pattern.sentences, pattern.effect)
+
+
+QUANTIZED = """<ir_version: 8, opset_import: ["": 17]>
+  g (float[2] x) => (float[2] y) <float scale = {0.5}, float[2] w = {1, 2}, int8 zero = {0}> {
+    [quantize] q = QuantizeLinear(w, scale, zero)
+    [dequantize] d = DequantizeLinear(q, scale, zero)
+    [product] p = Mul(x, d)
+    [plus] y = Add(p, x) }"""
+OWN = """<ir_version: 8, opset_import: ["": 17]>
+  g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { [product] own = Mul(x, w) [plus] y = Add(own, x) }"""
+
+
+@pytest.mark.parametrize(
+    ("culprit", "at"),
+    [
+        (Culprit("quantize", "QuantizeLinear", "q"), "own"),
+        (Culprit("dequantize", "DequantizeLinear", "d"), "own"),
+        (Culprit("plus", "Add", "y"), ""),
+        (Culprit("elsewhere", "Add", "z"), ""),
+    ],
+)
+def test_an_op_of_another_file_is_shown_where_the_users_model_is_wrong_first(tmp_path, culprit, at):
+    graphs = [
+        Model.load(write(tmp_path / f"{number}.onnx", text)).graph for number, text in enumerate((OWN, QUANTIZED))
+    ]
+    assert with_origin(culprit, graphs).shown_at == at
