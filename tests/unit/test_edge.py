@@ -21,6 +21,10 @@ POINTS = PROJECT["project"]["entry-points"]
 BESIDE = sorted(path for path in (ROOT / "src").glob("tensortriage_*") if path.is_dir())
 """The packages beside the core."""
 PUBLIC = {
+    "tensortriage_builds": {
+        "tensortriage.sdk", "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk",
+        "tensortriage.api",
+    },
     "tensortriage_engines": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage.api",
         "tensortriage_worker.shards",

@@ -105,7 +105,6 @@ HANDS_ON = {
     "precision/search/by_command.py",
     "reduce/commands/by_command.py",
     "reduce/engines/by_engine.py",
-    "workflows/study_builds.py",
 }
 """They hand the answers of a case to a search, which has keys of its own, or to what tells commands apart."""
 
@@ -125,7 +124,6 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
 
 MOST_PARAMETERS = 6
 REMAINDER = {
-    "builds/build_maker.py __init__",
     "diagnose/rungs/operators/deciding_element.py culprit_of",
     "diagnose/rungs/quantization/other_weights.py _beyond_rounding",
     "diagnose/rungs/quantization/other_weights.py of_other_weights",
@@ -138,6 +136,7 @@ REMAINDER = {
     "envelope/floors.py floors_of",
     "runs/lab.py figures",
     "runs/observation/runner.py __init__",
+    "tensortriage_builds/build_maker.py __init__",
     "tensortriage_engines/rknn/worker/adapter.py __init__",
     "tensortriage_engines/tvm/worker/adapter.py __init__",
     "tensortriage_quantize/calibration/calibration_search.py calibrated",

@@ -18,7 +18,6 @@ CHECK = {
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug.reduce:debug_reduce", "The smallest piece of a model that still fails."),
-    "build": ("tensortriage.cli.debug.build:debug_build", "Build many times: which choice makes a build bad?"),
     "precision": (
         "tensortriage.cli.debug.precision:debug_precision",
         "Find the nodes that need more bits, and write the model.",

@@ -10,17 +10,24 @@ n = 3.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.builds.build_maker import EngineBench
-from tensortriage.builds.study_result import GuiltyChoice, TacticBlame
-from tensortriage.builds.trial import BuildJudgement, BuildTrial
-from tensortriage.engines.base import Choice
-from tensortriage.errors import UsageError
-from tensortriage.runs.check_cache import digest
-from tensortriage.search.answers.answer_cache import AnswerCache, Cache
-from tensortriage.search.driver import minimize
-from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
-from tensortriage.search.search_result import Progress, SearchBudget, SearchStop
-from tensortriage.search.statistics.repeats import Repeats
+from tensortriage.sdk import (
+    AnswerCache,
+    Cache,
+    CandidateOutcome,
+    Choice,
+    OracleVerdict,
+    Progress,
+    Repeats,
+    SearchBudget,
+    SearchProblem,
+    SearchStop,
+    UsageError,
+    digest,
+    minimize,
+)
+from tensortriage_builds.build_maker import EngineBench
+from tensortriage_builds.study_result import GuiltyChoice, TacticBlame
+from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 REPEATS = Repeats(premise=2, measure=6, limit=12, confirms=False)  # choices are pinned, and a build is dear
 """Builds with equal tactics, meant to be alike, that are made to check this; each is expensive."""

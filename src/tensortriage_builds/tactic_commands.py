@@ -31,7 +31,7 @@ def inspect_tactics(file: Path = argument("FILE"), *, as_json: bool) -> None:
     It is a record of --save-tactics, a replay of Polygraphy, or a verbose log of TensorRT.
     """
     from tensortriage.sdk import load_record
-    from tensortriage_polygraphy.tactic_text import record_lines
+    from tensortriage_builds.tactic_text import record_lines
 
     record = load_record(file)
     answer(record, record_lines(record), as_json=as_json)
@@ -61,8 +61,8 @@ def inspect_diff_tactics(
             slug="tactics-one-sided",
             cure="give --dir DIR with the folders good/ and bad/, or --good PATH and --bad PATH",
         )
-    from tensortriage_polygraphy.tactic_diff import diff_tactics
-    from tensortriage_polygraphy.tactic_text import diff_lines
+    from tensortriage_builds.tactic_diff import diff_tactics
+    from tensortriage_builds.tactic_text import diff_lines
 
     diff = diff_tactics([good], [bad])
     answer(diff, diff_lines(diff), as_json=as_json)

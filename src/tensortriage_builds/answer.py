@@ -8,19 +8,22 @@ from typing import NoReturn
 
 import click
 
-from tensortriage.builds.trial import BuildJudgement, BuildTrial
-from tensortriage.cli.declared import target_missing
-from tensortriage.cli.dialect import dialect
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.progress import Teller
-from tensortriage.cli.tensorrt_options import TensorrtOptions
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.report.terminal.builds_text import WORDS, study_lines
-from tensortriage.search.search_result import Progress
-from tensortriage.values.serial import to_json
-from tensortriage.values.text import count, duration
-from tensortriage.workflows.requests import BuildRequest
-from tensortriage.workflows.study_builds import study_builds
+from tensortriage.sdk import (
+    EngineSpec,
+    Progress,
+    Teller,
+    TensorrtOptions,
+    count,
+    dialect,
+    duration,
+    print_document,
+    target_missing,
+    to_json,
+)
+from tensortriage_builds.request import BuildRequest
+from tensortriage_builds.study_builds import study_builds
+from tensortriage_builds.text import WORDS, study_lines
+from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 
 class BuildTeller(Teller):

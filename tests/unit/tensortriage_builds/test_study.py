@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tensortriage.builds.goal import BuildGoal
-from tensortriage.builds.guilty_choice import blame
-from tensortriage.builds.study import Studying, suspects
-from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice
 from tensortriage.search.statistics.repeats import Until
+from tensortriage_builds.goal import BuildGoal
+from tensortriage_builds.guilty_choice import blame
+from tensortriage_builds.study import Studying, suspects
+from tensortriage_builds.trial import BuildJudgement, BuildTrial, Difference
 
 
 class Simulated:

@@ -12,27 +12,33 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
-from tensortriage.compare.judgement.output_judge import Compared, OutputJudge
-from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.compare.reference_checks import mismatched
-from tensortriage.engines.base import Choice
-from tensortriage.engines.capabilities import PinsTactics, SavesEngines
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError, UsageError
-from tensortriage.inputs.feed import Feed, feed_digest
-from tensortriage.runs.analyses.tactics import TacticRecord, features, save_record
-from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.check import Checker, verdict_word
-from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.observation.derived import Derived
-from tensortriage.runs.observation.experiment import Experiment, ObservedPlan
-from tensortriage.runs.outcome import Outcome
-from tensortriage.runs.questions.golden_values import GoldenValues
-from tensortriage.values.store import MappedStore, ShardWriter
-from tensortriage.values.text import error_size
+from tensortriage.api import EngineError, measure
+from tensortriage.engines.sdk import PinsTactics, SavesEngines
+from tensortriage.envelope.sdk import Metrics, Outcome, error_of, mismatched, resolve
+from tensortriage.sdk import (
+    Checker,
+    CheckIdentity,
+    Choice,
+    Compared,
+    Derived,
+    EngineSpec,
+    Experiment,
+    Feed,
+    GoldenValues,
+    MappedStore,
+    ObservedPlan,
+    OutputJudge,
+    ShardWriter,
+    TacticRecord,
+    UsageError,
+    digest,
+    error_size,
+    features,
+    feed_digest,
+    save_record,
+    verdict_word,
+)
+from tensortriage_builds.trial import BuildJudgement, BuildTrial, Difference
 
 TACTICS_SUFFIX = ".tactics.json"
 CACHE_SUFFIX = ".timing.cache"

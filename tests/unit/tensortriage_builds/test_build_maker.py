@@ -9,8 +9,6 @@ import pytest
 
 from models import parse
 from registered_engines import register
-from tensortriage.builds.build_maker import CommandJudge, EngineBench, NumbersJudge, check_ability
-from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Choice
@@ -21,6 +19,8 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.questions.question import Question
+from tensortriage_builds.build_maker import CommandJudge, EngineBench, NumbersJudge, check_ability
+from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 TEXT = "g (float[3] x) => (float[3] y, float[3] z) { [first] y = Neg(x) [second] z = Abs(y) }"
 FEEDS = [Feed(f"feed {n}", {"x": np.float32([n, -2, 3])}, Origin.REAL) for n in (1, 2)]

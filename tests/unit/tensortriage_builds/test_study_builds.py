@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from registered_engines import register
-from tensortriage.builds.goal import BuildGoal
-from tensortriage.builds.trial import BuildJudgement
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.statistics.repeats import Until
-from tensortriage.workflows.requests import BuildRequest
-from tensortriage.workflows.study_builds import study_builds
+from tensortriage_builds.goal import BuildGoal
+from tensortriage_builds.request import BuildRequest
+from tensortriage_builds.study_builds import study_builds
+from tensortriage_builds.trial import BuildJudgement
 from tensortriage_testing import conv_net, feed_for, save_model
 
 

@@ -1,12 +1,19 @@
 """``triage debug build``: build again and again, sort good from bad, name the choice that makes the difference."""
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.options import GroupedOption, Written, inference_accepted, model_type_option
-from tensortriage.cli.tensorrt_options import TensorrtOptions
-from tensortriage.runs.elsewhere import NamedCluster
-from tensortriage.runs.options.check_options import ARTIFACTS
-from tensortriage.runs.options.request_fields import WHOLE, cluster_field
-from tensortriage.workflows.requests import ENGINES, BuildRequest
+from tensortriage.sdk import (
+    ARTIFACTS,
+    ENGINES,
+    WHOLE,
+    GroupedOption,
+    NamedCluster,
+    TensorrtOptions,
+    Written,
+    cluster_field,
+    command,
+    inference_accepted,
+    model_type_option,
+)
+from tensortriage_builds.request import BuildRequest
 
 EPILOG = """\b
 Examples:
@@ -45,7 +52,7 @@ def debug_build(
     that the check judges, and in the end those of a good build; every build is given the tactics of --load-tactics
     FILE.
     """
-    from tensortriage.cli.debug.build_answer import build_and_show, with_target
+    from tensortriage_builds.answer import build_and_show, with_target
 
     request = with_target(request, tensorrt)
     if cluster is not None:

@@ -2,8 +2,7 @@
 
 import functools
 
-from tensortriage.search.statistics.repeats import Until, parse_until
-from tensortriage.values.options import flag, option, request
+from tensortriage.sdk import Until, flag, option, parse_until, request
 
 
 @request

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tensortriage.sdk import (
-    BuildJudgement,
-    BuildTrial,
     DataError,
-    SuspectChoice,
     UsageError,
     features,
     load_record,
-    suspects,
 )
+from tensortriage_builds.study import suspects
+from tensortriage_builds.study_result import SuspectChoice
+from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

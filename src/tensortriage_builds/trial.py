@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-from tensortriage.engines.base import Choice
+from tensortriage.sdk import Choice
 
 
 class BuildJudgement(enum.Enum):

@@ -6,36 +6,39 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tensortriage.builds.build_maker import (
+from tensortriage.api import Model
+from tensortriage.diagnose.sdk import Investigation, Question
+from tensortriage.envelope.sdk import feeds_that_run, require_numbers
+from tensortriage.sdk import (
+    Case,
+    Checker,
+    CheckIdentity,
+    Choice,
+    EngineSpec,
+    Listener,
+    Progress,
+    Silent,
+    TacticRecord,
+    UsageError,
+    check_names,
+    check_output,
+    digest,
+    load_record,
+    output_judge,
+    save_record,
+    usable,
+)
+from tensortriage_builds.build_maker import (
     BuildJudge,
     CommandJudge,
     EngineBench,
     NumbersJudge,
     check_ability,
 )
-from tensortriage.builds.study import Studying
-from tensortriage.builds.study_result import BuildStudy
-from tensortriage.builds.trial import BuildTrial
-from tensortriage.compare.judgement.tolerance import check_names
-from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.record import Listener, Silent
-from tensortriage.engines.base import Choice
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
-from tensortriage.model.model import Model
-from tensortriage.runs.analyses.tactics import TacticRecord, load_record, save_record
-from tensortriage.runs.case import Case
-from tensortriage.runs.check_cache import digest
-from tensortriage.runs.commands.check import Checker
-from tensortriage.runs.commands.command_fingerprint import CheckIdentity
-from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.trial import feeds_that_run
-from tensortriage.runs.questions.question import Question
-from tensortriage.search.search_result import Progress
-from tensortriage.values.output_files import check_output
-from tensortriage.workflows.common.judged import output_judge
-from tensortriage.workflows.requests import BuildRequest
+from tensortriage_builds.request import BuildRequest
+from tensortriage_builds.study import Studying
+from tensortriage_builds.study_result import BuildStudy
+from tensortriage_builds.trial import BuildTrial
 
 
 class BuildListener(Listener, Protocol):

@@ -11,16 +11,24 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 
-from tensortriage.builds.build_maker import EngineBench
-from tensortriage.builds.goal import BuildGoal
-from tensortriage.builds.guilty_choice import blame, closest
-from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
-from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
-from tensortriage.runs.analyses.tactics import feature_digest
-from tensortriage.search.answers.answer_cache import Cache
-from tensortriage.search.search_result import Progress, SearchBudget
-from tensortriage.search.statistics.association import Trial, rank
-from tensortriage.search.statistics.repeats import CONFIDENCE, RepeatStop, Until, runs_needed, wilson
+from tensortriage.sdk import (
+    CONFIDENCE,
+    Cache,
+    Progress,
+    RepeatStop,
+    SearchBudget,
+    Trial,
+    Until,
+    feature_digest,
+    rank,
+    runs_needed,
+    wilson,
+)
+from tensortriage_builds.build_maker import EngineBench
+from tensortriage_builds.goal import BuildGoal
+from tensortriage_builds.guilty_choice import blame, closest
+from tensortriage_builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
+from tensortriage_builds.trial import BuildJudgement, BuildTrial, Difference
 
 _LEAST_BUILDS = 2
 """Builds before the first check whether enough is known: a single build cannot differ."""

@@ -3,10 +3,9 @@
 import shlex
 from collections.abc import Iterator
 
-from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
-from tensortriage.builds.trial import BuildJudgement
-from tensortriage.search.statistics.repeats import RepeatStop
-from tensortriage.values.text import count, duration, magnitude, percent
+from tensortriage.sdk import RepeatStop, count, duration, magnitude, percent
+from tensortriage_builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
+from tensortriage_builds.trial import BuildJudgement
 
 WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}
 MOST_SHOWN = 5

@@ -2,9 +2,8 @@
 
 import dataclasses
 
-from tensortriage.builds.trial import BuildTrial, Difference
-from tensortriage.engines.base import Choice
-from tensortriage.search.statistics.repeats import CONFIDENCE
+from tensortriage.sdk import CONFIDENCE, Choice
+from tensortriage_builds.trial import BuildTrial, Difference
 
 BUILDS_FORMAT = "tensortriage.builds/1"
 

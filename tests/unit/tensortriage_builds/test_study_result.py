@@ -1,7 +1,7 @@
 import pytest
 
-from tensortriage.builds.study_result import BuildStudy
 from tensortriage.values.serial import from_json, to_json
+from tensortriage_builds.study_result import BuildStudy
 
 
 def study(stop):

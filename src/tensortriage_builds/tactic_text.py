@@ -7,7 +7,6 @@ from tensortriage.sdk import (
     Column,
     Line,
     Looks,
-    SuspectChoice,
     Table,
     TableCell,
     TacticRecord,
@@ -18,7 +17,8 @@ from tensortriage.sdk import (
     percent,
     table_lines,
 )
-from tensortriage_polygraphy.tactic_diff import TacticDiff
+from tensortriage_builds.study_result import SuspectChoice
+from tensortriage_builds.tactic_diff import TacticDiff
 
 MOST_SHOWN = 30
 
