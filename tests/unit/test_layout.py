@@ -134,7 +134,6 @@ REMAINDER = {
     "envelope/distances.py distances",
     "envelope/floors.py envelope_floors",
     "envelope/floors.py floors_of",
-    "runs/lab.py figures",
     "runs/observation/runner.py __init__",
     "tensortriage_builds/build_maker.py __init__",
     "tensortriage_engines/rknn/worker/adapter.py __init__",

@@ -26,6 +26,7 @@ from tensortriage.inputs.synthetic.jitter import jitter
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
@@ -197,7 +198,7 @@ def _own(setting: Setting, values: Sequence[str]) -> TensorStore:
 def _figures(
     setting: Setting, model: Model, feed: Feed, values: Sequence[str], golden: TensorStore, what: str
 ) -> Mapping[str, Metrics]:
-    return setting.lab.figures(PLAIN, model, feed, values, against=golden, what=what).figures.metrics
+    return setting.lab.figures(PLAIN, model, feed, ObservedFigures(values, golden), what=what).figures.metrics
 
 
 def _jittered(setting: Setting, values: Sequence[str], *, what: str) -> Mapping[str, float]:

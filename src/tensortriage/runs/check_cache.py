@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -47,6 +48,7 @@ class CheckCache:
         self.path = path
         self._before = before
         self._own: set[str] | None = set() if fresh else None
+        self._in_turn = threading.RLock()  # one connection may not be used by two threads at once
         with self._translated(), contextlib.ExitStack() as failing:
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             failing.callback(self._db.close)
@@ -102,9 +104,10 @@ class CheckCache:
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn what SQLite says of a damaged file or a full disk into an error that names the file."""
+        """Let one thread in, and turn what SQLite says of a damaged file or a full disk into an error with its name."""
         try:
-            yield
+            with self._in_turn:
+                yield
         except sqlite3.Error as error:
             raise StoreError(
                 f"{self.path} is not a usable check cache: {error}",

@@ -11,12 +11,10 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
@@ -191,22 +189,16 @@ class Lab:
         engine: EngineSpec,
         model: Model,
         feed: Feed,
-        names: Sequence[str],
+        wanted: ObservedFigures,
         *,
-        against: TensorStore,
         what: str,
         build: int = 0,
-        tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
-        partly: bool = False,
-        floors: Mapping[str, float] | None = None,
-        kept_too: bool = False,
     ) -> Measurement:
         """Return how far values are from stored tensors; values without a stored tensor are left out.
 
-        See `ObservedFigures` for the arguments; ``what`` is being run, e.g. ``every layer on openvino``.
+        ``what`` is being run, e.g. ``every layer on openvino``.
         """
-        known = tuple(name for name in names if name in against)
-        wanted = ObservedFigures(known, against, tolerances, partly, floors, kept_too)
+        wanted = dataclasses.replace(wanted, names=tuple(name for name in wanted.names if name in wanted.against))
         return self.answer(
             Experiment(engine=engine, model=model, feed=feed, observed=wanted, build=build, what=f"running {what}")
         )

@@ -1,8 +1,10 @@
 import contextlib
 import dataclasses
+import functools
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -138,3 +140,18 @@ def test_question_and_answer_may_name_a_file_of_any_bytes(tmp_path):
     with contextlib.closing(CheckCache(tmp_path / "checks.sqlite")) as cache:
         cache.put("key", "outputs on m\udcff.npz", ["m\udcff.npz", "ä"], seconds=0.0)
         assert cache.get("key", list[str]) == ["m\udcff.npz", "ä"]
+
+
+def test_threads_ask_one_cache_in_turn(tmp_path, request):
+    """Two threads in one connection, from Python 3.12 on: an error of SQLite, or the answer to another question."""
+    request.addfinalizer(functools.partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    with contextlib.closing(CheckCache(tmp_path / "checks.sqlite")) as cache, ThreadPoolExecutor(16) as pool:
+        cache.put("0", "question", 0.0, seconds=0.0)
+
+        def ask(number):
+            cache.put(str(number), "question", float(number), seconds=0.0)
+            return all(cache.get(str(key), float) == key for key in (number, 0))
+
+        assert all(pool.map(ask, range(400)))
+        assert len(cache) == 400

@@ -14,6 +14,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.runs.outcome import Outcome
 
 MOST_NAMED = 10
@@ -85,10 +86,8 @@ def _in_own_run(inv: Investigation, feed: Feed) -> dict[str, str]:
             inv.question.target,
             inv.model,
             feed,
-            inv.question.values,
-            against=golden,
+            ObservedFigures(inv.question.values, golden, partly=True),
             what=f"every layer on {inv.question.target}",
-            partly=True,
         ).figures
     except EngineError:
         return {}

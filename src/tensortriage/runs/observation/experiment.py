@@ -96,7 +96,7 @@ class ObservedFigures(_Observation):
         kept_too: Whether to store every tensor that differs at all; for values that are small together.
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     against: TensorStore
     tolerances: Mapping[str, Tolerance] = dataclasses.field(default_factory=dict)
     partly: bool = False

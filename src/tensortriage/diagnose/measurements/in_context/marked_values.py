@@ -12,7 +12,7 @@ from tensortriage.engines.capabilities import PinsTactics, VariesBuilds
 from tensortriage.engines.registry import resolve
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
-from tensortriage.runs.observation.experiment import Measurement
+from tensortriage.runs.observation.experiment import Measurement, ObservedFigures
 from tensortriage.values.store import TensorStore
 
 
@@ -40,12 +40,9 @@ def marked_figures(inv: Investigation, feed: Feed, *, build: int = 0) -> Measure
         target,
         inv.model,
         feed,
-        asked_values(inv, golden),
-        against=golden,
+        ObservedFigures(asked_values(inv, golden), golden, inv.question.tolerances, partly=True),
         what=f"every layer on {target}",
         build=build,
-        tolerances=inv.question.tolerances,
-        partly=True,
     )
 
 

@@ -22,6 +22,7 @@ from tensortriage.envelope.ops import OpLimits, makers, op_limits
 from tensortriage.envelope.setting import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.observation.capture import batches, size_of
+from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.runs.observation.refusals import Unseen
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, TensorStore
@@ -110,18 +111,9 @@ def one_part(
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=where)
-    answer = inv.lab.figures(
-        target,
-        ops.model,
-        ops.feed,
-        ops.values,
-        against=golden,
-        what=f"{where} on {target}",
-        build=build,
-        floors=floors.target,
-        kept_too=sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES,
-        partly=True,
-    )
+    small = sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES
+    wanted = ObservedFigures(ops.values, golden, partly=True, floors=floors.target, kept_too=small)
+    answer = inv.lab.figures(target, ops.model, ops.feed, wanted, what=f"{where} on {target}", build=build)
     metrics = answer.figures.metrics
     errors = {name: error_of(figure) for name, figure in metrics.items()}
     setting, op_types = inv.setting(ops.feed, ops.model), makers(inv.model.graph)

@@ -22,6 +22,7 @@ from tensortriage.envelope.ops import op_limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.observation.capture import size_of
+from tensortriage.runs.observation.experiment import ObservedFigures
 from tensortriage.values.store import TensorStore
 
 
@@ -79,9 +80,8 @@ def _measure_group(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart(sets, ends_only=True)
     floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=what)
-    answer = inv.lab.figures(
-        target, ops.model, ops.feed, ops.values, against=golden, what=f"{what} on {target}", partly=True
-    ).figures
+    wanted = ObservedFigures(ops.values, golden, partly=True)
+    answer = inv.lab.figures(target, ops.model, ops.feed, wanted, what=f"{what} on {target}").figures
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
     setting = inv.setting(ops.feed, ops.model)
     allowed = op_limits(setting, floors, errors, op_types=pieces(inv, sets), what=what)
