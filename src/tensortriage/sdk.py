@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from tensortriage.cli.options import Written as Written
     from tensortriage.cli.options import inference_accepted as inference_accepted
     from tensortriage.cli.options import model_type_option as model_type_option
+    from tensortriage.cli.options import own_inference as own_inference
     from tensortriage.cli.progress import StepTeller as StepTeller
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
@@ -123,13 +124,25 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
     from tensortriage.inputs.files.stored_arrays import LazyTensors as LazyTensors
+    from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
+    from tensortriage.model.inspect.outline import attribute_text as attribute_text
+    from tensortriage.model.inspect.outline import constant_value as constant_value
     from tensortriage.model.inspect.outline import declared_value as declared_value
+    from tensortriage.model.inspect.outline import op_label as op_label
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
+    from tensortriage.model.inspect.repeated_blocks import RepeatedBlock as RepeatedBlock
+    from tensortriage.model.inspect.repeated_blocks import repeated_blocks as repeated_blocks
     from tensortriage.model.io.load import read_model as read_model
+    from tensortriage.model.io.parse import Message as Message
     from tensortriage.model.io.parse import read_message as read_message
+    from tensortriage.model.ir.messages import all_nodes as all_nodes
+    from tensortriage.model.ir.messages import bodies as bodies
     from tensortriage.model.lint.finding import LintFinding as LintFinding
     from tensortriage.model.lint.finding import Severity as Severity
+    from tensortriage.model.provenance.origin import UNKNOWN as UNKNOWN
+    from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+    from tensortriage.model.provenance.origin import read_origin as read_origin
     from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
     from tensortriage.model.transforms.bound_sizes import unbounded_sizes as unbounded_sizes
     from tensortriage.reduce.failure import Failure as Failure
@@ -150,8 +163,13 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import plain as plain
     from tensortriage.report.terminal.lines import show as show
     from tensortriage.report.terminal.lines import width as width
+    from tensortriage.report.terminal.table_text import listing as listing
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
+    from tensortriage.runs.analyses.plan_audit import AuditedRegion as AuditedRegion
+    from tensortriage.runs.analyses.plan_audit import PlanAudit as PlanAudit
+    from tensortriage.runs.analyses.plan_audit import PrecisionMatch as PrecisionMatch
+    from tensortriage.runs.analyses.plan_audit import audit as audit
     from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
     from tensortriage.runs.analyses.tactics import feature_digest as feature_digest
     from tensortriage.runs.analyses.tactics import features as features
@@ -212,6 +230,8 @@ if TYPE_CHECKING:
     from tensortriage.values.store import MappedStore as MappedStore
     from tensortriage.values.store import ShardWriter as ShardWriter
     from tensortriage.values.text import shape as shape
+    from tensortriage.values.text import size as size
+    from tensortriage.values.text import some as some
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.judged import output_judge as output_judge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice

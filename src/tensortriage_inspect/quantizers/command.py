@@ -5,16 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.documents import answer
-from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.options.request_fields import external_data_field, samples_field
-from tensortriage.values.options import argument, option, part
-from tensortriage.values.text import error_size, magnitude, percent
+from tensortriage.sdk import (
+    FeedRequest,
+    answer,
+    argument,
+    command,
+    error_size,
+    external_data_field,
+    magnitude,
+    option,
+    part,
+    percent,
+    samples_field,
+)
 
 if TYPE_CHECKING:
-    from tensortriage.workflows.quantization.blocked_inspection import BlockRow
-    from tensortriage.workflows.quantization.quantizer_inspection import PairRow, QuantizersResult
+    from tensortriage_inspect.quantizers.blocked_inspection import BlockRow
+    from tensortriage_inspect.quantizers.quantizer_inspection import PairRow, QuantizersResult
 
 EPILOG = """\b
 Examples:
@@ -52,10 +59,10 @@ def inspect_quantizers(
     without only this pair; the range it represents against the values that reach it; and its error, divided into
     clipping and rounding.
     """
-    from tensortriage.cli.progress import Teller
-    from tensortriage.model.model import Model
-    from tensortriage.runs.feeds.trial import feeds_that_run
-    from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
+    from tensortriage.engines.sdk import Model
+    from tensortriage.envelope.sdk import feeds_that_run
+    from tensortriage.sdk import Teller
+    from tensortriage_inspect.quantizers.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
     with contextlib.closing(Teller(err=as_json)) as teller:
@@ -70,7 +77,7 @@ def inspect_quantizers(
 
 def lines(found: "QuantizersResult") -> Iterator[str]:
     """Yield a result as lines of text."""
-    from tensortriage.values.text import count, error_size
+    from tensortriage.sdk import count, error_size
 
     for blocked in found.blocks:
         yield from _block_lines(blocked)

@@ -4,20 +4,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.dialect import dialect
-from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import model_type_option, own_inference
-from tensortriage.runs.options.request_fields import external_data_field
-from tensortriage.values.options import argument, flag, option, request
+from tensortriage.sdk import (
+    argument,
+    command,
+    dialect,
+    external_data_field,
+    flag,
+    model_type_option,
+    option,
+    own_inference,
+    print_document,
+    request,
+)
 
 if TYPE_CHECKING:
-    from tensortriage.model.inspect.node_listing import LayerFacts
-    from tensortriage.model.inspect.summary import ModelSummary
-    from tensortriage.model.inspect.weight_summary import WeightFacts
-    from tensortriage.model.transforms.bound_sizes import UnboundedSize
-    from tensortriage.report.terminal.lines import Line
-    from tensortriage.values.spec import ValueSpec
+    from tensortriage.envelope.sdk import ValueSpec
+    from tensortriage.model.sdk import UnboundedSize, WeightFacts
+    from tensortriage.sdk import Line
+    from tensortriage_inspect.node_listing import LayerFacts
+    from tensortriage_inspect.summary import ModelSummary
 
 EPILOG = """\b
 Examples:
@@ -64,9 +69,9 @@ def inspect_model(view: ModelView, *, as_json: bool) -> None:
 
     Nothing is run, and no weight is read unless asked for, so the size of the model does not matter.
     """
-    from tensortriage.model.inspect.node_listing import list_layers
-    from tensortriage.model.inspect.summary import summary_of
-    from tensortriage.model.io.parse import read_message
+    from tensortriage.sdk import read_message
+    from tensortriage_inspect.node_listing import list_layers
+    from tensortriage_inspect.summary import summary_of
 
     if not as_json and dialect().list_model(
         view.model,
@@ -87,17 +92,16 @@ def inspect_model(view: ModelView, *, as_json: bool) -> None:
     if as_json:
         print_document(document(summary, details))
     else:
-        from tensortriage.report.terminal.lines import show as show_lines
+        from tensortriage.sdk import show as show_lines
 
         show_lines(lines(summary, details, attributes="attrs" in view.show))
 
 
 def deeper(view: ModelView) -> Details:
     """Return the parts that need the loaded model."""
-    from tensortriage.model.inspect.weight_summary import weight_facts
-    from tensortriage.model.model import Model
-    from tensortriage.model.shape_inference.value_specs import value_specs
-    from tensortriage.model.transforms.bound_sizes import unbounded_sizes
+    from tensortriage.engines.sdk import Model
+    from tensortriage.model.sdk import weight_facts
+    from tensortriage.sdk import unbounded_sizes, value_specs
 
     found: Details = {}
     model = Model.load(view.model, external_data_dir=view.external_data_dir)
@@ -115,7 +119,7 @@ def document(summary: "ModelSummary", details: Details) -> str:
     """Return everything as one JSON document."""
     import dataclasses
 
-    from tensortriage.values.serial import to_json
+    from tensortriage.sdk import to_json
 
     rows_of = cast("dict[str, Iterable[object]]", details)
     fields = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
@@ -124,8 +128,8 @@ def document(summary: "ModelSummary", details: Details) -> str:
 
 def lines(summary: "ModelSummary", details: Details, *, attributes: bool) -> Iterator["Line"]:
     """Yield the summary and the requested parts."""
-    from tensortriage.report.terminal.model_text import layer_lines, shape_text, summary_lines, weight_range
-    from tensortriage.values.text import size
+    from tensortriage.sdk import size
+    from tensortriage_inspect.model_text import layer_lines, shape_text, summary_lines, weight_range
 
     yield from summary_lines(summary)
     if "layers" in details:

@@ -2,14 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tensortriage.model.inspect.node_listing import LayerFacts
-from tensortriage.model.inspect.outline import ValueFacts
-from tensortriage.model.inspect.repeated_blocks import RepeatedBlock
-from tensortriage.model.inspect.summary import ModelSummary
-from tensortriage.report.tables import Looks
-from tensortriage.report.terminal.lines import Line
-from tensortriage.report.terminal.table_text import listing
-from tensortriage.values.text import count, magnitude, size, some
+from tensortriage.sdk import Line, Looks, RepeatedBlock, ValueFacts, count, listing, magnitude, size, some
+from tensortriage_inspect.node_listing import LayerFacts
+from tensortriage_inspect.summary import ModelSummary
 
 MOST_ROWS = 12
 

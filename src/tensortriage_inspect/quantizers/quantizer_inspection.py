@@ -12,35 +12,36 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import errors_of
-from tensortriage.compare.quantization.quantizer_fit import (
-    Meant,
-    QuantizerFit,
-    Rectifier,
-    activations,
-    calibrate,
-    rectifiers,
-)
-from tensortriage.compare.quantization.smoothing import smoothing
-from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.engines.spec import PLAIN
-from tensortriage.inputs.feed import Feed, origin_of
-from tensortriage.model.ir.graph import Graph
-from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import (
+from tensortriage.engines.sdk import Model
+from tensortriage.envelope.sdk import PLAIN, Lab, require_numbers
+from tensortriage.model.sdk import (
+    Correspondence,
     Quantizer,
+    QuantizerSwitches,
     are_symmetric,
     dequantized,
     is_quantizer,
     may_rectify,
-    quantizers,
+    switch_pairs,
     uses_half_range,
     uses_seven_bits,
 )
-from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
-from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.runs.lab import Lab, Run
-from tensortriage.workflows.quantization.blocked_inspection import BlockRow, inspect_blocks
+from tensortriage.precision.sdk import (
+    Graph,
+    Meant,
+    QuantizerFit,
+    Rectifier,
+    Run,
+    activations,
+    calibrate,
+    errors_of,
+    origin_of,
+    quantizers,
+    rectifiers,
+)
+from tensortriage.sdk import Feed
+from tensortriage_inspect.quantizers.blocked_inspection import BlockRow, inspect_blocks
+from tensortriage_inspect.quantizers.smoothing import smoothing
 
 MOST_REMOVED = 12
 """Pairs that are tried without, those first that cost most alone."""

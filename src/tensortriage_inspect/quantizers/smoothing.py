@@ -6,7 +6,7 @@ weight becomes another one. Such a weight fits its scale as it is, and not as th
 
 import numpy as np
 
-from tensortriage.compare.alignment.value_matching import MATCH_SCALE
+from tensortriage.precision.sdk import MATCH_SCALE
 
 _SMOOTHED_REST = 0.03
 """Relative error that quantizing leaves of a smoothed weight at most, beside its factors: 8 bits with a scale for the

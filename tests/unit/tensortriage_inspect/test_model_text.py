@@ -2,12 +2,12 @@ import dataclasses
 
 import pytest
 
-from tensortriage.model.inspect.node_listing import LayerFacts
 from tensortriage.model.inspect.outline import ValueFacts
 from tensortriage.model.inspect.repeated_blocks import RepeatedBlock
-from tensortriage.model.inspect.summary import Body, DTypeCount, ExternalFile, FunctionFacts, ModelSummary, OpCount
 from tensortriage.report.terminal.lines import plain
-from tensortriage.report.terminal.model_text import MOST_ROWS, layer_lines, summary_lines, weight_range
+from tensortriage_inspect.model_text import MOST_ROWS, layer_lines, summary_lines, weight_range
+from tensortriage_inspect.node_listing import LayerFacts
+from tensortriage_inspect.summary import Body, DTypeCount, ExternalFile, FunctionFacts, ModelSummary, OpCount
 
 BLOCK = RepeatedBlock("ff", 3, 4, {"Relu": 1, "Conv": 3}, ("a", "b", "c"), ("net.0", "net.1", "net.2"), True)
 SUMMARY = ModelSummary(

@@ -3,8 +3,8 @@
 import dataclasses
 
 from tensortriage.report.terminal.lines import plain
-from tensortriage.report.terminal.plan_text import closing_lines, region_lines
 from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
+from tensortriage_inspect.plan_text import closing_lines, region_lines
 
 REGIONS = (
     AuditedRegion("r0", "Reorder", "reorder_f32", (), (), "", "float32", PrecisionMatch.NOT_JUDGED),

@@ -10,17 +10,20 @@ from pathlib import Path
 
 import onnx
 
-from tensortriage.model.inspect.outline import (
+from tensortriage.sdk import (
     ConstantFacts,
+    Message,
+    RepeatedBlock,
     ValueFacts,
+    all_nodes,
+    bodies,
     constant_value,
     declared_value,
     op_label,
+    read_message,
+    repeated_blocks,
     stored_tensor,
 )
-from tensortriage.model.inspect.repeated_blocks import RepeatedBlock, repeated_blocks
-from tensortriage.model.io.parse import Message, read_message
-from tensortriage.model.ir.messages import all_nodes, bodies
 
 _PASSED_ON_BY = frozenset(
     {"Cast", "DequantizeLinear", "Identity", "QuantizeLinear", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}

@@ -4,13 +4,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.documents import answer
-from tensortriage.runs.options.request_fields import LimitOptions, external_data_field, target_field
-from tensortriage.values.options import argument, flag, part
+from tensortriage.sdk import LimitOptions, answer, argument, command, external_data_field, flag, part, target_field
 
 if TYPE_CHECKING:
-    from tensortriage.engines.base import Limits
+    from tensortriage.engines.sdk import Limits
 
 EPILOG = """\b
 Examples:
@@ -39,10 +36,10 @@ def inspect_plan(
     another one (fp32 where fp16 was requested, bf16 where nothing was), or that runs on another provider than
     requested, is a finding, marked with "!".
     """
-    from tensortriage.report.terminal.plan_text import closing_lines, region_lines
-    from tensortriage.workflows.engines import engine_inspection
+    from tensortriage_inspect import engine_plan
+    from tensortriage_inspect.plan_text import closing_lines, region_lines
 
-    found = engine_inspection.inspect_plan(model, target, limits=limits, external_data_dir=external_data_dir)
+    found = engine_plan.inspect_plan(model, target, limits=limits, external_data_dir=external_data_dir)
     regions = region_lines(found, found.findings if findings else found.regions)
     answer(found, (*regions, *closing_lines(found)), as_json=as_json)
     sys.exit(1 if found.findings else 0)

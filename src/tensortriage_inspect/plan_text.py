@@ -3,11 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tensortriage.report.tables import Column, Looks, Table, TableCell, Tone
-from tensortriage.report.terminal.lines import Line
-from tensortriage.report.terminal.table_text import table_lines
-from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
-from tensortriage.values.text import count, shorten, some
+from tensortriage.sdk import (
+    AuditedRegion,
+    Column,
+    Line,
+    Looks,
+    PlanAudit,
+    PrecisionMatch,
+    Table,
+    TableCell,
+    Tone,
+    count,
+    shorten,
+    some,
+    table_lines,
+)
 
 MARK = "!"
 """Starts the line of a region that differs from the request."""

@@ -3,13 +3,9 @@
 import dataclasses
 from pathlib import Path
 
-from tensortriage.engines.base import Limits
-from tensortriage.engines.registry import resolve
-from tensortriage.errors import UsageError
-from tensortriage.model.model import Model
-from tensortriage.runs.analyses.plan_audit import PlanAudit, audit
-from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.lab import Lab
+from tensortriage.engines.sdk import Limits, Model
+from tensortriage.envelope.sdk import Lab, resolve
+from tensortriage.sdk import PlanAudit, UsageError, audit, usable
 
 
 def inspect_plan(

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import decibels
-from tensortriage.compare.judgement.within import near_prediction
-from tensortriage.compare.quantization.quantizer_fit import integer_range
-from tensortriage.values.dtype import DType
-from tensortriage.values.text import magnitude
+from tensortriage.precision.sdk import decibels, integer_range, near_prediction
+from tensortriage.sdk import DType, magnitude
 
 MX_BLOCK = 32
 """Of all MX formats (OCP Microscaling Formats specification 1.0, table 1)."""

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import models
-from tensortriage.cli.inspect.model import ModelView, deeper, inspect_model
 from tensortriage.errors import ModelError
+from tensortriage_inspect.model import ModelView, deeper, inspect_model
 
 TEXT = """g (float[4] x, int64[1] i, float[N] unused) => (float[n] y) <float[4] w = {1.5, -2, 0, 0}> {
     [scale] s = LeakyRelu<alpha=0.5>(x)

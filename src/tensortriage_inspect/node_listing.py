@@ -5,17 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from tensortriage.model.inspect.outline import (
+from tensortriage.sdk import (
+    UNKNOWN,
     ConstantFacts,
+    NodeOrigin,
     ValueFacts,
     attribute_text,
+    bodies,
     constant_value,
     declared_value,
     op_label,
+    read_origin,
     stored_tensor,
 )
-from tensortriage.model.ir.messages import bodies
-from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

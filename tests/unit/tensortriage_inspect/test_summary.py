@@ -4,8 +4,8 @@ import onnx
 import pytest
 
 import models
-from tensortriage.model.inspect.node_listing import list_layers
-from tensortriage.model.inspect.summary import summarize
+from tensortriage_inspect.node_listing import list_layers
+from tensortriage_inspect.summary import summarize
 
 NET = """
 <ir_version: 10, opset_import: ["": 18, "local": 1], producer_name: "maker">
