@@ -14,11 +14,11 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from tensortriage.builds.goal import BuildGoal
-from tensortriage.builds.study import Studying
-from tensortriage.builds.study_result import BuildStudy
-from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice
+from tensortriage_builds.goal import BuildGoal
+from tensortriage_builds.study import Studying
+from tensortriage_builds.study_result import BuildStudy
+from tensortriage_builds.trial import BuildJudgement, BuildTrial, Difference
 
 
 class Simulated:

@@ -121,7 +121,6 @@ def steps(path: Path) -> Iterator[tuple[str, Callable[[], float | None]]]:
     """Yield what is measured; a step that returns a number says itself how long it took."""
     from tensortriage.compare.alignment.align import align
     from tensortriage.model.cutting.explode import explode
-    from tensortriage.model.inspect.summary import summary_of
     from tensortriage.model.io.parse import read_message
     from tensortriage.model.lint.finding import Aims
     from tensortriage.model.model import Model
@@ -129,6 +128,7 @@ def steps(path: Path) -> Iterator[tuple[str, Callable[[], float | None]]]:
     from tensortriage.model.similarity.diff import diff
     from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
     from tensortriage.reduce.pieces.pieces import Pieces
+    from tensortriage_inspect.summary import summary_of
     from tensortriage_polygraphy.lint.rules import lint
 
     yield "`inspect model`", functools.partial(inspect, path)

@@ -17,15 +17,17 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-
 from tensortriage.builds.study_result import BuildStudy
+from tensortriage.model.inspect.node_listing import LayerFacts
+from tensortriage.model.inspect.summary import ModelSummary
+from tensortriage.workflows.quantization.quantizer_inspection import QuantizersResult
+from tensortriage_polygraphy.tactic_diff import TacticDiff
+
 from tensortriage.cli import CommandProblem
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.inputs.files.data_file import DataFormat, Kind
-from tensortriage.model.inspect.node_listing import LayerFacts
-from tensortriage.model.inspect.summary import ModelSummary
 from tensortriage.model.inspect.weight_summary import WeightFacts
 from tensortriage.model.transforms.bound_sizes import UnboundedSize
 from tensortriage.precision.plan import PrecisionPlan
@@ -40,7 +42,6 @@ from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.engines.engine_files import BuiltEngine
-from tensortriage.workflows.quantization.quantizer_inspection import QuantizersResult
 from tensortriage_engines.conformance.result import ConformanceResult
 from tensortriage_engines.install.environments import EngineList, Environment
 from tensortriage_feeds.check.check import FeedDifference
@@ -50,7 +51,6 @@ from tensortriage_fleet.schemas.command import ENDING, SchemaList
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary
-from tensortriage_polygraphy.tactic_diff import TacticDiff
 from tensortriage_quantize.quantize import QuantizeResult
 from tensortriage_steps.consistency.check import ConsistencyReport
 from tensortriage_steps.steps_report import StepsReport

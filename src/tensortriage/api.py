@@ -1,12 +1,13 @@
 """The library by name: every command line as a request and a function that answers with plain data.
 
-The names in `__all__` are the public surface; each loads its module on first use. (They cannot live in `tensortriage`
-itself, whose packages have the names of the commands.)
+The names in `__all__`, and those that packages beside the core register, are the public surface; each loads its module
+on first use. (They cannot live in `tensortriage` itself, whose packages have the names of the commands.)
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensortriage.values.first_use import deferred_names, on_first_use
+from tensortriage.values.registered import registered
 
 if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import Tolerance as Tolerance
@@ -44,15 +45,17 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.sanitize import sanitize as sanitize
     from tensortriage.workflows.find_precision import find_precision as find_precision
     from tensortriage.workflows.reduce import reduce as reduce
-    from tensortriage.workflows.requests import BuildRequest as BuildRequest
     from tensortriage.workflows.requests import DiagnoseRequest as DiagnoseRequest
-    from tensortriage.workflows.study_builds import study_builds as study_builds
 
+GROUP = "tensortriage.api"
+"""Entry-point group of further names, of packages beside the core."""
 __all__ = sorted(deferred_names(__file__))
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *registered(GROUP)})
 
 
-__getattr__ = on_first_use(__name__, __file__)
+def __getattr__(name: str) -> Any:
+    point = None if name.startswith("_") or name in __all__ else registered(GROUP).get(name)
+    return point.load() if point is not None else on_first_use(__name__, __file__)(name)

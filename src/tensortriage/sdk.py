@@ -67,22 +67,29 @@ from tensortriage.values.text import shorten as shorten
 from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
-    from tensortriage.builds.study import suspects as suspects
-    from tensortriage.builds.study_result import SuspectChoice as SuspectChoice
-    from tensortriage.builds.trial import BuildJudgement as BuildJudgement
-    from tensortriage.builds.trial import BuildTrial as BuildTrial
     from tensortriage.cli import cli as cli
     from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
+    from tensortriage.cli.declared import target_missing as target_missing
     from tensortriage.cli.documents import print_document as print_document
     from tensortriage.cli.inspect.accuracy_table import accuracy_document as accuracy_document
     from tensortriage.cli.inspect.accuracy_table import accuracy_lines as accuracy_lines
+    from tensortriage.cli.options import GroupedOption as GroupedOption
+    from tensortriage.cli.options import Written as Written
+    from tensortriage.cli.options import inference_accepted as inference_accepted
+    from tensortriage.cli.options import model_type_option as model_type_option
+    from tensortriage.cli.options import own_inference as own_inference
     from tensortriage.cli.progress import StepTeller as StepTeller
     from tensortriage.cli.progress import Teller as Teller
     from tensortriage.cli.prompt import Reply as Reply
     from tensortriage.cli.prompt import ask as ask
+    from tensortriage.cli.tensorrt_options import TensorrtOptions as TensorrtOptions
     from tensortriage.compare.comparison import Row as Row
+    from tensortriage.compare.judgement.output_judge import Compared as Compared
+    from tensortriage.compare.judgement.output_judge import OutputJudge as OutputJudge
     from tensortriage.compare.judgement.tolerance import PolygraphyTolerance as PolygraphyTolerance
+    from tensortriage.compare.judgement.tolerance import check_names as check_names
+    from tensortriage.compare.judgement.tolerance_options import ToleranceOptions as ToleranceOptions
     from tensortriage.diagnose.consistency.relations import ROWS as ROWS
     from tensortriage.diagnose.consistency.relations import ClaimKind as ClaimKind
     from tensortriage.diagnose.consistency.relations import EqualityClaim as EqualityClaim
@@ -91,6 +98,7 @@ if TYPE_CHECKING:
     from tensortriage.diagnose.consistency.self_check import SelfAnswer as SelfAnswer
     from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
     from tensortriage.diagnose.state.record import Listener as Listener
+    from tensortriage.diagnose.state.record import Silent as Silent
     from tensortriage.engines.base import Availability as Availability
     from tensortriage.engines.base import Choice as Choice
     from tensortriage.engines.process.gpus import Gpus as Gpus
@@ -102,6 +110,7 @@ if TYPE_CHECKING:
     from tensortriage.inputs.feed import Feed as Feed
     from tensortriage.inputs.feed import LazyTensors as LazyTensors
     from tensortriage.inputs.feed import Origin as Origin
+    from tensortriage.inputs.feed import feed_digest as feed_digest
     from tensortriage.inputs.feeds import Casting as Casting
     from tensortriage.inputs.feeds import load_feeds as load_feeds
     from tensortriage.inputs.files.accuracy_results import AccuracyResult as AccuracyResult
@@ -116,13 +125,25 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.polygraphy import document_class as document_class
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
+    from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
+    from tensortriage.model.inspect.outline import attribute_text as attribute_text
+    from tensortriage.model.inspect.outline import constant_value as constant_value
     from tensortriage.model.inspect.outline import declared_value as declared_value
+    from tensortriage.model.inspect.outline import op_label as op_label
     from tensortriage.model.inspect.outline import stored_tensor as stored_tensor
+    from tensortriage.model.inspect.repeated_blocks import RepeatedBlock as RepeatedBlock
+    from tensortriage.model.inspect.repeated_blocks import repeated_blocks as repeated_blocks
     from tensortriage.model.io.load import read_model as read_model
+    from tensortriage.model.io.parse import Message as Message
     from tensortriage.model.io.parse import read_message as read_message
+    from tensortriage.model.ir.messages import all_nodes as all_nodes
+    from tensortriage.model.ir.messages import bodies as bodies
     from tensortriage.model.lint.finding import LintFinding as LintFinding
     from tensortriage.model.lint.finding import Severity as Severity
+    from tensortriage.model.provenance.origin import UNKNOWN as UNKNOWN
+    from tensortriage.model.provenance.origin import NodeOrigin as NodeOrigin
+    from tensortriage.model.provenance.origin import read_origin as read_origin
     from tensortriage.model.shape_inference.value_specs import value_specs as value_specs
     from tensortriage.model.transforms.bound_sizes import unbounded_sizes as unbounded_sizes
     from tensortriage.reduce.failure import Failure as Failure
@@ -144,17 +165,25 @@ if TYPE_CHECKING:
     from tensortriage.report.terminal.lines import plain as plain
     from tensortriage.report.terminal.lines import show as show
     from tensortriage.report.terminal.lines import width as width
+    from tensortriage.report.terminal.table_text import listing as listing
     from tensortriage.report.terminal.table_text import more_line as more_line
     from tensortriage.report.terminal.table_text import table_lines as table_lines
+    from tensortriage.runs.analyses.plan_audit import AuditedRegion as AuditedRegion
+    from tensortriage.runs.analyses.plan_audit import PlanAudit as PlanAudit
+    from tensortriage.runs.analyses.plan_audit import PrecisionMatch as PrecisionMatch
+    from tensortriage.runs.analyses.plan_audit import audit as audit
     from tensortriage.runs.analyses.tactics import TacticRecord as TacticRecord
+    from tensortriage.runs.analyses.tactics import feature_digest as feature_digest
     from tensortriage.runs.analyses.tactics import features as features
     from tensortriage.runs.analyses.tactics import load_record as load_record
+    from tensortriage.runs.analyses.tactics import save_record as save_record
     from tensortriage.runs.case import Case as Case
     from tensortriage.runs.case import versions as versions
     from tensortriage.runs.check_cache import digest as digest
     from tensortriage.runs.commands.check import Checker as Checker
     from tensortriage.runs.commands.check import CheckSpec as CheckSpec
     from tensortriage.runs.commands.check import verdict_word as verdict_word
+    from tensortriage.runs.commands.command_fingerprint import CheckIdentity as CheckIdentity
     from tensortriage.runs.commands.command_fingerprint import file_digests as file_digests
     from tensortriage.runs.commands.failure_rules import Ruling as Ruling
     from tensortriage.runs.commands.process import CommandLine as CommandLine
@@ -167,20 +196,47 @@ if TYPE_CHECKING:
     from tensortriage.runs.commands.replay import load_replay as load_replay
     from tensortriage.runs.engine_specs import resolved_engine as resolved_engine
     from tensortriage.runs.engine_specs import usable as usable
+    from tensortriage.runs.observation.derived import Derived as Derived
+    from tensortriage.runs.observation.experiment import Experiment as Experiment
+    from tensortriage.runs.observation.experiment import ObservedPlan as ObservedPlan
+    from tensortriage.runs.options.check_options import ARTIFACTS as ARTIFACTS
+    from tensortriage.runs.options.check_options import artifact_field as artifact_field
+    from tensortriage.runs.options.check_options import keep_artifact_field as keep_artifact_field
+    from tensortriage.runs.options.request_fields import RESULT as RESULT
+    from tensortriage.runs.options.request_fields import WHOLE as WHOLE
+    from tensortriage.runs.options.request_fields import samples_field as samples_field
+    from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
+    from tensortriage.search.answers.answer_cache import AnswerCache as AnswerCache
+    from tensortriage.search.answers.answer_cache import Cache as Cache
+    from tensortriage.search.driver import minimize as minimize
     from tensortriage.search.execution.executors import Executor as Executor
     from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
     from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
     from tensortriage.search.problem import CandidateOutcome as CandidateOutcome
     from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
+    from tensortriage.search.problem import SearchProblem as SearchProblem
+    from tensortriage.search.search_result import Progress as Progress
+    from tensortriage.search.search_result import SearchBudget as SearchBudget
+    from tensortriage.search.search_result import SearchStop as SearchStop
+    from tensortriage.search.statistics.association import Trial as Trial
+    from tensortriage.search.statistics.association import rank as rank
+    from tensortriage.search.statistics.repeats import Repeats as Repeats
+    from tensortriage.search.statistics.repeats import runs_needed as runs_needed
     from tensortriage.values.dtype import DType as DType
     from tensortriage.values.dtype import Precision as Precision
+    from tensortriage.values.output_files import check_output as check_output
     from tensortriage.values.serial import dump as dump
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
     from tensortriage.values.serial import to_plain as to_plain
+    from tensortriage.values.store import MappedStore as MappedStore
+    from tensortriage.values.store import ShardWriter as ShardWriter
     from tensortriage.values.text import shape as shape
+    from tensortriage.values.text import size as size
+    from tensortriage.values.text import some as some
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
+    from tensortriage.workflows.common.judged import output_judge as output_judge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
     from tensortriage.workflows.comparison.participants import Saved as Saved
     from tensortriage.workflows.comparison.rejudge import Rejudged as Rejudged
@@ -189,6 +245,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy as SavedAccuracy
     from tensortriage.workflows.edits.edit_pipeline import model_to_edit as model_to_edit
     from tensortriage.workflows.edits.requests import Verify as Verify
+    from tensortriage.workflows.requests import ENGINES as ENGINES
 
 
 __getattr__ = on_first_use(__name__, __file__)

@@ -15,7 +15,7 @@ from tensortriage.runs.analyses.tactics import features, load_record
 from tensortriage.runs.commands.replay import load_replay
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
-from tensortriage_polygraphy.tactic_diff import diff_tactics
+from tensortriage_builds.tactic_diff import diff_tactics
 from tensortriage_torch.batches import torch_feeds
 
 OUTPUTS = (

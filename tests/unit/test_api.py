@@ -10,13 +10,14 @@ import pytest
 
 from running_cli import EXAMPLES
 from tensortriage import api
-from tensortriage.builds.goal import BuildGoal
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage_builds.goal import BuildGoal
 
 
 def test_the_list_is_sorted_and_complete():
     assert api.__all__ == sorted(api.__all__)
-    assert {"diagnose", "EngineSpec", "study_builds"} <= set(api.__all__)
+    assert {"diagnose", "EngineSpec"} <= set(api.__all__)
+    assert {"diagnose", "EngineSpec", "study_builds", "BuildRequest"} <= set(dir(api))
 
 
 def test_every_name_can_be_had_and_says_what_it_is():

@@ -105,7 +105,6 @@ HANDS_ON = {
     "precision/search/by_command.py",
     "reduce/commands/by_command.py",
     "reduce/engines/by_engine.py",
-    "workflows/study_builds.py",
 }
 """They hand the answers of a case to a search, which has keys of its own, or to what tells commands apart."""
 
@@ -125,7 +124,6 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
 
 MOST_PARAMETERS = 6
 REMAINDER = {
-    "builds/build_maker.py __init__",
     "diagnose/rungs/operators/deciding_element.py culprit_of",
     "diagnose/rungs/quantization/other_weights.py _beyond_rounding",
     "diagnose/rungs/quantization/other_weights.py of_other_weights",
@@ -137,8 +135,10 @@ REMAINDER = {
     "envelope/floors.py envelope_floors",
     "envelope/floors.py floors_of",
     "runs/observation/runner.py __init__",
+    "tensortriage_builds/build_maker.py __init__",
     "tensortriage_engines/rknn/worker/adapter.py __init__",
     "tensortriage_engines/tvm/worker/adapter.py __init__",
+    "tensortriage_inspect/quantizers/quantizer_inspection.py _fits",
     "tensortriage_quantize/calibration/calibration_search.py calibrated",
     "tensortriage_quantize/calibration/modelopt.py __init__",
     "tensortriage_quantize/search/eight_bits.py best_quantizer",
@@ -150,7 +150,6 @@ REMAINDER = {
     "workflows/comparison/decided_outputs.py decided_outputs",
     "workflows/comparison/in_blocks.py compare_in_blocks",
     "workflows/diagnosis/diagnose.py _in_blocks",
-    "workflows/quantization/quantizer_inspection.py _fits",
 }
 """The 32 that take more; one that is taught better is struck out."""
 

@@ -4,21 +4,12 @@ import click
 
 from tensortriage.cli.lazy import LazyGroup
 
-INSPECT = {
-    "model": ("tensortriage.cli.inspect.model:inspect_model", "Operators, interface, parameters, repeated blocks."),
-    "plan": ("tensortriage.cli.inspect.plan:inspect_plan", "What an engine really runs for a model."),
-    "quantizers": (
-        "tensortriage.cli.inspect.quantizers:inspect_quantizers",
-        "Whether Q/DQ pairs fit, and what each costs.",
-    ),
-}
 CHECK = {
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug.reduce:debug_reduce", "The smallest piece of a model that still fails."),
-    "build": ("tensortriage.cli.debug.build:debug_build", "Build many times: which choice makes a build bad?"),
     "precision": (
         "tensortriage.cli.debug.precision:debug_precision",
         "Find the nodes that need more bits, and write the model.",
@@ -36,7 +27,7 @@ def surgeon() -> None:
     """Edit models; every edit is verified before it is written."""
 
 
-@click.group(cls=LazyGroup, commands_table=INSPECT, entry_points="tensortriage.commands.inspect")
+@click.group(cls=LazyGroup, commands_table={}, entry_points="tensortriage.commands.inspect")
 def inspect() -> None:
     """Look into models, engines and data."""
 

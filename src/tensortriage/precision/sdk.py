@@ -5,11 +5,19 @@ candidates of ``debug precision`` by those of `NumberFormat`. It runs models by 
 what is asked of their outputs, and edits them by the helpers of ours that keep names apart.
 """
 
+from tensortriage.compare.alignment.value_matching import MATCH_SCALE as MATCH_SCALE
 from tensortriage.compare.judgement.relative_error import decibels as decibels
 from tensortriage.compare.judgement.relative_error import errors_of as errors_of
 from tensortriage.compare.judgement.relative_error import sqnr_db as sqnr_db
 from tensortriage.compare.judgement.within import is_lost as is_lost
 from tensortriage.compare.judgement.within import near_prediction as near_prediction
+from tensortriage.compare.quantization.quantizer_fit import Meant as Meant
+from tensortriage.compare.quantization.quantizer_fit import QuantizerFit as QuantizerFit
+from tensortriage.compare.quantization.quantizer_fit import Rectifier as Rectifier
+from tensortriage.compare.quantization.quantizer_fit import activations as activations
+from tensortriage.compare.quantization.quantizer_fit import calibrate as calibrate
+from tensortriage.compare.quantization.quantizer_fit import integer_range as integer_range
+from tensortriage.compare.quantization.quantizer_fit import rectifiers as rectifiers
 from tensortriage.compare.reference_checks import require_numbers as require_numbers
 from tensortriage.engines.cpu_features import sums_in_int16 as sums_in_int16
 from tensortriage.engines.spec import PLAIN as PLAIN
@@ -57,6 +65,7 @@ from tensortriage.precision.selection.typed_candidates import deployed as deploy
 from tensortriage.runs.engine_specs import usable as usable
 from tensortriage.runs.feeds.trial import feeds_that_run as feeds_that_run
 from tensortriage.runs.lab import Lab as Lab
+from tensortriage.runs.lab import Run as Run
 from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
 from tensortriage.runs.questions.suggested_commands import triage_command as triage_command
 from tensortriage.runs.task_metric import TaskMetric as TaskMetric

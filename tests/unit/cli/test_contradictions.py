@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from models import chain, write
 from tensortriage.cli.convert.command import convert
-from tensortriage.cli.debug.build import debug_build
 from tensortriage.cli.debug.precision import debug_precision
 from tensortriage.cli.diagnose.command import diagnose
 from tensortriage.errors import TriageError
+from tensortriage_builds.command import debug_build
 
 EMULATE = ["--target", "emulate:precision=fp16"]
 

@@ -8,7 +8,8 @@ import pytest
 from tensortriage.cli.declared import parameters, taken
 from tensortriage.runs.options.request_fields import BATCH_BYTES, LOW_MEMORY_BATCH_BYTES
 from tensortriage.values.options import DECLARED, OptionPart
-from tensortriage.workflows.requests import BuildRequest, DiagnoseRequest
+from tensortriage.workflows.requests import DiagnoseRequest
+from tensortriage_builds.request import BuildRequest
 from tensortriage_polygraphy.lint.request import LintRequest
 
 MODEL = {"model": Path("m.onnx"), "target": "openvino"}

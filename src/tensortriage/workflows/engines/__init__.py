@@ -1,1 +1,1 @@
-"""Engine files, plans, capabilities and recorded tactics, without comparing anything."""
+"""Engine files, and what engines are told before they build."""

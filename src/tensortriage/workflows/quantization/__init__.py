@@ -1,1 +1,0 @@
-"""8-bit models: making them, and inspecting their quantizers."""

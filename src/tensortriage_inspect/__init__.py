@@ -1,0 +1,1 @@
+"""Looking into models, the plans of engines, and quantizers, without asking what is wrong: `triage inspect`."""
