@@ -105,7 +105,8 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
     ]
     if conclusion.kind is not VerdictKind.MODEL_CHANGED:
         culprits += [each for each in conclusion.culprits if each.node not in told.words]
-    if not about.whole or conclusion.kind is VerdictKind.MODEL_CHANGED:
+    of_nan = conclusion.kind is VerdictKind.COMPARISON_UNSOUND and about.who.side is DisputingSide.TARGET
+    if not about.whole or of_nan or conclusion.kind is VerdictKind.MODEL_CHANGED:
         return dataclasses.replace(conclusion, summary=f"{conclusion.summary}; {told.sentence}", culprits=culprits)
     what = f"{about.who.name} and the model disagree: output '{about.value}' differs by {told.off}"
     kind = VerdictKind.MODEL_CHANGED if about.who.side is DisputingSide.TARGET else conclusion.kind

@@ -99,7 +99,7 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
         told = found.culprits and found.culprits[0].change not in _UNTOLD
         return None if told else _of_file(inv, question.target_model)
     if not evidence.results:
-        return None
+        return _of_nan(inv) if kind is VerdictKind.COMPARISON_UNSOUND else None
     feed = evidence.worst_feed.feed
     reference, target = (
         Disputer(str(engine), side, engine)
@@ -117,6 +117,17 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
         unseen = found.lost or (unseen and found.confidence_on(question.inputs_word) < _SURE)
     if kind in (VerdictKind.INCONCLUSIVE, VerdictKind.ROUNDING) and unseen and not evidence.worst_feed.passes:
         return _of_outputs(inv, feed, inv.deployed(feed), target)
+    return None
+
+
+def _of_nan(inv: Investigation) -> Disputed | None:
+    """Return the target's outputs on a feed of which the reference makes NaN, as of rows that are masked everywhere."""
+    target = Disputer(str(inv.question.target), DisputingSide.TARGET, inv.question.target)
+    for feed in inv.question.feeds:
+        store = inv.golden.outputs(feed)
+        arrays = (np.asarray(store[spec.name]) for spec in inv.model.outputs if spec.name in store)
+        if any(array.dtype.kind == "f" and np.isnan(array).any() for array in arrays):
+            return _of_outputs(inv, feed, inv.deployed(feed), target)
     return None
 
 
