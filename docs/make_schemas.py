@@ -17,11 +17,6 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from tensortriage.builds.study_result import BuildStudy
-from tensortriage.model.inspect.node_listing import LayerFacts
-from tensortriage.model.inspect.summary import ModelSummary
-from tensortriage.workflows.quantization.quantizer_inspection import QuantizersResult
-from tensortriage_polygraphy.tactic_diff import TacticDiff
 
 from tensortriage.cli import CommandProblem
 from tensortriage.compare.judgement.judgement import Judgement
@@ -42,12 +37,19 @@ from tensortriage.runs.tally import Tally
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.engines.engine_files import BuiltEngine
+from tensortriage_builds.study_result import BuildStudy
+from tensortriage_builds.tactic_diff import TacticDiff
 from tensortriage_engines.conformance.result import ConformanceResult
 from tensortriage_engines.install.environments import EngineList, Environment
 from tensortriage_feeds.check.check import FeedDifference
+from tensortriage_fleet.baseline.baseline_file import Baseline
+from tensortriage_fleet.baseline.result import BaselineResult
 from tensortriage_fleet.batch.batch_file import FORMAT, BatchFile
 from tensortriage_fleet.batch.batch_result import BatchResult
 from tensortriage_fleet.schemas.command import ENDING, SchemaList
+from tensortriage_inspect.node_listing import LayerFacts
+from tensortriage_inspect.quantizers.quantizer_inspection import QuantizersResult
+from tensortriage_inspect.summary import ModelSummary
 from tensortriage_polygraphy.lint.linter import LintReport
 from tensortriage_polygraphy.repeat_check.repeat import Repeated
 from tensortriage_polygraphy.statistics import Histogram, TensorSummary
@@ -199,7 +201,7 @@ class WrittenData:
 
 
 DOCUMENTS: tuple[type, ...] = (
-    Accuracy, BatchResult, BuildStudy, BuiltEngine, CaseFacts, CommandProblem, ConformanceResult, ConsistencyReport,
+    Accuracy, Baseline, BaselineResult, BatchResult, BuildStudy, BuiltEngine, CaseFacts, CommandProblem, ConformanceResult, ConsistencyReport,
     EngineList, Environment, FeedDifference, InspectedData, InspectedModel, Layers, LintReport, Outputs, PlanAudit,
     PrecisionPlan, QuantizeResult, QuantizersResult, Ranges, Reduction, Repeated, Report, Run, SchemaList, StepsReport,
     SurgeryResult, TacticDiff, TacticRecord, Tally, Verdict, WrittenData,

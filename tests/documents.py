@@ -14,7 +14,7 @@ import jsonschema_rs
 
 FOLDER = importlib.resources.files("tensortriage_fleet") / "schemas"
 ENDING = ".schema.json"
-UNDESCRIBED = frozenset({"engine-code", "replay", "series", "store"})
+UNDESCRIBED = frozenset({"baseline-envelope", "baseline-measured", "engine-code", "replay", "series", "store"})
 """Files that only the product reads."""
 MOST_BYTES = 4 << 20
 _LEFT_OUT = frozenset({"runs", "tmp", "engines"})
