@@ -201,10 +201,11 @@ class WrittenData:
 
 
 DOCUMENTS: tuple[type, ...] = (
-    Accuracy, Baseline, BaselineResult, BatchResult, BuildStudy, BuiltEngine, CaseFacts, CommandProblem, ConformanceResult, ConsistencyReport,
-    EngineList, Environment, FeedDifference, InspectedData, InspectedModel, Layers, LintReport, Outputs, PlanAudit,
-    PrecisionPlan, QuantizeResult, QuantizersResult, Ranges, Reduction, Repeated, Report, Run, SchemaList, StepsReport,
-    SurgeryResult, TacticDiff, TacticRecord, Tally, Verdict, WrittenData,
+    Accuracy, Baseline, BaselineResult, BatchResult, BuildStudy, BuiltEngine, CaseFacts, CommandProblem,
+    ConformanceResult, ConsistencyReport, EngineList, Environment, FeedDifference, InspectedData, InspectedModel,
+    Layers, LintReport, Outputs, PlanAudit, PrecisionPlan, QuantizeResult, QuantizersResult, Ranges, Reduction,
+    Repeated, Report, Run, SchemaList, StepsReport, SurgeryResult, TacticDiff, TacticRecord, Tally, Verdict,
+    WrittenData,
 )  # fmt: skip
 """The class of every document."""
 OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
