@@ -195,7 +195,7 @@ def test_what_names_nothing_is_an_error_here_and_told_there(line, slug, place, c
     assert ended("polygraphy " + line) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", ["--save-inputs i.json", "--save-onnx o.onnx", "--metric-script f.py"])
+@pytest.mark.parametrize("words", ["--save-inputs i.json", "--save-onnx o.onnx", "--metric f.py"])
 def test_what_needs_the_model_is_refused_without_one(words, place, capsys):
     (place / "f.py").write_text("def metric(outputs, feed):\n    return 0.0\n")
     assert ended("run m.onnx --onnxrt --save-outputs a.json") == 0

@@ -5,8 +5,6 @@ Flags are what Linux lists; elsewhere nothing is known, and nothing is taken to 
 
 import functools
 import os
-import platform
-from pathlib import Path
 
 _EXACT = frozenset({"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"})
 """Flags of instructions that sum products of 8-bit numbers in int32 (Intel 64 manual, VPDPBUSD, TDPBUSD)."""
@@ -61,10 +59,10 @@ def processor() -> str:
 
 @functools.cache
 def _flags() -> frozenset[str]:
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if not hasattr(os, "uname") or os.uname().machine.lower() not in ("x86_64", "amd64"):
         return frozenset()
     try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # as little is imported as can be: `triage --help` asks
             return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
     except OSError:
         return frozenset()

@@ -1,5 +1,6 @@
 """Questions of other packages: each in the place that it names, asked like our own; what cannot be asked is told."""
 
+import numpy as np
 import pytest
 
 from tensortriage.diagnose import ladder
@@ -56,7 +57,7 @@ def test_each_comes_after_the_question_that_it_names(register):
 
 def test_it_is_asked_and_its_verdict_ends_the_climb(register, investigate):
     register("early", "following")
-    end = climb(investigate(MODEL, {"x": [1.0, 2.0]}))
+    end = climb(investigate(MODEL, {"x": np.float32([1.0, 2.0])}))
     assert (end.conclusion.kind, end.conclusion.summary) == (VerdictKind.COMPARISON_UNSOUND, "nobody wants to know")
     assert [step.question for step in end.investigation.record.steps] == ["is it early?"]
 

@@ -5,12 +5,12 @@ import inspect
 from tensortriage.diagnose import sdk
 
 NAMES = """
-    Answer CHANGED_UNNAMED CORRECTLY_ROUNDED Conclusion Confidence Culprit DType Dispute EXTERNAL EngineError EngineSpec
-    Evidence Feed Findings Graph Investigation Lab LintFinding MemoryStore Model Node NodeOrigin OBSERVED PLAIN
-    Question Rung TriageError UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between disputes
-    distances enumeration error_of error_size is_minor measure percent rung triage_command unfailing value_specs
-    FED_OTHERWISE ModelError NewNode Precision Unsound insert_node is_foreign least_floor limits_of measured_outputs
-    of_floor times
+    Answer CHANGED_UNNAMED CORRECTLY_ROUNDED Casting Conclusion Confidence Culprit DType Dispute EXTERNAL
+    EngineError EngineSpec Evidence FED_OTHERWISE Feed Findings Graph Investigation Lab LintFinding MemoryStore
+    Model ModelError NewNode Node NodeOrigin OBSERVED PLAIN Precision Question Rung TensorStore TriageError Unsound
+    UsageError ValueSpec VerdictKind WEIGHTS_ALIKE WrongPart between check_feed disputes distances enumeration
+    error_of error_size explode golden_operands insert_node is_foreign is_minor least_floor limits_of measure
+    measured_outputs of_floor outside_envelope percent rung times triage_command unfailing value_specs
 """
 
 

@@ -34,7 +34,7 @@ def setting():
 
     return SimpleNamespace(
         lab=SimpleNamespace(session=session), model=None, feed=Feed("f", {"x": RIGHT}, "real"), reference=None,
-        precision=Precision.FP32, outputs=["y"], values=("y",), right=lambda _: RIGHT,
+        precision=Precision.FP32, outputs=["y"], values=("y",), right={"y": RIGHT}, parts=(),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import inspect
 
 from tensortriage.precision import sdk
 
-PLAIN_DATA = {"Opened", "Samples", "PLAIN"}
+PLAIN_DATA = {"Opened", "Samples", "PLAIN", "Run"}
 
 
 def test_every_name_says_what_it_is():

@@ -108,10 +108,13 @@ def test_they_are_where_no_other_build_was_compared(tmp_path):
 @pytest.mark.lengthy
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_product_too_large_is_named_without_building_what_holds_it_still(tmp_path, number):
-    """One build with marks, one of all ops apart; the sanitized model has the wrong op as well."""
+    """One build with marks, one of all ops apart, one of the op alone, for what it may understand otherwise.
+
+    The sanitized model has the wrong op as well.
+    """
     verdict, builds = diagnosed(tmp_path, f",kind=scale,node=product{number},amount=1.02", builds=1)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", f"product{number}"), verdict.summary
-    assert [len(outputs) for outputs in builds] == [6, 12]
+    assert [len(outputs) for outputs in builds] == [6, 12, 1]
     assert "sanitized" not in step(verdict, "is there a change that makes the target right?").answer
 
 
