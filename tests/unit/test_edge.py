@@ -111,6 +111,7 @@ for module in pkgutil.walk_packages({package}.__path__, "{package}."):
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("package", BESIDE, ids=lambda path: path.name)
 def test_each_is_there_with_the_rest_of_the_package_private(package):
     code = PRIVATE.format(package=package.name, public=tuple(PUBLIC[package.name]))

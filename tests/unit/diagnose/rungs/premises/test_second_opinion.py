@@ -90,6 +90,7 @@ def test_a_reference_in_a_narrow_format_is_said_to_be_one(asked):
     assert "which a reference should not" not in asked("wrong", "onnxruntime").summary
 
 
+@pytest.mark.lengthy
 def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     verdict = asked(PLAIN, "wrong")
     assert verdict.verdict == "local-fault"
