@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tensortriage.workflows.comparison.compare_request import CompareRequest as CompareRequest
     from tensortriage.workflows.diagnosis.diagnose import diagnose as diagnose
     from tensortriage.workflows.edits.convert import convert as convert
+    from tensortriage.workflows.edits.convert_request import ConvertRequest as ConvertRequest
     from tensortriage.workflows.edits.extract import extract as extract
-    from tensortriage.workflows.edits.requests import ConvertRequest as ConvertRequest
     from tensortriage.workflows.edits.requests import ExtractRequest as ExtractRequest
     from tensortriage.workflows.edits.requests import SanitizeRequest as SanitizeRequest
     from tensortriage.workflows.edits.requests import Source as Source

@@ -12,7 +12,8 @@ from tensortriage.model.model import ExternalData, ExternalLayout
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest, Source, Target, Verify
+from tensortriage.workflows.edits.convert_request import ConvertRequest
+from tensortriage.workflows.edits.requests import ProofRequest, Source, Target, Verify
 from tensortriage_quantize.calibration.calibration_search import Tried
 from tensortriage_quantize.calibration.operand_ranges import Outgrown
 from tensortriage_quantize.options import MOST_NAMED, MOST_SHOWN, EightBitOptions, lines

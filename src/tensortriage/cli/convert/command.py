@@ -12,7 +12,8 @@ from tensortriage.cli.tensorrt_options import TensorrtOptions
 from tensortriage.errors import UsageError
 from tensortriage.values.options import flag, option, part
 from tensortriage.values.options import request as request_class
-from tensortriage.workflows.edits.requests import FILES, FORMAT, SHAPES, ConvertRequest
+from tensortriage.workflows.edits.convert_request import ConvertRequest
+from tensortriage.workflows.edits.requests import FILES, FORMAT, SHAPES
 
 if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision

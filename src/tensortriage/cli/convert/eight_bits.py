@@ -11,7 +11,7 @@ from tensortriage.values.options import request
 from tensortriage.values.registered import registered
 
 if TYPE_CHECKING:
-    from tensortriage.workflows.edits.requests import ConvertRequest
+    from tensortriage.workflows.edits.convert_request import ConvertRequest
 
 GROUP = "tensortriage.conversions"
 """Entry-point group of classes of options; the one named ``8-bits`` writes int8 and fp8e4m3."""

@@ -13,7 +13,7 @@ from tensortriage.model.model import ExternalData
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.edits.requests import ConvertRequest
+from tensortriage.workflows.edits.convert_request import ConvertRequest
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.engine_files import build_engine
 from tensortriage.workflows.engines.tactic_files import with_tactics

@@ -7,7 +7,8 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest, Source, Target, Verify
+from tensortriage.workflows.edits.convert_request import ConvertRequest
+from tensortriage.workflows.edits.requests import ProofRequest, Source, Target, Verify
 
 
 def model_to_run(model: Path, given: RunOptions, outputs: OutputChoice, folder: Path) -> Path:

@@ -32,8 +32,9 @@ from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.text import error_size, magnitude
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.edits.convert_request import ConvertRequest
 from tensortriage.workflows.edits.edit_pipeline import Pass, SurgeryResult, operate
-from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest
+from tensortriage.workflows.edits.requests import ProofRequest
 from tensortriage.workflows.edits.verify_edit import Arrays
 
 FLOAT64 = EngineSpec("float64")

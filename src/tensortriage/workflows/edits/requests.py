@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData, ExternalLayout, Model
     from tensortriage.model.transforms.constant_folding import FoldOptions
-    from tensortriage.values.dtype import DType, Precision
+    from tensortriage.values.dtype import DType
     from tensortriage.values.spec import ValueSpec
     from tensortriage.workflows.common.output_selection import OutputChoice
 
@@ -362,37 +362,3 @@ class ExtractRequest:
         shapes=shapes_field("--model-input-shapes --model-inputs", rare=True, group=SHAPES))
     # fmt: on
     keep_data: bool = False
-
-
-@request
-class ConvertRequest:
-    """A request to convert a model.
-
-    Attributes:
-        source: The model.
-        target: What to write.
-        kept: Nodes that stay float32.
-        proof: How to prove the result.
-        precision: Number format; None to leave it.
-    """
-
-    # fmt: off
-    kept: "NodeChoice" = part(
-        factory=NODES, group=FORMAT,
-        names=option("--keep-nodes", "NAME...", "Nodes that stay fp32: names and patterns of nodes or modules.",
-                     default=()),
-        op_types=option("--keep-op-types", "OP...", "Op types that stay fp32.", default=()),
-        scopes=option("--keep-scopes", "MODULE...", "Modules of the network that stay fp32, e.g. encoder.layer.3.",
-                      default=()))
-    keep_io_types: bool = flag(
-        "--convert-io-types", "Inputs and outputs get the format too  [default: they stay fp32].", default=True)
-    opset: int | None = option("--opset", "N", "Raise the opset of the model.", default=None, least=1)
-    outputs: "OutputChoice" = outputs_field("onnx-", rare=True, group=OUTPUTS)
-    infer_shapes: bool = infer_field()
-    source: Source = part(factory=Source)
-    target: Target = part(factory=Target, external_data=part(factory=LayoutOptions, embed=flag(
-        "--embed-weights", "Move the weights of external data files into the model file.", group=FORMAT)))
-    proof: ProofRequest = part(factory=ProofRequest, feeding=feeding_field(
-        f"--inputs {FEED_NAMES}", shapes=shapes_field(group=SHAPES)))
-    # fmt: on
-    precision: "Precision | None" = None

@@ -12,7 +12,8 @@ from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.convert import FormatJudge, convert
-from tensortriage.workflows.edits.requests import ConvertRequest, ProofRequest, Source, Target
+from tensortriage.workflows.edits.convert_request import ConvertRequest
+from tensortriage.workflows.edits.requests import ProofRequest, Source, Target
 
 ZERO = "g (float[4] x) => (float[4] y) { y = Sub(x, x) }"
 FEED = Feed("f", {"x": np.array([1.0, -2.0, 3.0, 4.0], np.float32)}, Origin.REAL)

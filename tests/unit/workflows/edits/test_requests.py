@@ -12,8 +12,8 @@ from tensortriage.model.model import ExternalData, ExternalLayout
 from tensortriage.model.transforms.constant_folding import FoldOptions
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.options import DECLARED, OptionPart
+from tensortriage.workflows.edits.convert_request import ConvertRequest
 from tensortriage.workflows.edits.requests import (
-    ConvertRequest,
     ExtractRequest,
     FoldArguments,
     LayoutOptions,
