@@ -55,10 +55,10 @@ def main() -> None:
     broken: set[str] = set()
     trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
 
-    def asked(mistake: Mistake) -> str:
+    def asked(mistake: Mistake, files: list[str]) -> str:
         tree = trees.get()
         try:
-            found = outcome(tree, mistake, MARKERS[arguments.tests], broken)
+            found = outcome(tree, mistake, [*MARKERS[arguments.tests], *files], broken) if files else "no tests"
         finally:
             trees.put(tree)
         place, line, before, after, _ = mistake
@@ -68,7 +68,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         for number in range(arguments.jobs):
             trees.put(copy_of_tree(Path(folder) / str(number)))
-        outcomes = list(pool.map(asked, drawn))
+        outcomes = list(pool.map(asked, drawn, [tests_near(place) for place, *_ in drawn]))
     killed = outcomes.count("killed") + outcomes.count("hangs")
     print(f"{killed} of {len(outcomes)} killed ({killed / max(len(outcomes), 1):.0%}) by {arguments.tests}")
     if broken:
@@ -141,21 +141,23 @@ def copy_of_tree(folder: Path) -> Path:
     return Path(shutil.copytree(ROOT, folder, ignore=ignored))
 
 
-def outcome(tree: Path, mistake: Mistake, markers: list[str], broken: set[str]) -> str:
+def tests_near(place: Path) -> list[str]:
+    """Return the test files that belong to a file, else its neighbours'."""
+    own = affected.tests_of({affected.module_name(ROOT / place)})
+    found = own or itertools.islice(affected.nearest([ROOT / place]), NEIGHBOURS)
+    return [str(file.relative_to(ROOT)) for file in found]
+
+
+def outcome(tree: Path, mistake: Mistake, tests: list[str], broken: set[str]) -> str:
     """Return what the tests make of a mistake: ``killed``, ``hangs``, ``lives``, ``no tests``, or ``unsound`` ones.
 
     Tests that fail without the mistake are added to ``broken``.
     """
     place, _, _, _, text = mistake
-    own = affected.tests_of({affected.module_name(ROOT / place)})
-    found = own or itertools.islice(affected.nearest([ROOT / place]), NEIGHBOURS)
-    files = [str(file.relative_to(ROOT)) for file in found]
-    if not files:
-        return "no tests"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "worker")])}
 
     def ended(*more: str) -> tuple[int | None, list[str]]:
-        command = [sys.executable, "-m", "pytest", "-qx", "-n0", "-rfE", "--randomly-seed=1", *markers, *files, *more]
+        command = [sys.executable, "-m", "pytest", "-qx", "-n0", "-rfE", "--randomly-seed=1", *tests, *more]
         command += [f"--deselect={name}" for name in sorted(broken)]
         try:
             done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, text=True)
