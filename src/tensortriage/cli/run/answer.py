@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import shlex
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from tensortriage.report.terminal import run_text
 from tensortriage.report.terminal.lines import show, width
 from tensortriage.runs.engine_specs import DEFAULT_REFERENCE, usable
 from tensortriage.values.printable import printable
+from tensortriage.values.registered import registered
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count
 from tensortriage.workflows.common.output_selection import joined
@@ -254,10 +256,10 @@ def tell_network(request: CompareRequest, model: Path) -> Iterator[str]:
 
 
 def tell_saved(request: CompareRequest, model: Path, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the command that asks whether saved results are of other inputs than those that are given."""
-    for path in files if request.feeding.paths else ():
-        words = ["triage", "check", "feed", *map(str, request.feeding.paths[:1]), str(path), "--model", str(model)]
-        yield f"  next: {shlex.join(words)}"
+    """Yield what packages beside the core know of saved results that are not the model's on these inputs."""
+    asked = registered("tensortriage.saved_results").values() if request.feeding.paths else ()
+    for point, path in itertools.product(asked, files):
+        yield from point.load()(request, model, path)
 
 
 def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
