@@ -79,7 +79,9 @@ def run_and_show(given: RunOptions, *, as_json: bool) -> NoReturn:
         for line in tell_worst(request, model, given.save_worst, saved_worst):
             click.echo(printable(line), err=as_json)
     if model is not None and not names and not result.passed:
-        for line in (*tell_network(request, model), *tell_saved(request, model, given.load_outputs)):
+        asked = (point.load() for point in registered("tensortriage.after_run").values())
+        more = (ask(request, model, given.load_outputs) for ask in asked)
+        for line in itertools.chain(tell_network(request, model), *more):
             click.echo(printable(line), err=as_json)
     sys.exit(result.exit_code)
 
@@ -253,13 +255,6 @@ def tell_network(request: CompareRequest, model: Path) -> Iterator[str]:
         words = ["triage", "diagnose", str(model), "--torch", str(network).removeprefix("torch:")]
         inputs = ["--inputs", *map(str, request.feeding.paths)] if request.feeding.paths else []
         yield f"  next: {shlex.join([*words, '--target', str(target), *inputs])}"
-
-
-def tell_saved(request: CompareRequest, model: Path, files: Sequence[Path]) -> Iterator[str]:
-    """Yield what packages beside the core know of saved results that are not the model's on these inputs."""
-    asked = registered("tensortriage.saved_results").values() if request.feeding.paths else ()
-    for point, path in itertools.product(asked, files):
-        yield from point.load()(request, model, path)
 
 
 def engines_of(given: RunOptions, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:

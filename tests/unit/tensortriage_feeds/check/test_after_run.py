@@ -18,7 +18,7 @@ def lines_of(tmp_path: Path, theirs):
     models.write(model, NET)
     np.savez(inputs, x=X)
     np.savez(saved, y=theirs)
-    return list(told(CompareRequest(model=model, feeding=FeedRequest(paths=(str(inputs),))), model, saved))
+    return list(told(CompareRequest(model=model, feeding=FeedRequest(paths=(str(inputs),))), model, [saved]))
 
 
 def test_the_input_behind_the_outputs_is_told_with_its_cure_and_the_command(tmp_path):
