@@ -90,13 +90,6 @@ if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import PolygraphyTolerance as PolygraphyTolerance
     from tensortriage.compare.judgement.tolerance import check_names as check_names
     from tensortriage.compare.judgement.tolerance_options import ToleranceOptions as ToleranceOptions
-    from tensortriage.diagnose.consistency.relations import ROWS as ROWS
-    from tensortriage.diagnose.consistency.relations import ClaimKind as ClaimKind
-    from tensortriage.diagnose.consistency.relations import EqualityClaim as EqualityClaim
-    from tensortriage.diagnose.consistency.relations import row_relations as row_relations
-    from tensortriage.diagnose.consistency.self_check import ClaimOutcome as ClaimOutcome
-    from tensortriage.diagnose.consistency.self_check import SelfAnswer as SelfAnswer
-    from tensortriage.diagnose.consistency.self_check import SelfCheck as SelfCheck
     from tensortriage.diagnose.state.record import Listener as Listener
     from tensortriage.diagnose.state.record import Silent as Silent
     from tensortriage.engines.base import Availability as Availability

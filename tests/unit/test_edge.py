@@ -50,7 +50,10 @@ PUBLIC = {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
     "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
-    "tensortriage_steps": {"tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_steps": {
+        "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api",
+        "tensortriage_worker.feeding",
+    },
 }  # fmt: skip
 WORKER = {
     f"tensortriage_worker.{name}"

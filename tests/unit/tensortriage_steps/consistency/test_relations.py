@@ -1,9 +1,9 @@
 import numpy as np
 
-from tensortriage.diagnose.consistency.relations import ClaimKind, row_relations
-from tensortriage.diagnose.consistency.views import views
 from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
+from tensortriage_steps.consistency.relations import ClaimKind, row_relations
+from tensortriage_steps.consistency.views import views
 
 
 def rows(count, fixed=None):

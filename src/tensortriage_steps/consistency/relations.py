@@ -9,9 +9,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.synthetic.batch_rows import Rows
+from tensortriage.api import EngineSpec, Feed
+from tensortriage.envelope.sdk import Rows
 from tensortriage_worker.feeding import HELD, KEPT, MISALIGNED, STRIDED
 
 ROWS = 8

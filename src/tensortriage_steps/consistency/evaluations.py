@@ -5,16 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.within import within_limit
-from tensortriage.diagnose.consistency.relations import EqualityClaim
-from tensortriage.diagnose.consistency.views import EqualParts, views
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.healthy_values import healthy_values
-from tensortriage.model.model import Model
-from tensortriage.runs.lab import Lab
-from tensortriage.values.store import TensorStore
+from tensortriage.api import EngineSpec, Model
+from tensortriage.envelope.sdk import CORRECTLY_ROUNDED, Lab, TensorStore, difference, healthy_values, within_limit
+from tensortriage_steps.consistency.relations import EqualityClaim
+from tensortriage_steps.consistency.views import EqualParts, views
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
+from tensortriage_steps.consistency.relations import ClaimKind, EqualityClaim
 
 _UNMOVED = 1e-6
 """Share of a value's RMS that an element may move by in the model's own evaluation and still count as unmoved: some

@@ -14,24 +14,27 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.within import within_limit
-from tensortriage.diagnose.consistency.claim_runs import BuildsDiffer, ClaimRuns
-from tensortriage.diagnose.consistency.evaluations import OwnEvaluation
-from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
-from tensortriage.diagnose.consistency.views import views
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.explanations import CORRECTLY_ROUNDED
-from tensortriage.envelope.limits import ROUNDED_ONCE
-from tensortriage.errors import EngineError, RunFailed, UsageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.inspect.decisions import decided_values, decisions_behind
-from tensortriage.model.ir.graph import Node
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import markable, select_outputs
-from tensortriage.runs.lab import Lab
-from tensortriage.values.store import MemoryStore, TensorStore
-from tensortriage.values.text import error_size
+from tensortriage.api import EngineError, EngineSpec, Feed, Model
+from tensortriage.envelope.sdk import (
+    CORRECTLY_ROUNDED,
+    ROUNDED_ONCE,
+    Lab,
+    MemoryStore,
+    Node,
+    RunFailed,
+    TensorStore,
+    decided_values,
+    decisions_behind,
+    difference,
+    markable,
+    select_outputs,
+    within_limit,
+)
+from tensortriage.sdk import UsageError, error_size
+from tensortriage_steps.consistency.claim_runs import BuildsDiffer, ClaimRuns
+from tensortriage_steps.consistency.evaluations import OwnEvaluation
+from tensortriage_steps.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim, whole_relations
+from tensortriage_steps.consistency.views import views
 from tensortriage_worker.feeding import MISALIGNED
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from diagnosing import ask, step
 from engine_scripts import engine_file
-from tensortriage.diagnose.rungs.premises import self_consistency
 from tensortriage.runs.observation.experiment import Measurement
+from tensortriage_steps.consistency import self_consistency
 from tensortriage_testing import feed_for, mlp
 
 NODE = "/layer.0/Gemm"

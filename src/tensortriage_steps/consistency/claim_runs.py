@@ -5,16 +5,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import difference
-from tensortriage.compare.judgement.within import within_limit
-from tensortriage.diagnose.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
-from tensortriage.engines.registry import resolve
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.limits import ROUNDED_ONCE
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.model import Model
-from tensortriage.runs.lab import Lab
-from tensortriage.runs.observation.experiment import BuiltSession, Experiment, ObservedBuild, ObservedStreams
+from tensortriage.api import EngineSpec, Feed, Model
+from tensortriage.envelope.sdk import (
+    ROUNDED_ONCE,
+    BuiltSession,
+    Lab,
+    ObservedBuild,
+    ObservedStreams,
+    difference,
+    resolve,
+    within_limit,
+)
+from tensortriage.sdk import Experiment
+from tensortriage_steps.consistency.relations import LAID_OUT, ClaimKind, EqualityClaim
 
 Outputs = Mapping[str, np.ndarray]
 

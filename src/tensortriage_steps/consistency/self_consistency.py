@@ -8,24 +8,41 @@ itself are looked into as if they had been given as data, and another number of 
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from tensortriage.diagnose.consistency.relations import ROWS, ClaimKind, EqualityClaim, row_relations
-from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.soundness import builds_vary
-from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
-from tensortriage.diagnose.rungs.rung import Answer, rung
-from tensortriage.diagnose.rungs.variation.run_order import OVERWRITTEN, of_order, run_order
-from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Conclusion, Culprit, VerdictKind
-from tensortriage.engines.registry import is_foreign
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError, UsageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.synthetic.batch_rows import another_feed, batch_axes, gather_rows
-from tensortriage.runs.observation.experiment import Experiment, Measurement
-from tensortriage.values.text import count
+from tensortriage.diagnose.sdk import (
+    MOVES_UNNAMED,
+    OBSERVED,
+    OVERWRITTEN,
+    Answer,
+    Conclusion,
+    Culprit,
+    EngineError,
+    EngineSpec,
+    Evidence,
+    Experiment,
+    Feed,
+    FeedResult,
+    Findings,
+    Investigation,
+    Measurement,
+    Unsound,
+    UsageError,
+    VerdictKind,
+    another_feed,
+    batch_axes,
+    beyond_format,
+    builds_vary,
+    count,
+    deployed,
+    gather_rows,
+    is_foreign,
+    judge,
+    of_order,
+    output_floors,
+    run_order,
+    rung,
+)
+from tensortriage_steps.consistency.relations import ROWS, ClaimKind, EqualityClaim, row_relations
+from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 
 QUESTION = "do equal inputs get equal results?"
 
@@ -54,6 +71,7 @@ class SelfAnswers:
     gives=("results", "unasked"),
     cost="some fifteen runs, and one to three quick builds",
     ends=(VerdictKind.NONDETERMINISTIC_RUN,),
+    after="is the reference what the model computes?",
 )
 def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
     """Look for rows and ways to run on which the target contradicts itself; not where it fails already.

@@ -6,14 +6,14 @@ import pytest
 from diagnosing import named
 from engine_scripts import engine_file
 from models import parse
-from tensortriage.diagnose.consistency.relations import ClaimKind, row_relations, whole_relations
-from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfCheck
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.synthetic.batch_rows import BatchAxes, Rows
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
+from tensortriage_steps.consistency.relations import ClaimKind, row_relations, whole_relations
+from tensortriage_steps.consistency.self_check import ClaimOutcome, SelfCheck
 from tensortriage_testing import save_model
 
 ROWS_ALONE = """g (float["n", 4] x) => (float["n", 4] y) {
