@@ -97,6 +97,10 @@ class _Sequences:
         with self.inv.lab.session(self.inv.question.target, self.inv.model, sequence=True) as ask:
             return [dict(ask(each)) for each in self.feeds]
 
+    def first_of_its_session(self, feed: Feed) -> _Values:
+        with self.inv.lab.session(self.inv.question.target, self.inv.model, sequence=True) as ask:
+            return dict(ask(feed))
+
     def alike(self, one: _Values, other: _Values) -> bool:
         """Return whether outputs are equal, or as near as floors allow."""
         return all(
@@ -119,6 +123,8 @@ class _Sequences:
             return self.after_another(settled, runs[AT_FIRST], after_other)
         if self.other is not None and self.alike(settled, runs[AT_FIRST]) and self.differ_by_right(self.other):
             return RunOrder("a run returns the results of the first feed of its session", _BOUND)
+        if self.other is not None and not self.alike(self.first_of_its_session(self.other), runs[AT_FIRST]):
+            return RunOrder("something of the first feed of its session is left in the results of later ones", _KEPT)
         if self.larger is not None and not self.alike(settled, runs[-2]):
             which = "the first run" if self.alike(settled, runs[-1]) else "each run"
             return RunOrder(f"{which} after one of another shape is another", _BY_SHAPE)
