@@ -152,8 +152,8 @@ def unsigned_without_a_zero_point() -> None:
     inputs(x=normal(4, 1, 3, 12, 12))
 
 
-@report("huggingface/optimum#151", FILE, QUANTIZED, ("outlier|range|float|one scale|share|channel|coarse|nodes_to_exclude",),
-        "MatMul_d|'d'|h")  # fmt: skip
+@report("huggingface/optimum#151", FILE, QUANTIZED,
+        ("outlier|range|float|one scale|share|channel|coarse|nodes_to_exclude",), "MatMul_d|'d'|h")  # fmt: skip
 def products_that_dynamic_quantization_ruins() -> None:
     """A few MatMuls cost all of the accuracy: single activations a hundred times larger than the rest."""
     w1 = normal(1, 32, 64, scale=0.2)
