@@ -46,6 +46,9 @@ PUBLIC = {
     "tensortriage_polygraphy": {
         "tensortriage", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api"
     },
+    "tensortriage_surgeon": {
+        "tensortriage.envelope.sdk", "tensortriage.model.sdk", "tensortriage.sdk", "tensortriage.api"
+    },
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
@@ -144,6 +147,7 @@ def test_nothing_is_in_a_table_and_an_entry_point():
         f"{overview.GROUP}.debug": groups.DEBUG,
         f"{overview.GROUP}.inspect": {},
         f"{overview.GROUP}.engines": {},
+        f"{overview.GROUP}.surgeon": {},
     }
     assert tables.keys() == {group for group in POINTS if group.startswith(overview.GROUP)}
     assert all(set(table).isdisjoint(POINTS[group]) for group, table in tables.items())
