@@ -38,8 +38,8 @@ PUBLIC = {
     },
     "tensortriage_testing": {"tensortriage.engines.sdk", "tensortriage.testing.sdk", "tensortriage_worker.feeding"},
     "tensortriage_inspect": {
-        "tensortriage.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.precision.sdk",
-        "tensortriage.engines.sdk", "tensortriage.api",
+        "tensortriage.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.engines.sdk",
+        "tensortriage.api",
     },
     "tensortriage_meanings": {"tensortriage.diagnose.sdk", "tensortriage.model.sdk"},
     "tensortriage_operators": {"tensortriage.model.operator_bodies.operator_body"},
@@ -52,7 +52,10 @@ PUBLIC = {
     "tensortriage_torch": {
         "tensortriage.engines.sdk", "tensortriage.diagnose.sdk", "tensortriage.sdk", "tensortriage_worker.shards"
     },
-    "tensortriage_quantize": {"tensortriage.precision.sdk", "tensortriage.sdk", "tensortriage.api"},
+    "tensortriage_quantize": {
+        "tensortriage.precision.sdk", "tensortriage.model.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk",
+        "tensortriage.api",
+    },
     "tensortriage_steps": {
         "tensortriage.diagnose.sdk", "tensortriage.envelope.sdk", "tensortriage.sdk", "tensortriage.api",
         "tensortriage_worker.feeding",

@@ -46,8 +46,6 @@ from tensortriage.model.quantization.qdq import is_quantizer as is_quantizer
 from tensortriage.model.quantization.qdq import may_rectify as may_rectify
 from tensortriage.model.quantization.qdq import uses_half_range as uses_half_range
 from tensortriage.model.quantization.qdq import uses_seven_bits as uses_seven_bits
-from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches as QuantizerSwitches
-from tensortriage.model.quantization.qdq_pairs import switch_pairs as switch_pairs
 from tensortriage.model.shape_inference.annotate import forget_shapes as forget_shapes
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes as with_inferred_shapes
 from tensortriage.model.shape_inference.annotate import with_input_shapes as with_input_shapes
