@@ -138,7 +138,7 @@ REMAINDER = {
     "tensortriage_builds/build_maker.py __init__",
     "tensortriage_engines/rknn/worker/adapter.py __init__",
     "tensortriage_engines/tvm/worker/adapter.py __init__",
-    "tensortriage_inspect/quantizers/quantizer_inspection.py _fits",
+    "tensortriage_quantize/inspection/quantizer_inspection.py _fits",
     "tensortriage_quantize/calibration/calibration_search.py calibrated",
     "tensortriage_quantize/calibration/modelopt.py __init__",
     "tensortriage_quantize/search/eight_bits.py best_quantizer",

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.api import Model
-from tensortriage.precision.sdk import DType, Names, initializer, prune_initializers, source_of
+from tensortriage.precision.sdk import DType, Names, initializer, prune_initializers
+from tensortriage_quantize.pairs.switched_pairs import source_of
 
 _PAIR = ("QuantizeLinear", "DequantizeLinear")
 

@@ -11,7 +11,7 @@ from quantization_aware import scaled, trained
 from tensortriage.errors import ModelError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage_inspect.quantizers.quantizer_inspection import inspect_quantizers
+from tensortriage_quantize.inspection.quantizer_inspection import inspect_quantizers
 from tensortriage_testing import conv_net, feed_for, mlp, quantized, save_model
 
 PLANTED = "/layer.1/Relu_output_0"

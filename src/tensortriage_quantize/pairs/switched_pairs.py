@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError
-from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import quantizers
-from tensortriage.model.transforms.rewrite_helpers import Names, initializer, replace_output
+from tensortriage.api import Model
+from tensortriage.precision.sdk import Names, initializer, quantizers, replace_output
+from tensortriage.sdk import ModelError
 
 SWITCHES = "quantized::"
 

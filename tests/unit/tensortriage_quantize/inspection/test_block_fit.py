@@ -5,7 +5,7 @@ import pytest
 
 from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
-from tensortriage_inspect.quantizers.block_fit import Blocks, fit_blocks
+from tensortriage_quantize.inspection.block_fit import Blocks, fit_blocks
 
 BLOCK = 32
 NUMBERS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * np.exp2(

@@ -8,7 +8,7 @@ from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.edits.verify_edit import Proof
 
 
-def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
+def show_edit(result: SurgeryResult, *, as_json: bool) -> NoReturn:
     """Show a result and end the command.
 
     Raises:

@@ -6,36 +6,32 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.metrics.tensor_metrics import measure_many
-from tensortriage.engines.spec import PLAIN
-from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.extract import extract as cut
-from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
-from tensortriage.model.cutting.node_selection import choose_nodes
-from tensortriage.model.io.tensor_pb import write_tensor
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_specs
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.runs.feeds.trial import feeds_that_run
-from tensortriage.runs.lab import Lab
-from tensortriage.values.spec import ValueSpec
-from tensortriage.values.text import error_size
-from tensortriage.workflows.common.judged import HealthyJudge
-from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
-from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, model_to_edit, written
-from tensortriage.workflows.edits.requests import ExtractRequest, Verify
-from tensortriage.workflows.edits.sanitize import recorded
-from tensortriage.workflows.edits.verify_edit import (
+from tensortriage.api import EngineError, Feed, Model
+from tensortriage.envelope.sdk import PLAIN, Lab, ValueSpec, error_of, feeds_that_run, measure_many
+from tensortriage.model.sdk import LiftedBody, choose_nodes, lift_body, with_inferred_shapes, with_specs, write_tensor
+from tensortriage.model.sdk import extract as cut
+from tensortriage.sdk import (
     MOST_FEEDS,
+    DataError,
     EditStage,
+    EngineMissing,
+    HealthyJudge,
+    ModelError,
     Moves,
     Proof,
+    SurgeryResult,
     Unprovable,
+    Verify,
     check_weights,
+    error_size,
     made_up_or_fitting,
+    model_to_edit,
+    value_specs,
+    written,
 )
+from tensortriage_surgeon.cut_boundary import Boundary, boundary_of, with_boundary
+from tensortriage_surgeon.requests import ExtractRequest
+from tensortriage_surgeon.sanitize import recorded
 
 DATA_SET = "test_data_set_{}"
 
@@ -45,7 +41,7 @@ def extract(request: ExtractRequest) -> SurgeryResult:
 
     Raises:
         UsageError: When a branch that the cut needs enters from outside (``cut-dangling``), and for names that the
-            model does not have; see `tensortriage.workflows.edits.cut_boundary`.
+            model does not have; see `tensortriage_surgeon.cut_boundary`.
         ModelError: When the cut computes something else than the whole (``verify-failed``).
         TriageError: For whatever else is wrong; nothing is written then.
     """

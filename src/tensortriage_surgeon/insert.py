@@ -2,11 +2,9 @@
 
 import dataclasses
 
-from tensortriage.model.shape_inference.annotate import with_inferred_shapes
-from tensortriage.model.transforms.insert_node import NewNode, insert_node, is_custom
-from tensortriage.workflows.edits.edit_pipeline import SurgeryResult, model_to_edit, written
-from tensortriage.workflows.edits.requests import ProofRequest, Source, Target, Verify
-from tensortriage.workflows.edits.verify_edit import EditStage, Proof, prove
+from tensortriage.api import Source, Target
+from tensortriage.model.sdk import NewNode, insert_node, is_custom, with_inferred_shapes
+from tensortriage.sdk import EditStage, Proof, ProofRequest, SurgeryResult, Verify, model_to_edit, prove, written
 
 
 def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, request: ProofRequest) -> SurgeryResult:

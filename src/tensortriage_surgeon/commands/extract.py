@@ -4,10 +4,8 @@ import dataclasses
 
 import click
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.options import GroupedOption, model_type_option, own_inference
-from tensortriage.values.options import option
-from tensortriage.workflows.edits.requests import CUT, FILES, SHAPES, ExtractRequest
+from tensortriage.sdk import FILES, SHAPES, GroupedOption, command, model_type_option, option, own_inference
+from tensortriage_surgeon.requests import CUT, ExtractRequest
 
 EPILOG = """\b
 Examples:
@@ -38,12 +36,12 @@ def extract(
     Types come from the model, from shape inference or from a run. A branch that enters the cut from elsewhere is an
     error that names it. The cut is run against MODEL before it is written.
     """
-    from tensortriage.cli.surgeon.show import show
-    from tensortriage.workflows.edits.extract import extract
+    from tensortriage.sdk import show_edit
+    from tensortriage_surgeon.extract import extract
 
     if with_inputs:
         if request.feeding.paths:
             raise click.UsageError("--with-inputs and --load-inputs both name the feeds; give one of them")
         feeding = dataclasses.replace(request.feeding, paths=() if with_inputs == ("random",) else with_inputs)
         request = dataclasses.replace(request, feeding=feeding, keep_data=True)
-    show(extract(request), as_json=as_json)
+    show_edit(extract(request), as_json=as_json)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.sdk import EngineError, Model
+from tensortriage.api import EngineError, Model
 from tensortriage.envelope.sdk import CORRECTLY_ROUNDED, PLAIN, Lab
 from tensortriage.model.sdk import BlockedQuantizer, blocked_quantizers, extract, made_of_constants
 from tensortriage.sdk import DType, Feed, Origin
-from tensortriage_inspect.quantizers.block_fit import BlockFit, Blocks, fit_blocks
+from tensortriage_quantize.inspection.block_fit import BlockFit, Blocks, fit_blocks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class BlockRow:
         axis: The axis along which neighbours share a scale.
         block: How many do.
         scales: Number of its scales.
-        kind: A word of `tensortriage_inspect.quantizers.block_fit.BlockFit`, or `NOT_JUDGED`.
+        kind: A word of `tensortriage_quantize.inspection.block_fit.BlockFit`, or `NOT_JUDGED`.
         error: Relative RMS error of quantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
         words: What is wrong with it, and what to do; empty where nothing is.

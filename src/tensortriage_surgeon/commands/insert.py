@@ -4,15 +4,24 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.dialect import dialect
-from tensortriage.cli.options import model_type_option, own_inference
-from tensortriage.errors import UsageError
-from tensortriage.values.options import option, part, request
-from tensortriage.workflows.edits.requests import FILES, SHAPES, ProofRequest, Source, Target, infer_field
+from tensortriage.api import Source, Target
+from tensortriage.sdk import (
+    FILES,
+    SHAPES,
+    ProofRequest,
+    UsageError,
+    command,
+    dialect,
+    infer_field,
+    model_type_option,
+    option,
+    own_inference,
+    part,
+    request,
+)
 
 if TYPE_CHECKING:
-    from tensortriage.model.transforms.insert_node import NewNode
+    from tensortriage.model.sdk import NewNode
 
 EPILOG = """\b
 Examples:
@@ -40,7 +49,7 @@ class NodeOptions:
 
     def value(self) -> "NewNode":
         """Return the node."""
-        from tensortriage.model.transforms.insert_node import NewNode
+        from tensortriage.model.sdk import NewNode
 
         domain, _, op_type = self.op.rpartition("::")
         return NewNode(op_type=op_type, domain=domain, inputs=self.inputs, outputs=self.outputs, name=self.name,
@@ -61,12 +70,12 @@ def insert(
 
     The result must run, and outputs that do not depend on the node must not move.
     """
-    from tensortriage.cli.surgeon.show import show
-    from tensortriage.workflows.edits import insert as insertion
+    from tensortriage.sdk import show_edit
+    from tensortriage_surgeon import insert as insertion
 
     if named := dialect().inserted:
         node = dataclasses.replace(node, renamed=named)
-    show(insertion.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
+    show_edit(insertion.insert(source, target, node, infer_shapes=infer_shapes, request=proof), as_json=as_json)
 
 
 def attribute(word: str) -> tuple[str, Any]:

@@ -20,8 +20,8 @@ from tensortriage.sdk import (
 )
 
 if TYPE_CHECKING:
-    from tensortriage_inspect.quantizers.blocked_inspection import BlockRow
-    from tensortriage_inspect.quantizers.quantizer_inspection import PairRow, QuantizersResult
+    from tensortriage_quantize.inspection.blocked_inspection import BlockRow
+    from tensortriage_quantize.inspection.quantizer_inspection import PairRow, QuantizersResult
 
 EPILOG = """\b
 Examples:
@@ -59,10 +59,10 @@ def inspect_quantizers(
     without only this pair; the range it represents against the values that reach it; and its error, divided into
     clipping and rounding.
     """
-    from tensortriage.engines.sdk import Model
+    from tensortriage.api import Model
     from tensortriage.envelope.sdk import feeds_that_run
     from tensortriage.sdk import Teller
-    from tensortriage_inspect.quantizers.quantizer_inspection import inspect_quantizers
+    from tensortriage_quantize.inspection.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
     with contextlib.closing(Teller(err=as_json)) as teller:

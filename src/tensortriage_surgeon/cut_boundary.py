@@ -3,15 +3,16 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from tensortriage.errors import UsageError
-from tensortriage.model.cutting.extract import leaving_values
-from tensortriage.model.cutting.node_selection import Dangling, nodes_between
-from tensortriage.model.ir.graph import Graph
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_input_order, with_specs
-from tensortriage.model.transforms.rewrite_helpers import nearest_name
-from tensortriage.values.dtype import DType
-from tensortriage.values.spec import ValueSpec
+from tensortriage.api import Model
+from tensortriage.envelope.sdk import ValueSpec
+from tensortriage.model.sdk import (
+    Graph,
+    leaving_values,
+    nearest_name,
+    with_specs,
+)
+from tensortriage.sdk import DType, UsageError
+from tensortriage_surgeon.nodes_between import Dangling, nodes_between
 
 _SHOWN = 10
 
@@ -111,7 +112,7 @@ def with_boundary(
                 slug="type-contradicts",
                 cure=f"write auto instead of {spec.dtype.label}",
             )
-    return with_input_order(with_specs(result, said), boundary.inputs)
+    return _ordered(with_specs(result, said), boundary.inputs)
 
 
 def _check_known(model: Model, names: Sequence[str]) -> None:
@@ -122,6 +123,16 @@ def _check_known(model: Model, names: Sequence[str]) -> None:
             raise UsageError(
                 f"the model has no value named '{name}'", slug="value-unknown", cure=nearest_name(name, known)
             )
+
+
+def _ordered(model: Model, names: Sequence[str]) -> Model:
+    """Return the model with these inputs first, in this order; the others follow in theirs."""
+    clone = model.clone()
+    places = {name: place for place, name in enumerate(names)}
+    ordered = sorted(clone.ir.graph.inputs, key=lambda value: places.get(value.name or "", len(places)))
+    clone.ir.graph.inputs.clear()
+    clone.ir.graph.inputs.extend(ordered)
+    return Model.from_ir(clone.ir)
 
 
 def _entering(graph: Graph, nodes: Collection[str]) -> tuple[str, ...]:

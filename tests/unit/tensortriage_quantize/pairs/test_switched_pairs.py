@@ -4,7 +4,7 @@ import pytest
 import models
 import running
 from tensortriage.errors import ModelError
-from tensortriage.model.quantization.qdq_pairs import switch_pairs, switch_quantizers
+from tensortriage_quantize.pairs.switched_pairs import switch_pairs, switch_quantizers
 
 # A tensor of thirds, a scale of one half: 1/3 becomes 1/2, 2/3 becomes 1/2 (round half to even of 1.33).
 SHARED = """

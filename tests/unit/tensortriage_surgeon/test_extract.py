@@ -15,8 +15,9 @@ from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.edits.extract import extract
-from tensortriage.workflows.edits.requests import ExtractRequest, Source, Target, Verify
+from tensortriage.workflows.edits.requests import Source, Target, Verify
+from tensortriage_surgeon.extract import extract
+from tensortriage_surgeon.requests import ExtractRequest
 
 FLOAT = DType.FLOAT
 FEED = {"x": np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)}

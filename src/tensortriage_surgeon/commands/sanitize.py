@@ -4,10 +4,17 @@ import dataclasses
 
 import click
 
-from tensortriage.cli.declared import command
-from tensortriage.cli.dialect import dialect
-from tensortriage.cli.options import GroupedOption, accepted_option, model_type_option, own_inference
-from tensortriage.workflows.edits.requests import EDITS, FILES, FOLDING, SHAPES, SanitizeRequest
+from tensortriage.sdk import (
+    FILES,
+    SHAPES,
+    GroupedOption,
+    accepted_option,
+    command,
+    dialect,
+    model_type_option,
+    own_inference,
+)
+from tensortriage_surgeon.requests import EDITS, FOLDING, SanitizeRequest
 
 EPILOG = """\b
 Examples:
@@ -32,12 +39,12 @@ def sanitize(request: SanitizeRequest, as_json: bool) -> None:
 
     The result is run against MODEL before it is written; an edit that moves an output is refused by name.
     """
-    from tensortriage.cli.surgeon.show import show
-    from tensortriage.workflows.edits.sanitize import sanitize
+    from tensortriage.sdk import show_edit
+    from tensortriage_surgeon.sanitize import sanitize
 
     spoken = dialect()
     outputs = dataclasses.replace(request.outputs, strict=spoken.strict)
     result = sanitize(dataclasses.replace(request, outputs=outputs, strict=spoken.strict))
     if request.infer_shapes and not click.get_current_context().meta.get("--no-onnxruntime-shape-inference"):
         spoken.shapes_inferred()
-    show(result, as_json=as_json)
+    show_edit(result, as_json=as_json)

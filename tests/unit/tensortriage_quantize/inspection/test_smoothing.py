@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensortriage_inspect.quantizers.smoothing import smoothing
+from tensortriage_quantize.inspection.smoothing import smoothing
 
 RNG = np.random.default_rng(3)
 W = RNG.standard_normal((16, 24)).astype(np.float32)

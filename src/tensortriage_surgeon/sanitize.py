@@ -4,25 +4,30 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.spec import PLAIN
-from tensortriage.errors import UsageError
-from tensortriage.inputs.feed import Feed
-from tensortriage.model.mixed_precision.convert_precision import convert
-from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes, with_specs
-from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.model.transforms.bound_sizes import bound, unbounded_sizes
-from tensortriage.model.transforms.constant_folding import fold_constants
-from tensortriage.model.transforms.mark_outputs import markable, needed_for
-from tensortriage.model.transforms.unused_removal import clean
-from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.runs.feeds.trial import feeds_that_run
-from tensortriage.runs.lab import Lab
-from tensortriage.values.dtype import Precision
-from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.edits.convert import format_proof, output_passes
-from tensortriage.workflows.edits.edit_pipeline import Pass, SurgeryResult, operate
-from tensortriage.workflows.edits.requests import SanitizeRequest
+from tensortriage.api import Feed, FeedRequest, Model
+from tensortriage.envelope.sdk import PLAIN, Lab, ValueSpec, feeds_that_run, markable
+from tensortriage.model.sdk import (
+    bound,
+    clean,
+    convert,
+    fold_constants,
+    needed_for,
+    with_inferred_shapes,
+    with_input_shapes,
+    with_specs,
+)
+from tensortriage.sdk import (
+    Pass,
+    Precision,
+    SurgeryResult,
+    UsageError,
+    format_proof,
+    operate,
+    output_passes,
+    unbounded_sizes,
+    value_specs,
+)
+from tensortriage_surgeon.requests import SanitizeRequest
 
 
 def sanitize(request: SanitizeRequest) -> SurgeryResult:

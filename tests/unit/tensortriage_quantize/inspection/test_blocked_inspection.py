@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage_inspect.quantizers.quantizer_inspection import inspect_quantizers
+from tensortriage_quantize.inspection.quantizer_inspection import inspect_quantizers
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((64, 8)).astype(np.float32)

@@ -12,17 +12,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.sdk import Model
+from tensortriage.api import Model
 from tensortriage.envelope.sdk import PLAIN, Lab, require_numbers
 from tensortriage.model.sdk import (
     Correspondence,
     Quantizer,
-    QuantizerSwitches,
     are_symmetric,
     dequantized,
     is_quantizer,
     may_rectify,
-    switch_pairs,
     uses_half_range,
     uses_seven_bits,
 )
@@ -40,8 +38,9 @@ from tensortriage.precision.sdk import (
     rectifiers,
 )
 from tensortriage.sdk import Feed
-from tensortriage_inspect.quantizers.blocked_inspection import BlockRow, inspect_blocks
-from tensortriage_inspect.quantizers.smoothing import smoothing
+from tensortriage_quantize.inspection.blocked_inspection import BlockRow, inspect_blocks
+from tensortriage_quantize.inspection.smoothing import smoothing
+from tensortriage_quantize.pairs.switched_pairs import QuantizerSwitches, switch_pairs
 
 MOST_REMOVED = 12
 """Pairs that are tried without, those first that cost most alone."""
