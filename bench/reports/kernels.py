@@ -68,7 +68,8 @@ def pooling_padded_with_zeros() -> None:
             pads = next(a for a in node.attribute if a.name == "pads")
             made.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 1, 1, 0, 0, 1, 1]), "around"))
             at = list(made.graph.node).index(node)
-            pad = helper.make_node("Pad", [node.input[0], "around"], ["larger"])
+            made.graph.initializer.append(numpy_helper.from_array(np.float32(1e-30), "nought"))  # 0 is fused away
+            pad = helper.make_node("Pad", [node.input[0], "around", "nought"], ["larger"])
             node.input[0] = "larger"
             pads.ints[:] = [0, 0, 0, 0]
             made.graph.node.insert(at, pad)
