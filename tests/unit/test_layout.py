@@ -124,16 +124,6 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
 
 MOST_PARAMETERS = 6
 REMAINDER = {
-    "diagnose/rungs/operators/deciding_element.py culprit_of",
-    "diagnose/rungs/quantization/other_weights.py _beyond_rounding",
-    "diagnose/rungs/quantization/other_weights.py of_other_weights",
-    "diagnose/rungs/quantization/quantized_model.py against_itself",
-    "engines/onnxruntime/elsewhere.py __init__",
-    "engines/process/isolated.py __init__",
-    "engines/process/isolated.py compile",
-    "envelope/distances.py distances",
-    "envelope/floors.py envelope_floors",
-    "envelope/floors.py floors_of",
     "runs/observation/runner.py __init__",
     "tensortriage_builds/build_maker.py __init__",
     "tensortriage_engines/rknn/worker/adapter.py __init__",
@@ -147,9 +137,6 @@ REMAINDER = {
     "tensortriage_testing/models.py encoder",
     "tensortriage_engines/tensorrt/worker/adapter.py __init__",
     "tensortriage_engines/tensorrt/worker/session.py __init__",
-    "workflows/comparison/decided_outputs.py decided_outputs",
-    "workflows/comparison/in_blocks.py compare_in_blocks",
-    "workflows/diagnosis/diagnose.py _in_blocks",
 }
 """The 32 that take more; one that is taught better is struck out."""
 
