@@ -172,8 +172,9 @@ def limits_of(
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return the errors at the outputs that healthy engines of the target's class may have."""
-    golden = inv.golden.of(feed)
+    """Return the errors at the outputs, and at their parts, that healthy engines of the target's class may have."""
+    golden, setting = inv.golden.of(feed), inv.setting(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
-    setting = inv.setting(feed)
-    return expected_limits(setting, floors_of(setting, list(counts), what="the outputs"), counts)
+    floors = floors_of(setting, list(counts), what="the outputs")
+    counts |= {part.name: int(part.where.sum()) for part in setting.parts if part.name in floors.fp32}
+    return expected_limits(setting, floors, counts)
