@@ -36,7 +36,8 @@ def summed_in_fp16(op_type: str, axes: str, *, centred: bool) -> None:
                 gain = f"{{gain}}_wide"
             made.graph.initializer.append(numpy_helper.from_array(np.float32(1e-5), "little_"))
             steps += [("Mul", [x, x], "square_", {{}}), ("Cast", ["square_"], "half_", {{"to": 10}}),
-                      ("Cast", ["half_"], "again_", {{"to": 1}}), ("ReduceMean", ["again_"], "wide_", {{"axes": {axes}}}),
+                      ("Cast", ["half_"], "again_", {{"to": 1}}),
+                      ("ReduceMean", ["again_"], "wide_", {{"axes": {axes}}}),
                       ("Add", ["wide_", "little_"], "some_", {{}}), ("Sqrt", ["some_"], "root_", {{}}),
                       ("Div", [x, "root_"], "even_", {{}})]
             if {centred}:
