@@ -4,14 +4,16 @@ from tensortriage.sdk import (
     ARTIFACTS,
     ENGINES,
     WHOLE,
+    EngineFlags,
     GroupedOption,
     NamedCluster,
-    TensorrtOptions,
     Written,
     cluster_field,
     command,
+    engine_flags,
     inference_accepted,
     model_type_option,
+    part,
 )
 from tensortriage_builds.request import BuildRequest
 
@@ -37,7 +39,7 @@ REPLAYS = [
 @command(epilog=EPILOG, accepted=[model_type_option(ENGINES), *inference_accepted(ENGINES), *REPLAYS])
 def debug_build(
     request: BuildRequest,
-    tensorrt: TensorrtOptions,
+    tensorrt: EngineFlags = part(factory=engine_flags()),
     cluster: NamedCluster | None = cluster_field(WHOLE, group="Stopping"),
     *,
     as_json: bool,
