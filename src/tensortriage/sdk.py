@@ -122,10 +122,10 @@ if TYPE_CHECKING:
     from tensortriage.inputs.files.save_data import format_for as format_for
     from tensortriage.inputs.files.save_data import save as save
     from tensortriage.inputs.syntax import Shape as Shape
-    from tensortriage.inputs.syntax import parse_bounds as parse_bounds
-    from tensortriage.inputs.syntax import parse_metadata as parse_metadata
-    from tensortriage.inputs.syntax import parse_outputs as parse_outputs
+    from tensortriage.inputs.syntax import parse_named as parse_named
+    from tensortriage.inputs.syntax import parse_shape as parse_shape
     from tensortriage.inputs.syntax import parse_shapes as parse_shapes
+    from tensortriage.inputs.syntax import split_name as split_name
     from tensortriage.model.inspect.outline import ConstantFacts as ConstantFacts
     from tensortriage.model.inspect.outline import ValueFacts as ValueFacts
     from tensortriage.model.inspect.outline import attribute_text as attribute_text
@@ -234,11 +234,13 @@ if TYPE_CHECKING:
     from tensortriage.values.serial import load as load
     from tensortriage.values.serial import to_json as to_json
     from tensortriage.values.serial import to_plain as to_plain
+    from tensortriage.values.spec import ValueSpec as ValueSpec
     from tensortriage.values.store import MappedStore as MappedStore
     from tensortriage.values.store import ShardWriter as ShardWriter
     from tensortriage.values.text import shape as shape
     from tensortriage.values.text import size as size
     from tensortriage.values.text import some as some
+    from tensortriage.values.text import whole_number as whole_number
     from tensortriage.workflows.common.judged import HealthyJudge as HealthyJudge
     from tensortriage.workflows.common.judged import output_judge as output_judge
     from tensortriage.workflows.common.output_selection import OutputChoice as OutputChoice
