@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from tensortriage.engines.process.gpus import visible_gpus as visible_gpus
     from tensortriage.engines.process.loaded_code import LOADED_CODE as LOADED_CODE
     from tensortriage.engines.process.loaded_code import code_is_current as code_is_current
+    from tensortriage.engines.process.workers import close_idle as close_idle
     from tensortriage.engines.registry import availabilities as availabilities
     from tensortriage.inputs.conform import check_feed as check_feed
     from tensortriage.inputs.feed import Feed as Feed

@@ -110,7 +110,7 @@ class StandIn:
             raise reference.error
         return reference.value
 
-    def wait(self, references, *, num_returns, timeout):
+    def wait(self, references, *, num_returns, timeout=None):
         done = [reference for reference in references if reference.ready][:num_returns]
         return done, [reference for reference in references if reference not in done]
 
