@@ -154,7 +154,7 @@ def _of_ops(inv: Investigation, feed: Feed, found: Conclusion, who: Disputer) ->
     """Return the ops of the first culprit's kind, on golden operands, as the target or the reference computes them."""
     first = found.culprits[0]
     alike = [each for each in found.culprits if each.op_type == first.op_type]
-    ops = golden_operands(inv, feed).apart([[each.node] for each in alike])
+    ops = golden_operands(inv, feed).apart([[node] for node in dict.fromkeys(each.node for each in alike)])
     values = [each.value for each in alike if each.value in ops.values]
     if not values or who.engine is None:
         return None

@@ -13,9 +13,7 @@ from tensortriage_steps.feeds.next_feed import Arrays
 from tensortriage_steps.feeds.step_feeds import StepFeeds
 from tensortriage_steps.judging.drawn_limits import may_be_chance
 from tensortriage_steps.judging.free_run import free_run
-from tensortriage_steps.judging.healthy_runs import HealthyRuns
 from tensortriage_steps.judging.measured_steps import MeasuredSteps
-from tensortriage_steps.judging.self_check import self_check
 from tensortriage_steps.request import StepsRequest
 from tensortriage_steps.shown_steps import render_steps
 from tensortriage_steps.step_words import summary_of
@@ -53,8 +51,6 @@ def walk(
     told(feeds)
     try:
         with Case(request.case, fresh=request.fresh) as case:
-            if request.self_check:
-                return _written(_self_checked(request, model, feeds, target, case, say), case)
             with Lab(case, limits=request.limits, progress=say) as lab:
                 steps = MeasuredSteps(lab, model, feeds, reference=reference, target=target, drift=request.drift)
                 report = _measured(request, steps, target, say)
@@ -116,21 +112,6 @@ def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepR
             raise
         return tuple(made), f"{error.message}; {error.cure}"
     return tuple(made), ""
-
-
-def _self_checked(
-    request: StepsRequest, model: Model, feeds: StepFeeds, target: EngineSpec, case: Case, say: Callable[[str], None]
-) -> StepsReport:
-    with Lab(case, limits=request.limits, progress=say) as lab, lab.session(target, model, sequence=True) as run:
-        values = self_check(HealthyRuns(lab, model, target=target), feeds, run, say)
-    broken = any(value.claimed and not value.within for value in values)
-    return dataclasses.replace(
-        _report(request, target, feeds, (), None, ()),
-        reference="",
-        self_values=values,
-        verdict="self-contradiction" if broken else "match",
-        next=(f"triage steps {request.model} --target {request.target} --steps {feeds.steps}",) if broken else (),
-    )
 
 
 def _report(

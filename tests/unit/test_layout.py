@@ -118,9 +118,7 @@ def test_answers_of_a_case_are_read_and_kept_by_the_lab_alone():
 
 MOST_PARAMETERS = 6
 REMAINDER = {
-    "tensortriage_engines/tvm/worker/adapter.py __init__",
     "tensortriage_quantize/calibration/calibration_search.py calibrated",
-    "tensortriage_quantize/calibration/modelopt.py __init__",
     "tensortriage_quantize/search/eight_bits.py best_quantizer",
     "tensortriage_quantize/search/eight_bits.py open_quantized",
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import is_decisive
+from tensortriage.compare.judgement.within import beyond_any_share, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.function_pieces import (
     few_together,
@@ -125,8 +125,10 @@ def left_by(inv: Investigation, result: FeedResult, *sets: Together) -> list[str
 
 
 def _error(result: FeedResult, name: str) -> float:
-    """Return how far off an output is; inf after a decision that rounding does not explain."""
-    decided = result.decided
+    """Return how far off an output is; inf where that is no rounding: after a decision, or of whole numbers by half."""
+    decided, allowed = result.decided, max(result.floors.in_fp32(name).error, result.floors.target.get(name, 0.0))
+    if beyond_any_share(result.figures[name], allowed):
+        return math.inf
     if decided is None or name not in decided.behind:
         return result.errors[name]
     return error_of(result.metrics[name]) if decided.valid(name, rounded=True) else math.inf
@@ -170,8 +172,9 @@ def limits_of(
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return the errors at the outputs that healthy engines of the target's class may have."""
-    golden = inv.golden.of(feed)
+    """Return the errors at the outputs, and at their parts, that healthy engines of the target's class may have."""
+    golden, setting = inv.golden.of(feed), inv.setting(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
-    setting = inv.setting(feed)
-    return expected_limits(setting, floors_of(setting, list(counts), what="the outputs"), counts)
+    floors = floors_of(setting, list(counts), what="the outputs")
+    counts |= {part.name: int(part.where.sum()) for part in setting.parts if part.name in floors.fp32}
+    return expected_limits(setting, floors, counts)

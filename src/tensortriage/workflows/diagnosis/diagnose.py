@@ -33,6 +33,7 @@ from tensortriage.runs.blocks.memory import block_bytes, memory_bytes
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.trial import made_up_sizes
 from tensortriage.runs.questions.question import Question
 from tensortriage.values.output_files import check_output
 from tensortriage.workflows.common.memory_cuts import CutModel, cut_to_memory
@@ -118,7 +119,9 @@ def diagnosed(request: DiagnoseRequest, *, listener: Listener, began: float | No
             if (fed := feed_facts(investigation.question.feeds)) != asked_of.feeds and question.others is not None:
                 asked_of = dataclasses.replace(asked_of, feeds=fed)  # other data were made up
                 case.write("case.json", asked_of)
-            verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs)
+            made_up = made_up_sizes(model, investigation.question.feeds[0], request.feeding.shapes)
+            sizes = made_up if request.feeding.chooses else ""
+            verdict = verdict_of(end, _found_after(request, end, question), graphs=graphs, sizes=sizes)
             evidence = with_other_file(investigation, end.evidence)
             layers = Layers(evidence.layer_rows(investigation))
             outputs = Outputs(output_rows(evidence.results, investigation, verdict))

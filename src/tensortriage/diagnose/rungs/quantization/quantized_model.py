@@ -26,7 +26,12 @@ from tensortriage.diagnose.measurements.suggested_commands import layers_command
 from tensortriage.diagnose.rungs.quantization.misfits import QuantizerMisfit, facts, repaired
 from tensortriage.diagnose.rungs.quantization.model_errors import Quantization, output_errors
 from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
-from tensortriage.diagnose.rungs.quantization.unequal_pairs import QUESTION, of_unequal, unequal_pairs
+from tensortriage.diagnose.rungs.quantization.unequal_pairs import (
+    QUESTION,
+    of_unequal,
+    rescaled_biases,
+    unequal_pairs,
+)
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED, QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -78,10 +83,9 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
-    if unequal := unequal_pairs(changed.graph, pairs):
+    feed, weights = inv.question.feeds[0], beside.weights()
+    if unequal := unequal_pairs(changed.graph, pairs) or rescaled_biases(changed.graph, pairs, weights):
         return of_unequal(inv, beside, unequal, [inspect_command(inv, beside.changed)])
-    feed = inv.question.feeds[0]
-    weights = beside.weights()
     try:
         before = output_errors(inv, changed, feed)
         plain = beside.unquantized(weights)
