@@ -62,9 +62,11 @@ class MetricOptions:
 
     def value(self) -> "TaskMetric | None":
         """Return the metric, which is held to the limits; None without a script."""
+        if not self.script:
+            return None
         from tensortriage.runs.task_metric import TaskMetric
 
-        return TaskMetric.of(self.script, self.limits) if self.script else None
+        return TaskMetric.of(self.script, self.limits)
 
 
 def model_field(**more: Any) -> Any:
