@@ -8,6 +8,7 @@ more of them.
 """
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -83,6 +84,22 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 MARKERS_OF_FOLDERS = {"e2e": ("subprocess",), "engines": ("engine",), "fuzz": ("subprocess", "lengthy")}
+
+
+ALL_LENGTHY = re.compile(r"^pytestmark = (?:pytest\.mark\.lengthy$|\[[^]]*pytest\.mark\.lengthy\b)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files that hold nothing that the marks ask for: importing all takes as long as many tests."""
+    wanted = config.getoption("-m")
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_") or "lengthy" not in wanted:
+        return None
+    folder = collection_path.relative_to(Path(__file__).parent).parts[0]
+    text = collection_path.read_text(encoding="utf-8")
+    marked = "lengthy" in MARKERS_OF_FOLDERS.get(folder, ())
+    if wanted == "lengthy":
+        return None if marked or "lengthy" in text else True
+    return True if wanted == "not lengthy" and (marked or ALL_LENGTHY.search(text)) else None
 
 
 def pytest_collection_modifyitems(config, items):
