@@ -64,8 +64,10 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     output = max(errors, key=lambda name: errors[name])
     error = errors[output]
-    if not np.isfinite(error) or standing is None or output not in standing.outputs:
-        return None  # what is not finite is a matter of the format's range, asked next
+    if standing is None or output not in standing.outputs:
+        return None
+    if not np.isfinite(error) and not is_quantized(file.graph):
+        return None  # what is not finite is a matter of the format's range, asked next; of integers, of their rounding
     if is_quantized(file.graph) and inv.question.inputs_word == "real" and not is_lost(error):
         part = lost_part(inv, file, fed)
         if part is not None:
@@ -77,7 +79,9 @@ def signal_lost(inv: Investigation, evidence: Evidence) -> Answer | None:
     if not is_too_coarse(error):
         inv.record.answered(QUESTION, f"{error_size(error)} at output '{output}'", **apart)
         return Answer(findings=Findings(quantization=_found(evidence, output, error)))
-    agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
+    agreed = ", which becomes NaN or Inf,"
+    if np.isfinite(error):
+        agreed = agreement(inv, file, fed, inv.golden.outputs(feed)[output], output)
     share = percent(error) if error < 1.0 else "all"
     lost = f"{share} of the signal at output '{output}'{agreed}"
     if not is_quantized(file.graph):
