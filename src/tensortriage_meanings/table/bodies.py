@@ -87,6 +87,31 @@ def narrow(ops: str, number: int, words: str) -> MeaningRow:
     return MeaningRow(tuple(ops.split()), ways)
 
 
+def wrapped(ops: str, number: int, words: str) -> MeaningRow:
+    """Return a row of whole numbers of 64 bits that are computed in a narrower type, where they wrap.
+
+    Sums and products wrap alike at every step and at the end, so that the result alone need be cut.
+
+    Args:
+        ops: As of `body`.
+        number: ONNX's number of the type.
+        words: As of `Meaning`.
+    """
+
+    def ways(site: MeantNode) -> Iterator[Meaning]:
+        value = site.node.inputs[0]
+        if value is None or site.dtype(value) != np.int64:
+            return
+        names = [f"v{i}" for i in range(len(site.node.inputs))]
+        given = ", ".join(f"{name} = {list(kept) if isinstance(kept, tuple) else kept}"
+                          for name in site.node.attributes if (kept := site.attribute(name)) is not None)  # fmt: skip
+        call = f"{site.op_type}{f'<{given}>' if given else ''}({', '.join(names)})"
+        text = f"({', '.join(names)}) => (y) {{ r = {call} n = Cast<to={number}>(r) y = Cast<to=7>(n) }}"
+        yield Meaning(words, body=text, cure=_IN_RANGE)
+
+    return MeaningRow(tuple(ops.split()), ways)
+
+
 def _attributes(site: MeantNode) -> str:
     return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
 
@@ -230,6 +255,21 @@ BODIES: tuple[MeaningRow, ...] = (
         "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
         6,
         "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
+    ),
+    wrapped(
+        "CumSum ReduceSum ReduceProd MatMul Gather",
+        6,
+        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
+    ),
+    *(
+        wrapped(
+            "Add Sub Mul CumSum ReduceSum MatMul Gather", number, f"whole numbers of 64 bits were computed in {bits}"
+        )
+        for number, bits in (
+            (5, "16 bits (int16), where they wrap at 2^15"),
+            (3, "8 bits (int8), where they wrap at 2^7"),
+            (2, "8 bits (uint8), where they wrap at 2^8"),
+        )
     ),
     narrow("Clip Abs Add Sub Mul Div Neg Max Min Pow", 1, _IN_FLOAT32),
     body(
