@@ -2,7 +2,7 @@
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from reports import FILE, PYTORCH, changed, inputs, model, normal, report, reweighted, save, script
 from reports.exporters import CHANGED, exported, network, normalized

@@ -123,8 +123,6 @@ class _Sequences:
             return self.after_another(settled, runs[AT_FIRST], after_other)
         if self.other is not None and self.alike(settled, runs[AT_FIRST]) and self.differ_by_right(self.other):
             return RunOrder("a run returns the results of the first feed of its session", _BOUND)
-        if self.other is not None and not self.alike(self.first_of_its_session(self.other), runs[AT_FIRST]):
-            return RunOrder("something of the first feed of its session is left in the results of later ones", _KEPT)
         if self.larger is not None and not self.alike(settled, runs[-2]):
             which = "the first run" if self.alike(settled, runs[-1]) else "each run"
             return RunOrder(f"{which} after one of another shape is another", _BY_SHAPE)
@@ -136,6 +134,8 @@ class _Sequences:
             )
             judged = self.judged(runs[0], settled)
             return RunOrder(f"{which}{judged}", _KEPT if judged == _FIRST_IS_RIGHT else _WARM)
+        if self.other is not None and not self.alike(self.first_of_its_session(self.other), runs[AT_FIRST]):
+            return RunOrder("something of the first feed of its session is left in the results of later ones", _KEPT)
         return RunOrder()
 
     def after_another(self, settled: _Values, on_other: _Values, after: _Values) -> RunOrder:
