@@ -192,8 +192,8 @@ def unsigned_without_a_zero_point() -> None:
     inputs(x=normal(4, 1, 3, 12, 12))
 
 
-@report("huggingface/optimum#151", FILE, QUANTIZED, ("outlier|range|float|one scale|share|channel|coarse|exclude",),
-        "MatMul_d|'d'|h")  # fmt: skip
+@report("huggingface/optimum#151", FILE, QUANTIZED,
+        ("outlier|range|float|one scale|share|channel|coarse|nodes_to_exclude",), "MatMul_d|'d'|h")  # fmt: skip
 def products_that_dynamic_quantization_ruins() -> None:
     """A few MatMuls cost all of the accuracy: single activations a hundred times larger than the rest."""
     w1 = normal(1, 32, 64, scale=0.2)
@@ -217,7 +217,7 @@ def products_that_dynamic_quantization_ruins() -> None:
 
 
 @report("openvinotoolkit/nncf#1861", FILE, QUANTIZED, ("float|scale|range|step|coarse|ignored",),
-        "variance|square|deviation|Sqrt|Pow|Div")  # fmt: skip
+        "variance|some|square|deviation|Sqrt|Pow|Div")  # fmt: skip
 def layer_normalization_in_int8() -> None:
     """Quantizers stand inside a layer normalization: the variance of a quiet row is below one step of a loud one's."""
     from reports.formats import norm

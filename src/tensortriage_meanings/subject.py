@@ -18,7 +18,6 @@ from tensortriage.diagnose.sdk import (
     Evidence,
     Feed,
     Investigation,
-    MemoryStore,
     Model,
     TensorStore,
     VerdictKind,
@@ -195,7 +194,7 @@ def _disputed(inv: Investigation, model: Model, feed: Feed, theirs: Tensors, who
 def _limits(inv: Investigation, feed: Feed, made: Tensors, theirs: Tensors) -> Mapping[str, float] | None:
     """Return the limits of a model's outputs if the judge finds that the other side's are within; None otherwise."""
     figures = {name: measure(made[name], array) for name, array in theirs.items()}
-    limits = limits_of(inv, feed, figures, golden=MemoryStore(dict(made)), apart={}, asked=False)
+    limits = limits_of(inv, feed, figures, apart={}, asked=False)
     errors = {name: float(error_of(figure)) for name, figure in figures.items()}
     if any(name not in limits or not limits[name].allows(error) for name, error in errors.items()):
         return None

@@ -226,7 +226,7 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     found = compare_all(outputs.items(), MemoryStore(expected))
     store = MemoryStore({name: run[name] for name in outputs})
     names, what = list(outputs), "the outputs once decided"
-    floors = floors_of(setting, names, golden=store, specs=specs, judged=names, what=what)
+    floors = floors_of(setting, names, judged=setting.of_reference(store, names), specs=specs, what=what)
     decided = {name: values for name, values in behind.items() if name in found.metrics}
     return Decided(fp32, target, decided, {name: found.metrics[name] for name in decided}, floors)
 

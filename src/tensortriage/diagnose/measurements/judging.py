@@ -30,7 +30,6 @@ from tensortriage.envelope.setting import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.output_parts import whole
-from tensortriage.values.store import TensorStore
 
 
 class Seen:
@@ -140,7 +139,6 @@ def limits_of(
     feed: Feed,
     figures: Mapping[str, Metrics],
     *,
-    golden: TensorStore,
     apart: Mapping[str, float],
     asked: bool,
 ) -> dict[str, Limit]:
@@ -150,14 +148,13 @@ def limits_of(
         inv: The investigation.
         feed: The feed.
         figures: Outputs and parts of them, which the walk judges, or values inside.
-        golden: The reference's values of them.
         apart: By how much of each error the model itself is another, by name.
         asked: Whether the target may be asked for more.
     """
     setting = inv.setting(feed)
     wanted, parts = whole(list(figures), setting.parts), {part.name for part in setting.parts}
     names = [name for name in inv.question.values if name in wanted] or wanted
-    floors = floors_of(setting, names, golden=golden, what="the outputs")
+    floors = floors_of(setting, names, what="the outputs")
     figures = {name: figure for name, figure in figures.items() if name in floors.fp32 or name not in parts}
     errors = {name: max(error_of(figure) - apart.get(name, 0.0), 0.0) for name, figure in figures.items()}
     plain = {name: floors.limit(name, figure.count) for name, figure in figures.items()}
@@ -169,14 +166,15 @@ def limits_of(
     judge = Judge(setting, floors, figures, errors=errors, shown=Seen(inv, feed) if asked else None)
     rows_ask = beyond and (freedoms or not setting.hardware.has_habits)
     if asked and (rows_ask or judge.excused):  # values inside are asked for
-        floors = floors_of(setting, inv.question.values, golden=golden, what="every layer")
+        floors = floors_of(setting, inv.question.values, what="every layer")
         judge = Judge(setting, floors, figures, errors=errors, shown=judge.shown)
     return judge.walk()
 
 
 def healthy_outputs(inv: Investigation, feed: Feed) -> dict[str, Limit]:
-    """Return the errors at the outputs that healthy engines of the target's class may have."""
-    golden = inv.golden.of(feed)
+    """Return the errors at the outputs, and at their parts, that healthy engines of the target's class may have."""
+    golden, setting = inv.golden.of(feed), inv.setting(feed)
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in judged_outputs(inv)}
-    setting = inv.setting(feed)
-    return expected_limits(setting, floors_of(setting, list(counts), what="the outputs"), counts)
+    floors = floors_of(setting, list(counts), what="the outputs")
+    counts |= {part.name: int(part.where.sum()) for part in setting.parts if part.name in floors.fp32}
+    return expected_limits(setting, floors, counts)

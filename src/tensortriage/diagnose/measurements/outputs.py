@@ -161,18 +161,19 @@ def output_floors(inv: Investigation) -> Floors:
         values, what = measured_with(inv, specs)
         with seeing(inv, feed, values, what) as seen:
             setting = inv.setting(feed)
-            floors = floors_of(setting, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what)
+            judged = setting.of_reference(golden, outputs)
+            floors = floors_of(setting, values, judged=judged, specs=specs, seen=seen, what=what)
         found.append(floors)
     parts = parts_of(inv, inv.question.feeds[0])
     outputs += [part.name for part in parts if all(part.name in floors.fp32 for floors in found)]
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    judged: dict[str, Distance] = {}
+    figures: dict[str, Distance] = {}
     for floors in found:
         for name, figure in floors.reference.items():
-            if name not in judged or error_of(figure) > error_of(judged[name]):
-                judged[name] = figure
-    return Floors(fp32, target, found[0].emulated, found[0].source, judged)
+            if name not in figures or error_of(figure) > error_of(figures[name]):
+                figures[name] = figure
+    return Floors(fp32, target, found[0].emulated, found[0].source, figures)
 
 
 def parts_of(inv: Investigation, feed: Feed) -> Sequence[OutputPart]:

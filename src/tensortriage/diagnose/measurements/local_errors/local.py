@@ -116,7 +116,7 @@ def one_part(
     target, golden = inv.question.target, operands.golden
     ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
-    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, golden=golden, specs=operands.specs, what=where)
+    floors = floors_of(inv.setting(ops.feed, ops.model), ops.values, specs=operands.specs, what=where)
     small = sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES
     wanted = ObservedFigures(ops.values, golden, partly=True, floors=floors.target, kept_too=small)
     answer = inv.lab.figures(target, ops.model, ops.feed, wanted, what=f"{where} on {target}", build=build)
