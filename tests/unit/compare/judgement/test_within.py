@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tensortriage.compare.judgement import thresholds, within
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import gap_allowance_db
+from tensortriage.compare.judgement.within import beyond_any_share, gap_allowance_db
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.envelope import limits
 from tensortriage.envelope.limits import Limit, floor_of_amplified, judged_by
@@ -153,3 +153,16 @@ def test_chance_is_allowed_for_once_where_few_elements_carry_the_noise():
     noisy = exact + 0.01 * np.random.default_rng(0).standard_normal(20)
     figure = measure(exact, noisy)
     assert 10 * floor_of_amplified(figure) == pytest.approx(limits.of_rounding(figure.relative_rms_error, 20))
+
+
+@pytest.mark.parametrize(
+    ("target", "allowed", "beyond"),
+    [
+        ([-(2**31), -(2**31), 9], 1.6, True),  # any number may be another, and these are nowhere near
+        ([4 * 10**9 + 256, 5 * 10**9 - 512, 9], 1.6, False),
+        ([-(2**31), -(2**31), 9], 0.7, False),  # the share is a limit
+    ],
+)
+def test_a_share_of_all_numbers_is_no_limit(target, allowed, beyond):
+    figure = measure(np.array([4 * 10**9, 5 * 10**9, 9]), np.array(target))
+    assert beyond_any_share(figure, allowed) is beyond

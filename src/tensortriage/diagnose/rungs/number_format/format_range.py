@@ -57,6 +57,22 @@ def vanishing(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, .
     return tuple(item for _, item in sorted(found, key=lambda each: not each[0].cannot))
 
 
+def excessive_sums(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, ...]:
+    """Return the sums beyond the largest number of a format, where it holds what they lead to."""
+    return tuple(
+        Excess(
+            row.value,
+            row.node,
+            row.op_type,
+            row.sum_bound or 0.0,
+            constant=False,
+            what="a sum on the way to its result",
+        )
+        for row in rows
+        if any(misfit.slug == "sum-beyond-range" for misfit in row.misfits_in(precision))
+    )
+
+
 def excesses(rows: Sequence[RangeRow], precision: Precision) -> tuple[Excess, ...]:
     """Return the values and constants beyond the largest number of a format."""
     return tuple(

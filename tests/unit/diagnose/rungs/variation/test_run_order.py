@@ -27,6 +27,7 @@ def asked(investigate, monkeypatch, tmp_path):
         ("shape", "the first run after one of another shape is another"),
         ("rows", "the first run after one of another shape is another"),
         ("bound", "a run returns the results of the first feed of its session"),
+        ("part", "something of the first feed of its session is left in the results of later ones"),
         ("before", "a run returns the results of the feed before it"),
         ("last-row", "the last row of the batch is that of the run before it"),
         ("count", "each run is another, as it is in any session: a result depends on how many ran before"),
