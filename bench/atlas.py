@@ -9,7 +9,7 @@ floor is a divergence. ONNX ships expected data with its tests: a divergence cou
 is with these data and the target is not, and for narrow formats only beyond rounding; where nothing is shipped, as with
 networks, float64 stands for it. Divergences are diagnosed, each within a budget; where that ends without a culprit, a
 network is *undecided*. One line of JSON per case is appended to the file, and cases that it has are not run again. With
---verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz beside it, as
+--verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz next to it, as
 `python bench/networks DIR atlas --numbered` writes them, and asks every target about one before the next.
 """
 

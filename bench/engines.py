@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def targets(wanted: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield a name, what to write as a target, and the Python of every engine that is asked for."""
+    """Yield a name, what to write as a target, and the Python of every engine that is requested."""
     found = [(spec.partition(":")[0], spec, sys.executable) for spec in HERE]
     found += [(f"{made.engine}=={made.version}", spec_of(made), made.python) for made in environments()]
     for name, spec, python in found:

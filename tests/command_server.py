@@ -113,7 +113,7 @@ def _read_all(descriptors, words, timeout):
 
 
 def serve(descriptor):
-    """Fork a process for every command that is asked for, until nobody is left to ask."""
+    """Fork a process for every command that is requested, until nobody is left to ask."""
     for name in PRELOADED:
         importlib.import_module(name)
     line = socket.socket(fileno=descriptor)

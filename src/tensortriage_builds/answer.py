@@ -81,7 +81,7 @@ def with_target(request: BuildRequest, tensorrt: TensorrtOptions) -> BuildReques
     tensorrt = dataclasses.replace(tensorrt, save_tactics=None, load_tactics=None)
     flag, target = tensorrt.any_given(), request.target
     if target and flag:
-        raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")
+        raise click.UsageError(f"{flag} and --target exclude each other: put it in the engine spec")
     if not target and not flag and request.check is None:
         raise target_missing(request.model)
     return dataclasses.replace(request, target=target or str(EngineSpec("tensorrt", tensorrt.words())))

@@ -162,14 +162,14 @@ def _of_the_data(name: str, wide: np.ndarray) -> Iterator[Transform]:
         ways.append(("standardized by its own mean and deviation", wide.mean(), spread))
         ways.append(("stretched from its least to its largest number to 0 to 1", wide.min(), span))
         ways.append(("divided by its largest magnitude", 0.0, peak))
-        ways.append(("freed of its own mean", wide.mean(), 1.0))
+        ways.append(("centred on its own mean", wide.mean(), 1.0))
     for words, mean, deviation in ways:
 
         def apply(array: np.ndarray, mean: float = mean, deviation: float = deviation) -> np.ndarray:
             return (array - mean) / deviation
 
         if (mean, deviation) != (0.0, 1.0):
-            yield of_input(name, "scale", f"is {words}", apply, f"leave out what has it {words}",
+            yield of_input(name, "scale", f"is {words}", apply, f"leave out the step that has it {words}",
                            mean=[float(f"{mean:.5g}")], deviation=[float(f"{deviation:.5g}")])  # fmt: skip
     if wide.min() >= 0.0 and peak > 0.0:
         top = 255.0 if peak > 1.5 else 1.0
@@ -200,14 +200,14 @@ def _places(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transfo
         yield of_input(name, "transposed", "has width and height exchanged", lambda x: np.swapaxes(x, height, width),
                        f"{{x}} = np.swapaxes({{x}}, {height}, {width})", axes=[height, width])  # fmt: skip
         for turns in (1, 3):
-            yield of_input(name, "rotated", f"is rotated by {90 * turns} degrees against the clock",
+            yield of_input(name, "rotated", f"is rotated by {90 * turns} degrees counterclockwise",
                            functools.partial(np.rot90, k=turns, axes=(height, width)),
                            f"{{x}} = np.rot90({{x}}, {4 - turns}, axes=({height}, {width}))",
                            degrees=90 * turns)  # fmt: skip
         return
     yield of_input(name, "transposed", "has width and height exchanged, read as if they were not",
                    lambda x: np.swapaxes(x, height, width).reshape(x.shape),
-                   "hand it over as (height, width), as it lies in memory", axes=[height, width])  # fmt: skip
+                   "pass it as (height, width), as it lies in memory", axes=[height, width])  # fmt: skip
     yield of_input(name, "transposed", "was made as (width, height) and then turned back",
                    lambda x: np.swapaxes(x.reshape(np.swapaxes(x, height, width).shape), height, width),
                    "reshape to (height, width), and transpose nothing", axes=[height, width])  # fmt: skip
@@ -234,7 +234,7 @@ def _layouts(
     )
     yield (
         "layout",
-        f"is taken for {theirs} and transposed, though it is {mine} already",
+        f"is transposed as if it were {theirs}, though it is already {mine}",
         lambda x: np.transpose(x.reshape(other), back),
         "leave out the transposition",
     )
@@ -272,7 +272,7 @@ def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
         if min(array.shape[one], array.shape[other]) > 1:
             yield of_input(name, "transposed", f"has axes {one} and {other} exchanged, read as if they were not",
                            functools.partial(_exchanged, one=one, other=other),
-                           f"hand it over with axes {one} and {other} in their places",
+                           f"pass it with axes {one} and {other} in their places",
                            axes=[one, other])  # fmt: skip
 
 

@@ -145,9 +145,7 @@ def _rearranged(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[tup
 
 
 def _told(name: str, kind: str, words: str, **parameters: object) -> tuple[Transform, ...]:
-    return (
-        of_input(name, kind, words, lambda x: x, f"hand {{x}} over as the other file has it ({kind})", **parameters),
-    )
+    return (of_input(name, kind, words, lambda x: x, f"pass {{x}} as in the other file ({kind})", **parameters),)
 
 
 def _with_numbers(name: str, before: tuple[Transform, ...], made: np.ndarray, theirs: np.ndarray) -> _Way:

@@ -45,11 +45,11 @@ class DisputingSide(enum.Enum):
     """Who computes other numbers than the model; the value says with whom ONNX sides, and begins what to do."""
 
     TARGET = (
-        "ONNX's specification sides with the reference: let the target compute what the model says or, if its numbers "
-        "are meant, "
+        "ONNX's specification agrees with the reference: make the target follow the model or, if its numbers are "
+        "intended, "
     )
-    FILE = "To have the model say the same, "
-    SOURCE = "ONNX's specification sides with the file as it is written, so that the file has to say it: "
+    FILE = "To make the model match, "
+    SOURCE = "ONNX's specification agrees with the file as it is written, so the file has to change: "
     """The reference, or the network that the file was made from."""
 
 

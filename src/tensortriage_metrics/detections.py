@@ -170,7 +170,7 @@ def _labelled(labels: Arrays, count: int) -> list[Boxes]:
     rows = named.pop(place)
     rows = rows if rows.ndim == 3 else rows[None]
     if rows.ndim != 3 or rows.shape[-1] < 4:
-        raise ValueError(f"labels of shape {list(rows.shape)} are no boxes: give [n, 4] and classes, or [n, 5]")
+        raise ValueError(f"labels of shape {list(rows.shape)} are not boxes: give [n, 4] and classes, or [n, 5]")
     kinds = next(iter(named.values()), rows[..., 4] if rows.shape[-1] > 4 else np.zeros(rows.shape[:2]))
     kinds = kinds.reshape(len(rows), -1)
     made = [Boxes(_corners(each[:, :4]), np.ones(len(each)), kind) for each, kind in zip(rows, kinds, strict=True)]

@@ -17,7 +17,7 @@ COMMANDS = {
     "run": "Run on one or more engines and compare.",
     "convert": "Write a model as another, or as an engine.",
     "inspect": "Look into models, tactics and data.",
-    "check": "Lint; saved results by other limits.",
+    "check": "Lint; judge saved results by new limits.",
     "surgeon": "Edit models.",
     "debug": "Reduce, study builds and precision, repeat a check.",
     "data": "Merge and concatenate saved data.",

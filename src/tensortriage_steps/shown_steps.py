@@ -84,7 +84,7 @@ def _alone(free: FreeRun) -> str:
         return f"alone, both generate the same {len(free.reference)} tokens"
     ours, theirs = (tokens[free.first][free.row] for tokens in (free.reference, free.target))
     where = f" of row {free.row}" if len(free.reference[0]) > 1 else ""
-    text = f"alone, the tokens{where} part at step {free.first}: {ours} and {theirs}"
+    text = f"alone, the tokens{where} differ from step {free.first}: {ours} and {theirs}"
     if free.ahead is not None:
         text += f"; the reference's score of the first is {magnitude(free.ahead)} above that of the second"
     if free.moved is None:

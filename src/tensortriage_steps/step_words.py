@@ -25,7 +25,7 @@ def summary_of(report: StepsReport) -> str:
                 f"at step {row.step} by {error_size(value.error)}"
             )
         return (
-            f"{right} the target drifts farther than healthy engines at step {row.step}: '{value.value}' is off by "
+            f"{right} the target drifts further than healthy engines at step {row.step}: '{value.value}' is off by "
             f"{error_size(value.error)}, {magnitude(value.ratio)} times their limit{_grown(report)}"
         )
     if report.verdict == "tokens" and report.free is not None and report.free.first is not None:
@@ -47,7 +47,7 @@ def _with_itself(report: StepsReport) -> str:
     worst = max(bad, key=lambda value: value.difference / value.allowed)
     return (
         f"the whole sequence at once and the steps differ: '{worst.value}' by {error_size(worst.difference)} at step "
-        f"{worst.step}, where {error_size(worst.allowed)} is allowed; farther from the exact result: "
+        f"{worst.step}, where {error_size(worst.allowed)} is allowed; further from the exact result: "
         f"{worst.wrong}"
     )
 

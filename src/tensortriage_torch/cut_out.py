@@ -29,7 +29,7 @@ def cut_out(
         inv: Investigation of a model with a network.
         evidence: What the exporter made wrong, if it did.
         nodes: Names of the nodes.
-        local: How they fail by themselves.
+        local: How they fail in isolation.
     """
     network, part, graph = inv.question.network, evidence.wrong_part, inv.model.graph
     assert network is not None

@@ -87,7 +87,7 @@ class Engine:
         outputs = [spec.name for spec in Model.load(model).outputs]
         return Session(model, {"format": "bf16", **({"fused": "true"} if outputs == ["y"] else {})})
 """
-"""An engine that fuses element-wise operators unless it is asked for anything but the outputs: it computes in bf16, one
+"""An engine that fuses element-wise operators unless it is requested anything but the outputs: it computes in bf16, one
 rounding more or less, so that other neighbours are near. `reference` rounds as told."""
 
 

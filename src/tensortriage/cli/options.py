@@ -264,7 +264,7 @@ def only_onnx(_: click.Context, parameter: click.Parameter, value: str | None) -
         UsageError: With an alternative (``model-type``).
     """
     cures = {
-        "engine": "give the ONNX file, whose names tell what is what, and --target tensorrt:load_engine=FILE",
+        "engine": "give the ONNX file, which names the tensors, and --target tensorrt:load_engine=FILE",
         "trt-network-script": "wrap your builder in a script engine: --target script:FILE.py:CLASS",
     }
     if value not in (None, "onnx"):
@@ -279,7 +279,7 @@ def model_type_option(heading: str) -> GroupedOption:
     """Return the choice of the kind of the model file."""
     return GroupedOption(["--model-type"], type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
                          callback=only_onnx, heading=heading, rare=True,
-                         help="Accepted: onnx; other kinds of model are not read.")  # fmt: skip
+                         help="Accepted: onnx; other kinds of models are not read.")  # fmt: skip
 
 
 def own_inference(heading: str) -> GroupedOption:

@@ -27,7 +27,7 @@ class Cuts:
         return (
             f"{size_words(self.weight_bytes)} of weights do not fit into {size_words(self.memory_bytes)}: run in "
             f"{self.blocks} blocks, cut behind {listed}; each block is fed with the reference's values, so errors are "
-            "those born in it, and a fusion across a cut, with its faults, cannot happen here"
+            "those that originate in it, and a fusion across a cut, with its faults, cannot happen here"
         )
 
 

@@ -187,7 +187,7 @@ def _by_place() -> Mapping[str, Sequence[Rung]]:
     titles.update(rung.title for _, rung in loaded)
     for point, rung in loaded:
         if rung.after not in titles:
-            raise _broken(point, f"it comes after '{rung.after}', which is no question of the ladder")
+            raise _broken(point, f"it comes after '{rung.after}', which is not a question of the ladder")
         found.setdefault(rung.after, []).append(rung)
     return found
 
@@ -198,13 +198,13 @@ def _loaded(point: EntryPoint) -> Rung:
     except Exception as error:  # importing a module of somebody else may raise anything
         raise _broken(point, f"{type(error).__name__}: {error}") from error
     if not isinstance(found, Rung):
-        raise _broken(point, f"{point.value} is no rung")
+        raise _broken(point, f"{point.value} is not a rung")
     return found
 
 
 def _broken(point: EntryPoint, why: str) -> EngineMissing:
     return EngineMissing(
-        f"the rung '{point.name}' of the package {point.distribution} cannot be asked: {why}",
+        f"the rung '{point.name}' of the package {point.distribution} cannot be loaded: {why}",
         slug="rung-broken",
         cure=f"install another release of {point.distribution}, or remove it",
     )

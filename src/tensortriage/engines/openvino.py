@@ -54,7 +54,7 @@ class OpenVinoEngine(
         "threads": "threads for inference (default: all cores)",
         "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
         "config.KEY": "any OpenVINO property, e.g. config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
-        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin beside it, to run instead; whole models only",
+        FILE: ".xml that ovc, NNCF or an exporter wrote, its .bin next to it, to run instead; whole models only",
         "worker": WORKER_OPTION,
     }
 

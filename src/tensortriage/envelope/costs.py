@@ -61,7 +61,7 @@ def of_freedoms(
         UsageError: Likewise.
     """
     healthy = Healthy.of(setting.model, setting.precision, tuple(together))
-    what = what or "the model with the freedoms taken"
+    what = what or "the model with the chosen freedoms"
     asked = whole(values, setting.parts)
     found = distances(setting.lab, setting.model, setting.feed, asked, healthy.with_freedoms, what=what)
     costs = {value: healthy.cost_of_freedoms(each) for value, each in by_value(found).items()}
@@ -146,7 +146,7 @@ def drawn(setting: Setting, names: Sequence[str], draws: int) -> dict[str, list[
         UsageError: Likewise.
     """
     asked = setting.target, setting.model, setting.feed, list(names), draws, list(setting.kept)
-    kept = setting.lab.derived(dict[str, list[float]], "what rounding may cost by chance", *asked)
+    kept = setting.lab.derived(dict[str, list[float]], "the cost of rounding by chance", *asked)
     return kept.of(lambda: _drawn(setting, names, draws))
 
 

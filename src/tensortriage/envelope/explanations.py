@@ -35,9 +35,9 @@ Allows = Callable[[float, ErrorFigures], float]
 class Usual(enum.Enum):
     """How common a freedom is among the engines that may take it."""
 
-    EXPECTED = "all that compute in the format are taken to do it"
-    SELDOM = "in some ops, and in which is not known: it is added where what is expected does not suffice"
-    WHERE_IT_FAILS = "asked about only at ops that are wrong otherwise: it is dear to evaluate, or would allow much"
+    EXPECTED = "all engines that compute in the format are assumed to do it"
+    SELDOM = "in unknown ops: added where the expected freedoms do not suffice"
+    WHERE_IT_FAILS = "tried only at ops that are otherwise wrong: it is expensive to evaluate, or would allow much"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ class Judge:
         if not shows or not is_habit(taken, shows):
             return f"taken at {taken} of {shows} values"
         if needs.alone is not None and self.shown is None:
-            return "there is no target to run the ops alone"
+            return "there is no target to run the ops in isolation"
         freedoms, most = held.explanations[0].cost is of_freedoms, max(each.error for each in held.explained.values())
         if freedoms and excuses_much(most):  # what excuses the whole must excuse each op
             needs = Needs(alone=1.0, unproven=needs.alone is None)
@@ -282,7 +282,7 @@ class Judge:
             spared = alone.harmless if needs.makes_it else ()
             guilty = [value for value in beyond(alone, needs.alone) if value not in spared]
             if guilty and not (needs.makes_it and self.shown is not None and self.shown.are_harmless(guilty)):
-                return f"'{guilty[0]}' is wrong by itself"
+                return f"'{guilty[0]}' is wrong in isolation"
         return ""
 
     def inside(self) -> Mapping[str, Metrics]:

@@ -80,7 +80,7 @@ def op_limits(
     values = [*suspects, *peers_of(suspects, list(errors), op_types)]
     evaluations = {freedom.name: freedom.evaluation(format_options(setting.precision)) for freedom in freedoms}
     with contextlib.suppress(EngineError, UsageError):
-        words = f"what engines are free to choose at {what}"
+        words = f"the freedoms of engines at {what}"
         found = distances(setting.lab, setting.model, setting.feed, values, evaluations, what=words)
         costs = {freedom: found[freedom.name] for freedom in freedoms}
         return with_freedoms(

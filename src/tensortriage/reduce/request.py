@@ -141,7 +141,7 @@ class ReduceRequest:
         default=1, least=1)
     cluster: NamedCluster | None = cluster_field()
     premise: int = option(
-        "--premise", "N", "Runs of the whole model before the search; give more for a fault that shows seldom.",
+        "--premise", "N", "Runs of the whole model before the search; give more for a fault that rarely shows.",
         default=3, least=1)
     budget: SearchBudget = part(
         factory=SearchBudget,

@@ -68,7 +68,7 @@ class Report:
             raise StoreError(
                 f"{folder} holds no verdict: its diagnosis was interrupted, or it is the case of another command",
                 slug="verdict-missing",
-                cure=f"give the same 'triage diagnose ... --case {folder}' again: it goes on with what it knows",
+                cure=f"give the same 'triage diagnose ... --case {folder}' again: it resumes from its results",
             )
         verdict = serial.load(folder / "verdict.json", Verdict)
         if verdict.verdict not in {kind.value for kind in KIND_WORDS}:
@@ -105,7 +105,7 @@ class Report:
     @property
     def left_open(self) -> Sequence[Step]:
         """The questions that were not answered, or not asked."""
-        return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "not asked"))]
+        return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "skipped"))]
 
     def reason_beyond_summary(self, culprit: Culprit) -> str:
         """Return why a culprit is one; empty where the summary has said so."""

@@ -58,7 +58,7 @@ def _usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> E
     engine = create(spec, limits=limits)
     if anew and isinstance(engine, RunsGivenEngines) and (options := engine.without_file(spec.options)) is not None:
         raise UsageError(
-            f"{spec} is an engine from a file, which runs as a whole and is not built again",
+            f"{spec} is an engine from a file, which runs as a whole and cannot be rebuilt",
             slug="engine-given",
             cure=f"name what it was built with in place of the file, e.g. {spec.with_options(options)}",
         )

@@ -107,7 +107,7 @@ class Lab:
     @property
     def case(self) -> Case:
         """The store of answers; only for a lab that was given one."""
-        assert self._case is not None, "a lab without a case keeps nothing"
+        assert self._case is not None, "a lab without a case stores nothing"
         return self._case
 
     @functools.cached_property

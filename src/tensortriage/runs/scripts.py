@@ -166,7 +166,7 @@ class _Translated:
 
     _SLUGS = (
         (EngineHung, "script-hung", "raise --timeout if it needs longer"),
-        (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script hold less"),
+        (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script use less"),
         (EngineCrashed, "script-crashed", "correct the script: raise an exception instead of ending the process"),
     )
 

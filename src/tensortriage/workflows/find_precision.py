@@ -57,9 +57,9 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | N
     listener = listener or Silent()
     if request.cluster is not None and request.check is None:
         raise UsageError(
-            "a cluster runs the checks of a command; an engine is asked about one build after the other",
+            "a cluster runs the checks of a command; an engine is tested one build at a time",
             slug="cluster-without-check",
-            cure="leave it out, let a command judge, or run triage debug precision there with --cluster",
+            cure="leave out --cluster, let a command judge, or run triage debug precision there with --cluster",
         )
     check_output(request.output, request.model)
     _check_formats(request)
@@ -100,7 +100,7 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
         kept=names,
         builds=0,
         checks=0,
-        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        error=ErrorFacts("not measured yet", None, None, None, None, None),
         precision=low_precision(request, target).value,
         higher=Precision.FP32.value,
         asked="engine" if target is not None else "check",

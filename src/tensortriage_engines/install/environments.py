@@ -195,8 +195,8 @@ def _asked(word: str) -> tuple[str, str, Ingredients]:
     made_of = RECIPES[engine].of(version)
     if made_of is None:
         raise UsageError(
-            f"releases of {RECIPES[engine].distribution} before {RECIPES[engine].oldest} are older than what is known "
-            f"of '{engine}' here",
+            f"releases of {RECIPES[engine].distribution} before {RECIPES[engine].oldest} are too old for '{engine}' "
+            f"here",
             slug="environment-version",
             cure=f"triage engines install {engine}=={RECIPES[engine].oldest}, or a newer one",
         )
@@ -264,7 +264,7 @@ def _installed(engine: str, part: Path, made_of: Ingredients, lock: int, say: Ca
         package, version = lacking(error.message)
         if not package:
             raise
-        say(f"{package} {version} is not for this Python: looking for one that is")
+        say(f"{package} {version} does not support this Python: looking for one that does")
         instead = offered(base, package, version) if package == RECIPES[engine].distribution else ""
         cure = f"triage engines install {engine}=={instead}" if instead else ""
         minors = minors_with(base, package, version)

@@ -49,7 +49,7 @@ def locked(folder: Path) -> Iterator[int]:
         yield handle
     except BlockingIOError as error:
         raise UsageError(
-            f"another command, or a pip process that it left behind, is making an environment in {folder}",
+            f"another command, or a pip process that it left running, is making an environment in {folder}",
             slug="environment-busy",
             cure="wait for it; 'fuser -v FOLDER' names the process",
         ) from error

@@ -122,7 +122,7 @@ def read(path: Path) -> Intermediate:
     """
     checked_file(str(path), "OpenVINO")
     if path.suffix != ".xml":
-        raise unreadable(path, "it is no .xml")
+        raise unreadable(path, "it is not an .xml file")
     weights = Path(beside(str(path), ".bin"))
     text = path.read_bytes()
     if b"<!DOCTYPE" in text[:4096] or b"<!ENTITY" in text:
@@ -146,8 +146,8 @@ def read(path: Path) -> Intermediate:
 
 def unreadable(path: Path, why: str, cure: str = "") -> UsageError:
     """Return the error for a file that is not OpenVINO's."""
-    cure = cure or "give the .xml that ovc, NNCF or openvino.save_model wrote, with its .bin beside it"
-    return UsageError(f"{path} is no file of OpenVINO: {why}", slug="engine-option-file", cure=cure)
+    cure = cure or "give the .xml that ovc, NNCF or openvino.save_model wrote, with its .bin next to it"
+    return UsageError(f"{path} is not a file of OpenVINO: {why}", slug="engine-option-file", cure=cure)
 
 
 def _in_order(net: ElementTree.Element) -> Iterator[Layer]:

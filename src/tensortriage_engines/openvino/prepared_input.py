@@ -73,7 +73,7 @@ class Preparation:
     QUESTION,
     cost="two runs of the reference",
     ends=(VerdictKind.MODEL_CHANGED,),
-    after="how does the given file take its data?",
+    after="which data layout does the given file expect?",
 )
 def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
     """Try on the reference what the target's file does to an image before its first layer."""
@@ -108,7 +108,7 @@ def prepared_input(inv: Investigation, _: Evidence) -> Conclusion | None:
         VerdictKind.MODEL_CHANGED,
         OBSERVED,
         f"the file prepares its input itself: {what}; on that the reference gives its outputs up to "
-        f"{error_size(after)}, else they differ by {error_size(before)}; feed it what is not prepared yet, or convert "
+        f"{error_size(after)}, else they differ by {error_size(before)}; feed it unprepared data, or convert "
         "the model without means, scales and reversed channels",
         culprits=[Culprit(first.name, first.op_type, name, reason=f"is fed '{name}' {told[name].words}")],
     )

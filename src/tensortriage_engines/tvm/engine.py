@@ -25,7 +25,8 @@ class TvmEngine(ConvertedEngine):
     options: ClassVar[Mapping[str, str]] = {
         "optimize": "level of TVM's passes: 0 to 3 (default 2, TVM's own)",
         "left_out": "passes to leave out, joined with +, e.g. FuseOps+FoldConstant",
-        "file": "module to run instead of importing the model: a script of Relax, NAME.py, with NAME.npz beside it, or "
+        "file": "module to run instead of importing the model: a script of Relax, NAME.py, with NAME.npz next to it, "
+        "or "
         "a compiled library; whole models only",
         **ARRANGEMENT_OPTIONS,
         "worker": WORKER_OPTION,

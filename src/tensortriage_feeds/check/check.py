@@ -189,10 +189,8 @@ def _summary(found: FoundDifference, same: bool, unpaired: tuple[str, ...]) -> s
         nearest = (
             f"; the nearest that was tried leaves {error_size(found.residual)} of its deviation" if found.steps else ""
         )
-        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no way that is known{nearest}{lacking}"
-    left = (
-        "nothing is left" if found.residual == 0.0 else f"what is left is {error_size(found.residual)} of its deviation"
-    )
+        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no known way{nearest}{lacking}"
+    left = "nothing remains" if found.residual == 0.0 else f"{error_size(found.residual)} of its deviation remains"
     return f"{_told(found)}; {left}{lacking}"
 
 

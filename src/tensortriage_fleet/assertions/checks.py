@@ -67,7 +67,7 @@ def assert_close(
 
 
 def assert_same(model: object, targets: Sequence[str], *, inputs: object = None, **more: Any) -> "CompareResult":
-    """Assert that engines agree on a model: each with the first, within what healthy engines differ by.
+    """Assert that engines agree on a model: each with the first, within the difference between healthy engines.
 
     Args:
         model: As `tensortriage.run` takes it.
@@ -107,7 +107,7 @@ def _beyond(result: "CompareResult") -> Iterator[str]:
     if rows[_MOST:]:
         yield f"  ... and {len(rows) - _MOST} more"
     for found in result.disagreements[:1]:
-        yield f"  {result.reference} is not what the model computes: '{found.value}' is off by {found.error:.3g}"
+        yield f"  {result.reference} and the model disagree: '{found.value}' is off by {found.error:.3g}"
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
             yield f"  {name}: {outcome.kind.value}: {outcome.message}"

@@ -58,7 +58,7 @@ def changed_premises(saved: Baseline, target: SavedTarget, now: MeasuredTarget) 
             yield Change("engine", f"{name} was {getattr(before, word)}, is {getattr(after, word)}")
     code = _others(before.code, after.code)
     if code:
-        yield Change("engine", f"the engine's code is another: {_listed(code)}")
+        yield Change("engine", f"the engine's code changed: {_listed(code)}")
     for name in _others(target.versions, now.versions):
         what = after.spec.partition(":")[0] if name == "engine" else name
         yield Change("version", f"{what} {target.versions.get(name, '-')} -> {now.versions.get(name, '-')}")
@@ -67,7 +67,7 @@ def changed_premises(saved: Baseline, target: SavedTarget, now: MeasuredTarget) 
 def changed_outputs(saved: Baseline, target: SavedTarget, now: MeasuredTarget) -> Iterator[Change]:
     """Yield the outputs that are no longer what they were."""
     if now.problem != target.problem:
-        yield Change("output", now.problem or f"it runs, and did not: {target.problem}")
+        yield Change("output", now.problem or f"it runs now, and did not before: {target.problem}")
         return
     for feed, outputs in target.outputs.items():
         found = now.outputs.get(feed, {})
@@ -114,7 +114,9 @@ def _moved(feed: str, name: str, kept: SavedOutput, right: KeptTensor | None, fo
     known = f", {times(ratio)} its limit" if ratio is not None else ""
     shape = f" (shape {list(kept.target.shape)} -> {list(found.shape)})" if kept.target.shape != found.shape else ""
     size = (
-        f"{error_size(apart.error)} {off}" if not apart.exact else f"another in {percent(apart.error)} of its elements"
+        f"{error_size(apart.error)} {off}"
+        if not apart.exact
+        else f"different in {percent(apart.error)} of its elements"
     )
     yield Change("output", f"'{name}' is {size}{shape}{known}", feed, name, apart.error, limit, ratio)
 
@@ -125,12 +127,12 @@ def _changed_model(before: BaselineModel, after: BaselineModel) -> Change:
     gone = [name for name in before.nodes if name not in after.nodes]
     told = []
     if len(others) + len(gone) > len(after.nodes) / 2:
-        told.append(f"{len(others)} of {len(after.nodes)} nodes are others")
+        told.append(f"{len(others)} of {len(after.nodes)} nodes changed")
     elif others:
         told.append(_listed(others) + (" is another" if len(others) == 1 else " are others"))
     if gone:
         told.append(f"{_listed([repr(name) for name in gone])} left")
-    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes are others", nodes=tuple(others))
+    return Change("model", "; ".join(told) or "inputs, outputs or bodies of nodes changed", nodes=tuple(others))
 
 
 def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:

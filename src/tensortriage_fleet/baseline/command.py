@@ -10,8 +10,8 @@ from tensortriage_fleet.baseline.request import BaselineRequest, MeasureRequest
 
 EXIT_CODES = """
 \b
-Exit codes: 0 as it was; 1 something is another; 2 bad input; 3 an engine or a cluster cannot be used here; 4 an output
-is another, and nobody can say whether that is healthy.
+Exit codes: 0 unchanged; 1 something changed; 2 bad input; 3 an engine or a cluster cannot be used here; 4 an output
+changed, and whether that is healthy is unknown.
 """
 
 
@@ -20,7 +20,7 @@ def baseline() -> None:
     """Keep what engines make of a folder of models, and check it later, as in CI."""
 
 
-@command(short_help="Keep outputs, verdicts and limits.", epilog=f"""\b
+@command(short_help="Save outputs, verdicts and limits.", epilog=f"""\b
 Examples:
   triage baseline save models --targets onnxruntime openvino
   triage baseline save model.onnx --targets openvino:precision=fp16 --inputs real.npz
@@ -34,7 +34,7 @@ def save(request: BaselineRequest, as_json: bool) -> None:
     _run("save", request, as_json=as_json)
 
 
-@command(short_help="Is everything as it was?", epilog=f"""\b
+@command(short_help="Has anything changed?", epilog=f"""\b
 Examples:
   triage baseline check
   triage baseline check models --targets onnxruntime --fail output verdict model data version
@@ -49,14 +49,14 @@ def check(request: BaselineRequest, as_json: bool) -> None:
     _run("check", request, as_json=as_json)
 
 
-@command(short_help="Accept what is another.", epilog=f"""\b
+@command(short_help="Accept the changes.", epilog=f"""\b
 Examples:
   triage baseline update
   triage baseline update models/cnn.onnx --yes
 {EXIT_CODES}""")  # fmt: skip
 def update(
     request: BaselineRequest,
-    yes: bool = flag("--yes --accept", "Write it; without it is shown what would be accepted."),
+    yes: bool = flag("--yes --accept", "Write the baseline; without it, show what would be accepted."),
     *,
     as_json: bool,
 ) -> None:

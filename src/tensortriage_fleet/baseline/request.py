@@ -48,14 +48,14 @@ class BaselineRequest:
     targets: tuple[str, ...] = option("--targets --target -t", "ENGINE...", "Engines  [default: those of the "
                                       "baselines].", default=())
     inputs: tuple[str, ...] = option("--inputs", "PATH...", "Data for every model  [default: those that its baseline "
-                                     "names, else NAME.npz or test_data_set_* beside it, else made up].", default=())
+                                     "names, else NAME.npz or test_data_set_* next to it, else made up].", default=())
     folder: Path = option("--baseline", "DIR", "Folder of the baselines, to be committed; paths in it are relative to "
                           "the folder that holds it.", default=FOLDER)
-    fail: tuple[str, ...] = option("--fail", "WORD...", f"What makes it fail, of {', '.join(MAY_FAIL)}.", default=FAIL,
-                                   choices=MAY_FAIL)
-    arrays: bool = flag("--arrays", "Keep the outputs themselves too, as --load-outputs of triage run takes them.")
-    fresh: bool = flag("--fresh", "Ask every engine again.")
-    jobs: int = option("--jobs -j", "N", "Processes at once.", default=1, least=1, group="Limits")
+    fail: tuple[str, ...] = option("--fail", "WORD...", f"Changes that make it fail, of {', '.join(MAY_FAIL)}.",
+                                   default=FAIL, choices=MAY_FAIL)
+    arrays: bool = flag("--arrays", "Save the outputs themselves too, as --load-outputs of triage run takes them.")
+    fresh: bool = flag("--fresh", "Run every engine again.")
+    jobs: int = option("--jobs -j", "N", "Number of parallel processes.", default=1, least=1, group="Limits")
     cluster: ClusterSpec | None = cluster_field("Run them there: ", read=ClusterSpec.parse)
     timeout_seconds: float | None = option("--timeout", "SECONDS", "Time limit of each process.", default=None, above=0)
     memory_limit: str = option("--memory-limit", "BYTES", "Memory limit of each process, e.g. 8G.", default="")

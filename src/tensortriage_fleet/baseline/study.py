@@ -162,7 +162,7 @@ class _Study:
             others = {}
         elif others and not same and not self._renewed(subject, others):
             raise UsageError(
-                f"{subject.model} or its data changed, and its baselines on {', '.join(others)} are of what it was",
+                f"{subject.model} or its data changed, and its baselines on {', '.join(others)} are of the old version",
                 slug="baseline-targets",
                 cure="update it on all of its targets: leave --targets out",
             )

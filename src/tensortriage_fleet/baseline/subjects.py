@@ -58,7 +58,7 @@ def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) 
     models = [request.name] if request.name else list(dict.fromkeys(_models(request, folder)))
     if not models:
         raise UsageError(
-            f"there is no baseline in {folder.folder}" if not request.paths else "there is no model in what is named",
+            f"there is no baseline in {folder.folder}" if not request.paths else "there is no model in the given paths",
             slug="baseline-empty",
             cure="triage baseline save FOLDER_OR_FILES --targets ENGINE",
         )

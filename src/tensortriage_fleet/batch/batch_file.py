@@ -168,7 +168,7 @@ def read_batch_file(path: Path) -> BatchFile:
         raise DataError(
             f"{path} has format {data['format']!r}, expected '{FORMAT}'",
             slug="format-unknown",
-            cure="write it as docs/batch.md says, or use the version of TensorTriage that it is for",
+            cure="write it as docs/batch.md describes, or use the version of TensorTriage that it is for",
         )
     plain = {**data, **{name: _table(path, name, data[name]) for name in _TABLES if name in data}}
     for name, kind in _LISTS.items():
@@ -252,7 +252,7 @@ def _table(path: Path, name: str, table: object) -> object:
             raise DataError(
                 f"{path}: {key!r} in '{name}' is not a name",
                 slug="batch-file-name",
-                cure="begin names with a letter or digit; go on with these, blanks, and . _ + - (in YAML, quote "
+                cure="begin names with a letter or digit, followed by these, blanks, and . _ + - (in YAML, quote "
                 "numbers and words such as no)",
             )
         if isinstance(entry, dict):

@@ -15,7 +15,7 @@ Examples:
   triage batch release.yaml --junit batch.xml --json
 
 \b
-Exit codes: 0 all as expected; 1 not; 2 bad input; 3 no cluster; 130 interrupted (run again to go on).
+Exit codes: 0 all as expected; 1 not; 2 bad input; 3 no cluster; 130 interrupted (run again to resume).
 """
 
 

@@ -66,7 +66,7 @@ def _unexpected(result: BatchResult) -> Table:
         Column("expected", lambda cell: cell.expected),
         Column("note", lambda cell: cell.note, Looks.QUIET),
         Column("why not", lambda cell: cell.reason.removesuffix(f": {_summary(cell)}"), Looks.SENTENCE),
-        Column("what it said", lambda cell: _summary(cell) if _summary(cell) != cell.reason else "", Looks.SENTENCE),
+        Column("its output", lambda cell: _summary(cell) if _summary(cell) != cell.reason else "", Looks.SENTENCE),
         Column("command", lambda cell: cell.line, Looks.CODE),
     )
     cells = [cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED]

@@ -131,7 +131,7 @@ def _run(document: Document) -> Iterator[Finding]:
         if ended["kind"] != "ok":
             yield Finding(ended["kind"], f"{ended['kind']} on {name}", ended["message"])
     for found in document.get("disagreements", ())[:1]:
-        message = f"the reference is not what the model computes: '{found['value']}' is off (limit: {found['limit']})"
+        message = f"the reference and the model disagree: '{found['value']}' is off (limit: {found['limit']})"
         title = f"{REFERENCE_WRONG} at {found['op_type']} '{found['node']}'"
         yield Finding(REFERENCE_WRONG, title, message, node=found["node"], op_type=found["op_type"])
     for row in _worst_rows(document):

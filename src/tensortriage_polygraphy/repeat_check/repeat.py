@@ -53,7 +53,7 @@ class Repeated:
     Attributes:
         passed: Runs that passed.
         failed: Runs that failed.
-        unresolved: Runs that told nothing (out of time); not part of the rate.
+        unresolved: Runs that were unresolved (out of time); not part of the rate.
         rate: Share of failing runs; None without any that told something.
         low: Lower end of the confidence interval of the rate.
         high: Upper end.
@@ -79,7 +79,7 @@ class Repeated:
 
     @property
     def exit_code(self) -> int:
-        """0 when every run passed, 1 when one failed, 4 when runs told nothing and none failed."""
+        """0 when every run passed, 1 when one failed, 4 when runs were unresolved and none failed."""
         if self.failed:
             return 1
         return 0 if self.passed and not self.unresolved else 4

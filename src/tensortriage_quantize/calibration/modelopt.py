@@ -77,7 +77,7 @@ def modelopt_python(word: str = "") -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _missing(str(error)) from error
     if trial.returncode:
-        raise _missing(f"'{word}' is no Python that has it")
+        raise _missing(f"'{word}' is not a Python that has it")
     return os.path.abspath(path)
 
 

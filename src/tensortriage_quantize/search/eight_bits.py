@@ -33,7 +33,8 @@ def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Sa
     calibrating, judging = hold_out(samples)
     if len(samples) < FOLD:
         tell(
-            f"the {len(samples)} sample(s) that calibrate also judge, which flatters: give {FOLD} or more and every "
+            f"the {len(samples)} sample(s) that calibrate also judge, which makes the result look better: give {FOLD} "
+            f"or more and every "
             f"{FOLD}th judges the others"
         )
     else:
@@ -139,7 +140,7 @@ def open_quantized(
     )
     better = narrow[2].read(()).error < reading.error
     tell(
-        f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "
+        f"the target's error exceeds that of the pairs, and this processor has no VNNI; with weights in 7 bits it does "
         f"{'better: they are used' if better else 'no better'}"
     )
     chosen, other = (narrow, whole) if better else (whole, narrow)

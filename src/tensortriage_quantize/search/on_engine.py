@@ -60,7 +60,7 @@ class DeployedEngine:
     def of(cls, word: str) -> "DeployedEngine":
         """Return who judges files for an engine: it, where it runs here, else ONNX Runtime without optimizations."""
         if word == "qnn":  # a provider: without its device it would be another engine
-            return cls(PLAIN, _doubt(word, "it takes a device of Qualcomm's"))
+            return cls(PLAIN, _doubt(word, "it needs a Qualcomm device"))
         try:
             return cls(usable(word))
         except TriageError as error:

@@ -117,7 +117,7 @@ class MeasuredSteps:
             with Draws(self._lab, self._model, self._precision, feed=self.feeds.first) as draws:
                 return with_drawn_limits(rows, draws, count, self._walked(len(rows)), self.feeds)
         except (EngineError, ModelError, UsageError) as error:
-            self.notes.append(f"chance is not known: {error.message}")
+            self.notes.append(f"chance is unknown: {error.message}")
             return rows
 
     def _walked(self, steps: int) -> Iterator[Walked]:

@@ -58,7 +58,7 @@ def self_check(
     roles = feeds.roles
     if not roles.carry or not roles.generates:
         raise UsageError(
-            "the whole sequence can be held against steps only where states are carried and tokens are generated",
+            "the whole sequence can be compared with steps only where states are carried and tokens are generated",
             slug="steps-nothing-carried",
             cure="name the states with --carry and the scores with --logits",
         )

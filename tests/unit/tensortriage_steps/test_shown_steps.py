@@ -80,7 +80,7 @@ def test_what_both_generate_alone_and_what_the_whole_sequence_gives_are_remarks(
     same = [SelfValue(name, 9, 1e-9, 1e-6, 0.0, claimed=True, within=True) for name in ("logits", "k", "v")]
     free = FreeRun(((1,), (2,)), ((1,), (3,)), first=1, margin=0.5, tie=True, ahead=0.01, moved=0.02)
     remarks = list(remarks_of(report([], self_values=tuple(same), free=free, stopped="no more", notes=("n",))))
-    assert remarks[0].startswith("alone, the tokens part at step 1: 2 and 3; ")
+    assert remarks[0].startswith("alone, the tokens differ from step 1: 2 and 3; ")
     assert remarks[0].endswith(" 0.01 above that of the second, and healthy engines move the two by up to 0.02: a tie")
     assert remarks[1].startswith("'logits': the same")
     assert remarks[2:] == ["2 states: the same", "note: the reference stops: no more", "note: n"]

@@ -78,7 +78,7 @@ class RunOptions:
     shown: "Shown" = part(
         factory="tensortriage.report.terminal.run_text:Shown", group=OUTPUTS,
         order=option("--order", "ORDER", "Order of tensors in the table: error, the worst first, or graph, from the "
-                     "first one beyond its limit on.", default="error", choices=("error", "graph")),
+                     "first beyond its limit.", default="error", choices=("error", "graph")),
         everything=flag("--all", "Show every tensor in the table."))
     tensorrt: TensorrtOptions = part(factory=TensorrtOptions)
     marked: TensorrtOutputs = part(factory=TensorrtOutputs)

@@ -118,7 +118,7 @@ def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
         ),
         EqualityClaim(
             ClaimKind.NEIGHBOURS,
-            "does a row stay equal beside other rows?",
+            "does a row stay equal next to other rows?",
             base,
             twice,
             ((0, 0),),
@@ -127,7 +127,7 @@ def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
         ),
         EqualityClaim(
             ClaimKind.MOVED,
-            "do rows stay equal at other places of the batch?",
+            "do rows stay equal at other positions in the batch?",
             base,
             moved,
             tuple((index, (index + 1) % count) for index in range(count)),
@@ -203,22 +203,22 @@ def whole_relations(
         streams: Whether to run both feeds at once.
     """
     words = {
-        ClaimKind.MISALIGNED: "does a feed give the same from memory that is not aligned?",
-        ClaimKind.STRIDED: "does a feed give the same from every other element of a buffer?",
-        ClaimKind.KEPT: "does a feed give the same from buffers that held another one, and once more as they are then?",
-        ClaimKind.HELD: "are results that are kept still the same after the next run?",
+        ClaimKind.MISALIGNED: "does a feed give the same result from unaligned memory?",
+        ClaimKind.STRIDED: "does a feed give the same result from every other element of a buffer?",
+        ClaimKind.KEPT: "does a feed give the same result from reused buffers, and again from unchanged ones?",
+        ClaimKind.HELD: "are earlier results unchanged after the next run?",
     }
     laid_out = [kind for kind, layout in LAID_OUT.items() if layout in layouts]
     found = [EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)]
     found += [EqualityClaim(kind, words[kind], feed, feed, beside=other) for kind in laid_out]
     found += [
-        EqualityClaim(ClaimKind.THREADS, f"does a feed give the same with {words}?", feed, feed, engine=engine)
+        EqualityClaim(ClaimKind.THREADS, f"does a feed give the same result with {words}?", feed, feed, engine=engine)
         for words, engine in threads.items()
     ]
     if other is not None and streams:
-        beside = "does a feed give the same while another one runs in a second stream?"
+        beside = "does a feed give the same result while another runs in a second stream?"
         found += [
             EqualityClaim(ClaimKind.STREAMS, beside, feed, feed, beside=other),
-            EqualityClaim(ClaimKind.STREAMS, "does that other one?", other, other, beside=feed),
+            EqualityClaim(ClaimKind.STREAMS, "does that other feed?", other, other, beside=feed),
         ]
     return found

@@ -75,14 +75,14 @@ def failed(inv: Investigation, error: EngineError, feed: Feed) -> Conclusion:
     ]
     if not named and outcome.kind is OutcomeKind.BUILD_FAILED and (node := _refused(inv, outcome, feed)):
         summary += f"; the refusal begins with {node.op_type} '{node.name}'"
-        reason = "the refusal begins with it: what comes before is built"
+        reason = "the refusal begins here: everything before it builds"
         named = [Culprit(node.name, node.op_type, node.outputs[0], reason=reason)]
     commands = [run_command(inv.question)]
     if kind is not VerdictKind.ENGINE_HANG:
         commands.insert(0, reduce_command(inv.question))
         if works := _runs_with(inv, feed):
             words, options = works
-            summary += f"; with {words} it runs"
+            summary += f"; it runs with {words}"
             if passes := _refused_because_of(inv, feed):
                 words, options = passes
                 summary += f", and {words}"
@@ -144,7 +144,7 @@ def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
 
 def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Conclusion:
     """Return the verdict for a target that the user's own memory limit ended, which accuses nobody."""
-    summary = f"the memory limit was reached, and nothing is known of the target's numbers: {error.message}"
+    summary = f"the memory limit was reached, and nothing is known about the target's numbers: {error.message}"
     again = ("--memory-limit", larger_limit(limit), "--case", str(inv.lab.case.folder))
     return Conclusion(
         VerdictKind.INCONCLUSIVE,

@@ -83,11 +83,11 @@ class Record:
 
     def unasked(self, *questions: str) -> None:
         """Record what the budget did not suffice for."""
-        self.answered("which questions were left out for lack of time?", " ".join(questions))
+        self.answered("which questions were skipped for lack of time?", " ".join(questions))
 
     def outputs_only(self, reason: str) -> None:
         """Record, once, that the reference shows no inner values."""
         question = "does the reference show its inner values?"
         if all(step.question != question for step in self._steps):
-            answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
+            answer = f"no: it returns only the model's outputs; inner values come from {centre_spec()}"
             self.answered(question, answer, reason=reason)

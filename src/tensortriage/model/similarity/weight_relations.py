@@ -75,7 +75,7 @@ def _reordered(was: np.ndarray, now: np.ndarray) -> str:
             return f"with the slices of axis {axis} {_in_words(order)}"
     for turned in itertools.permutations(range(was.ndim)):
         if np.array_equal(was.transpose(turned).ravel(), now.ravel()):
-            return f"with its axes in the order {list(turned)} and the shape of before"
+            return f"with its axes in the order {list(turned)} and the original shape"
     return "in another order of its elements"
 
 

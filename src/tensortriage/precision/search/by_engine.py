@@ -122,7 +122,7 @@ class EngineSearch:
         reason = explained(asked, rounding)
         self._on.listener.tell(
             f"{self._on.precision.value} alone, emulated: {said(rounding)}"
-            + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
+            + ("" if reason else "; the target's error exceeds it by more than rounding explains (3 dB)")
         )
         return self._settle(asked)
 

@@ -155,7 +155,7 @@ class EngineSubject:
     def _honoured(self, settled: Settled) -> Honoured | None:
         if self.precision not in TYPED and self.format is None:
             return None
-        self.listener.progress("reading back what the engine made of the types")
+        self.listener.progress("reading back the types that the engine uses")
         found = self.candidates.audited(settled.kept)
         if found is None:
             return None

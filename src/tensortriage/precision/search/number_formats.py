@@ -121,7 +121,8 @@ def number_format(precision: Precision) -> NumberFormat:
     point = registered(GROUP).get(precision.value)
     if point is None:
         raise UsageError(
-            f"a model cannot be written in {precision.value} by types alone, and no package here writes it otherwise",
+            f"a model cannot be written in {precision.value} by types alone, and no installed package writes it "
+            f"another way",
             slug="precision-not-typed",
             cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
         )

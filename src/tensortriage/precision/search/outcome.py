@@ -94,7 +94,7 @@ def planned(
         kept=tuple(whole),
         builds=0,
         checks=0,
-        error=ErrorFacts("not asked yet", None, None, None, None, None),
+        error=ErrorFacts("not measured yet", None, None, None, None, None),
         precision=stage.precision.value,
         higher=Precision.FP32.value,
         asked="engine" if request.check is None else "check",

@@ -242,7 +242,7 @@ class TypedCandidates(Candidates):
         if self._emulated:
             return ()
         self._asked_for_regions = True
-        self.bench.lab.progress(f"asking {self.bench.spec} for its fused nodes")
+        self.bench.lab.progress(f"reading the fused nodes of {self.bench.spec}")
         plan = self.bench.plan(self.bench.spec, self._stage.model)
         return () if plan is None else fused_nodes(plan, self._stage.model.graph)
 

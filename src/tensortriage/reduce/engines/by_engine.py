@@ -215,7 +215,7 @@ class EngineAsking:
         self._source.lab.close()
 
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
-        """Return how a case fails by itself; asked several times when the fault comes and goes."""
+        """Return how a case fails in isolation; asked several times when the fault comes and goes."""
         for _ in range(self._verifying):
             if (found := self._once(repro, before)) is not None:
                 return found

@@ -68,14 +68,14 @@ def readme(
     title, expected = _title(model, told), "the reference"
     what = told.local.describe()
     if exported_wrong:
-        title, expected = "An exported model that is not its PyTorch network", "PyTorch"
+        title, expected = "An exported model that differs from its PyTorch network", "PyTorch"
         what = f"{exported_wrong}; {what}"
     text = (
         f"# {title}\n\n    {printable(what)}.\n\n"
         f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
         f"    python repro.py\n\n"
-        f"needs {enumeration(needs)}; exit code 0: it does not fail here, 1: it fails again, 2: it cannot be run here, "
-        "and what is missing. `--engine onnxruntime:CUDAExecutionProvider` asks another engine. "
+        f"needs {enumeration(needs)}; exit code 0: it does not fail here, 1: it fails again, 2: it cannot be run "
+        f"here; the output names what is missing. `--engine onnxruntime:CUDAExecutionProvider` runs another engine. "
         f"With TensorTriage:\n\n    {printable(command)}\n\n"
     )
     if told.command:
@@ -128,10 +128,8 @@ def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
             "version of the exporter wrote it. `repro.py` judges the nodes of the file."
         )
     if exported_wrong:
-        return (
-            f"Exported anew by {module.framework} it is wrong again; `repro.py` exits 0 where the exporter is mended."
-        )
-    again = "fails again" if module.anew else "is right: what is wrong there needs the file as it is"
+        return f"Exported anew by {module.framework} it is wrong again; `repro.py` exits 0 once the exporter is fixed."
+    again = "fails again" if module.anew else "is right: the fault needs the file as it is"
     return f"Exported anew by {module.framework} and run on the engine it {again}."
 
 

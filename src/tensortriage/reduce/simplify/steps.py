@@ -27,5 +27,5 @@ def shrink(
             if shrunk is not None:
                 told.append(shrunk)
     except KeyboardInterrupt:
-        told.append(Shrunk("interrupted", False, "what was left to make smaller was not tried"))
+        told.append(Shrunk("interrupted", False, "the remaining parts were not made smaller"))
     return repro, tuple(told)

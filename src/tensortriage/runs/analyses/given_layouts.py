@@ -85,10 +85,11 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         return Arranged(specs[0], ways[0]["words"], tuple(errors), weights)
     shown = " or ".join(_written(ways[number]["options"]) for number in order[:3])
     raise UsageError(
-        f"names and shapes do not show how {spec} reads its inputs, and of {len(ways)} ways none is far nearer to "
-        f"{reference} than the others: the nearest are off by {', '.join(error_size(errors[n]) for n in order[:3])}",
+        f"names and shapes do not show how {spec} reads its inputs, and none of {len(ways)} layouts is clearly nearer "
+        f"to {reference} than the others: the nearest are off by "
+        f"{', '.join(error_size(errors[n]) for n in order[:3])}",
         slug="layout-unknown",
-        cure=f"say it in the target: {shown}",
+        cure=f"name it in the target: {shown}",
     )
 
 
@@ -173,7 +174,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
         raise UsageError(
             f"the weights of the file given to {spec} are {weights}, and what that costs is not predicted",
             slug="weights-format",
-            cure=f"say in which format it is judged, e.g. {PRECISION}=int8 in the target; errors may be its own",
+            cure=f"name the format to judge it in, e.g. {PRECISION}=int8 in the target; errors may be its own",
         ) from error
     return judged
 

@@ -1,7 +1,7 @@
 """Walks through a model block by block: each is a model of its own, fed with what the reference computed before.
 
 Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept in the case, for
-every feed, so that who walks again asks nothing. Since each block gets golden inputs, its errors are those born in it.
+every feed, so that a second walk asks nothing. Each block gets golden inputs, so its errors originate in it.
 """
 
 import dataclasses

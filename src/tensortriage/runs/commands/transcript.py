@@ -38,7 +38,7 @@ class Printed:
         """Beginning and end, with a note of what was left out."""
         if not self.tail:
             return self.head
-        return f"{self.head}\n[... {self.nbytes:,} bytes in all, the middle is not kept ...]\n{self.tail}"
+        return f"{self.head}\n[... {self.nbytes:,} bytes in all, the middle is omitted ...]\n{self.tail}"
 
     def last_words(self) -> str:
         """Return the last non-empty line, shortened, for an error message."""

@@ -90,11 +90,11 @@ def feeds_that_run(
     except (EngineError, EngineMissing):
         return samples  # it is not for the data that the model cannot be asked
     if trial.feed is None and (not nan_will_do if trial.ran else are_ours(model, request.shapes)):
-        raise asked_for(model, PLAIN, trial.tried, "those that run give NaN" if trial.ran else trial.problem)
+        raise asked_for(model, PLAIN, trial.tried, "the data that run give NaN" if trial.ran else trial.problem)
     if trial.feed is None or trial.feed.name == samples[0].name:
         return samples
     chosen = f"{in_words(trial.feed)}, number {trial.tried} of those tried"
-    _logger.warning("made-up data that the model takes: %s: %s %s", chosen, option, " ".join(as_options(trial.feed)))
+    _logger.warning("made-up data that the model accepts: %s: %s %s", chosen, option, " ".join(as_options(trial.feed)))
     return (trial.feed,)
 
 

@@ -111,7 +111,7 @@ class Runner:
         built = isinstance(engine, RunsGivenEngines) and engine.without_file(options) is not None
         if self.model.path is None and (converted or built):
             raise BuildFailed(
-                "the engine was given as a file, which runs as a whole: neither a part nor a change of it can be tried",
+                "the engine was given as a file, which runs as a whole: no part or variant of it can be tried",
                 slug="engine-given",
                 cure="give the options that it was built with in place of the file, so that parts can be built",
             )

@@ -80,7 +80,7 @@ def save_replay_field() -> Path | None:
 
 def load_replay_field() -> Path | None:
     """Declare whose verdicts are taken."""
-    return option("--load-debug-replay", "FILE", "Take verdicts from a replay of the same model and check.",
+    return option("--load-debug-replay", "FILE", "Read verdicts from a replay of the same model and check.",
                   default=None, rare=True, group=ARTIFACTS)  # fmt: skip
 
 

@@ -21,7 +21,7 @@ LOW_MEMORY_BATCH_BYTES = 64 << 20
 LIMITS, RESULT = "Limits", "Result"
 MODEL_FILE = "tensortriage.model.in_memory:model_file"
 """What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
-WHOLE = "Run this command, which asks one thing after the other, on a node of it: "
+WHOLE = "Run this command, which works sequentially, on a node of it: "
 
 
 @request
@@ -73,7 +73,7 @@ def model_field(**more: Any) -> Any:
     return argument("MODEL", accepts=MODEL_FILE, **more)
 
 
-def reference_field(text: str = "Engine taken as right.") -> str:
+def reference_field(text: str = "Engine assumed to be right.") -> str:
     """Declare the engine that is taken as right."""
     return option("--reference -r", "ENGINE", text, default=str(PLAIN), accepts=spec_text)
 
@@ -99,7 +99,7 @@ def case_field(
 
 def fresh_field() -> bool:
     """Declare whether answers that the case has count."""
-    return flag("--fresh", "Ask engines everything again; new answers take the place of those that the case has.")
+    return flag("--fresh", "Run everything again; new answers replace those in the case.")
 
 
 def external_data_field(**more: Any) -> Any:
@@ -115,5 +115,5 @@ def cluster_field(
     """Declare where checks, or the command as a whole, run."""
     return option("--cluster", "WHERE",
                   f"{text}local:N for N processes of this machine, auto or ray://HOST:PORT for a Ray cluster; "
-                  "add what each needs: ,gpus=1 ,tag=NAME.",
+                  "add what each process needs: ,gpus=1 ,tag=NAME.",
                   default=None, read=read, **more)  # fmt: skip

@@ -121,7 +121,7 @@ def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
     from tensortriage.diagnose.measurements.judging import healthy_outputs
 
     kept = inv.lab.derived(
-        dict[str, float], "what a healthy engine may err at the outputs", inv.question.target, inv.model, feed
+        dict[str, float], "the error limit of a healthy engine at the outputs", inv.question.target, inv.model, feed
     )
 
     def measured() -> dict[str, float]:

@@ -93,7 +93,7 @@ class CompareRequest:
     flatten: bool = flag(
         "--no-shape-check", "Compare outputs of equal size and different shape as flat arrays.", rare=True, group=JUDGE)
     fail_fast: bool = flag("--fail-fast", "Stop at the first failing comparison.", rare=True, group=RUNS)
-    warm_up: int = option("--warm-up", "N", "Warm-up runs before the run that counts.", default=0, least=0, rare=True)
+    warm_up: int = option("--warm-up", "N", "Warm-up runs before the measured run.", default=0, least=0, rare=True)
     batch_bytes: int | None = flag(
         "--low-memory", "Capture and compare tensors in small batches.", default=None, value=LOW_MEMORY_BATCH_BYTES)
     feeding: FeedRequest = part(factory=FeedRequest)

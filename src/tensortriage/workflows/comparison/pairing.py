@@ -151,7 +151,7 @@ class Gathered:
         judged = [row for row in self.rows if row.judgement.basis is not Basis.USER]
         if judged and self.silent:
             return (
-                "the inputs have one value everywhere, and so has every tensor, so that agreement proves nothing; give "
+                "the inputs and every tensor are constant, so that agreement proves nothing; give "
                 "inputs on which the model does something, or a tolerance"
             )
         noise = next((row for row in judged if row.judgement.within and row.judgement.basis is Basis.NOISE), None)

@@ -215,7 +215,7 @@ def _in_blocks(
     *,
     listener: Listener,
 ) -> Report:
-    """Diagnose the block that is wrong by itself, and leave the whole's facts and verdict in the case."""
+    """Diagnose the block that is wrong in isolation, and leave the whole's facts and verdict in the case."""
 
     def of_block(path: Path, own: Sequence[Feed], inputs: Path) -> Verdict:
         feeding = FeedRequest(given=own, paths=(str(inputs),))

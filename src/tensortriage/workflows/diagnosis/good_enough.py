@@ -161,7 +161,7 @@ def _mixed(inv: Investigation, evidence: Evidence) -> Iterator[str]:
         if after < _HALF_THE_ENERGY * before:
             yield f"a mixed model with {of} would be off by {error_size(after)}, by prediction"
         else:
-            yield f"keeping {of}, those at which the error grows most would not help: {error_size(after)} is predicted"
+            yield f"keeping {of}, where the error grows most, would not help: {error_size(after)} is predicted"
 
 
 def grows_most(graph: Graph, errors: Mapping[str, float]) -> tuple[str, ...]:

@@ -139,4 +139,4 @@ def _notices(source: Source, target: Target, stages: Sequence[EditStage]) -> Ite
     if target.external_data is ExternalData.AUTO and weight_bytes(stages[-1].model) > EMBED_LIMIT_BYTES:
         yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data next to it"
     if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
-        yield "the training information of the model belongs to the whole of it, and was left out"
+        yield "the training information applies only to the whole model, and was left out"

@@ -147,7 +147,7 @@ class _Extracting:
         """Run the cut on the golden values of its inputs and compare what it gives with the golden outputs."""
         verify, keep_data = self.request.verify, self.request.keep_data
         if verify is Verify.NEVER:
-            return Proof(False, "not asked for")
+            return Proof(False, "not requested")
         try:
             check_weights(self.model, large=keep_data or verify is not Verify.AUTO)
             with made_up_or_fitting(self.request.feeding):

@@ -137,7 +137,7 @@ def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
         DataError: When the user's own feeds do not fit the model.
     """
     if request.verify is Verify.NEVER:
-        return Proof(False, "not asked for")
+        return Proof(False, "not requested")
     try:
         check_weights(stages[0].model, large=request.verify is not Verify.AUTO)
         with Lab(in_place=True) as lab:
@@ -166,7 +166,7 @@ def check_weights(model: Model, *, large: bool) -> None:
         raise Unprovable("external data are ignored")
     nbytes = weight_bytes(model)
     if nbytes > LARGE_BYTES and not large:
-        raise Unprovable(f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same")
+        raise Unprovable(f"{nbytes / 1e9:.1f} GB of weights take long to run; --verify does it anyway")
 
 
 @contextlib.contextmanager
@@ -217,7 +217,7 @@ class _Proving:
 
     def _golden(self) -> list[Arrays]:
         if _sizes_differ(self._before, self._stages[-1].model):
-            raise Unprovable("its inputs have other sizes now, which the model before does not take")
+            raise Unprovable("its inputs now have other sizes, which the original model does not accept")
         try:
             golden = self._run(PLAIN, self._before)
         except (EngineError, EngineMissing) as error:

@@ -155,9 +155,7 @@ class LoadedNetwork(DeclaredSession):
                 refused = network.load_param(str(param)) or network.load_model(str(weights))
             if refused:
                 said = _said(printed)
-                message = "the runtime refuses the converted network: {}".format(
-                    " | ".join(said) or "it says no reason"
-                )
+                message = "the runtime refuses the converted network: {}".format(" | ".join(said) or "no reason given")
                 raise AdapterError(AdapterFailure.BUILD, message)
         return network
 
@@ -220,7 +218,7 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
     for spec in declared["inputs"]:
         kind = _TYPES.get(str(spec["dtype"]))
         if kind is None:
-            raise AdapterError(AdapterFailure.BUILD, "pnnx knows no inputs of type {}".format(spec["dtype"]))
+            raise AdapterError(AdapterFailure.BUILD, "pnnx supports no inputs of type {}".format(spec["dtype"]))
         shapes.append("[{}]{}".format(",".join(map(str, spec["shape"])), kind))
     for spec in declared["outputs"]:
         if not str(spec["dtype"]).startswith("float"):

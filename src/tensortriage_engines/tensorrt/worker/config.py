@@ -296,7 +296,7 @@ def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optio
         AdapterFailure.USAGE,
         "timing cache {} does not fit this TensorRT and device".format(path),
         "timing-cache-mismatch",
-        "use another file: it is made anew when it does not exist",
+        "use another file: it is created when it does not exist",
     )
 
 

@@ -45,7 +45,7 @@ def test_means_interval_remedy_and_goal_are_told():
     assert accuracy.words.endswith("at least 0.9 is wanted")
     assert not accuracy.enough
     one = TaskAccuracy("acc", 1.0, 0.5, compare_scores("target", scores[:1]))
-    assert one.words.startswith("acc: 1 of the reference, 0.5 of the target; of one sample no interval is known")
+    assert one.words.startswith("acc: 1 of the reference, 0.5 of the target; a single sample gives no interval")
     assert TaskAccuracy("top1", 0.5, 0.5, accuracy.comparison).enough
 
 

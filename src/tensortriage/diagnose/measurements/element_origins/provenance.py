@@ -214,7 +214,7 @@ def explain(
         reason = f"makes NaN or Inf: {how.sentence}"
     elif value in golden and has_nonfinite(golden[value]):
         reason = (
-            "has NaN or Inf in other places than the reference, which makes some of the same operands: "
+            "has NaN or Inf in different places than the reference, which makes some of the same operands: "
             + operands(node, golden, feed, inv.model.graph)
         )
     else:

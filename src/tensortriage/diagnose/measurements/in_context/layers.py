@@ -30,7 +30,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     except EngineError as error:
         inv.record.answered(
             QUESTION,
-            f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
+            f"unknown: with every tensor marked, the target {WORDS[Outcome.of(error).kind]}",
             reason=error.message,
         )
         return Findings()

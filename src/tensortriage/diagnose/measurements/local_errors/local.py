@@ -1,4 +1,4 @@
-"""Which op is wrong by itself? Every op runs on the target with golden inputs; what differs was born right there.
+"""Which op is wrong in isolation? Every op runs on the target with golden inputs; what differs originates there.
 
 All ops are packed into one exploded model (in parts when memory demands), so the answer costs one build and one run.
 Local errors are judged against the local floor: the same exploded model run with results rounded to the target's format

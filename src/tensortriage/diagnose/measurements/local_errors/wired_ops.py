@@ -1,4 +1,4 @@
-"""Ops that stay wired to each other, run on the target with golden inputs: what differs then was born among them.
+"""Ops that stay wired to each other, run on the target with golden inputs: what differs then originates in them.
 
 Between single ops (`local`) and the whole model there are regions and windows: sets of ops that the target may fuse as
 it does in the whole model. Any number of sets that do not overlap fits into one exploded model, so one build measures

@@ -1,4 +1,4 @@
-"""Where a NaN or Inf is born, and what a number format cannot hold.
+"""Where a NaN or Inf originates, and what a number format cannot hold.
 
 A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
 format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
@@ -101,7 +101,7 @@ def largest_number(precision: Precision) -> float:
 
 
 def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:
-    """Return the nodes in which non-finite values are born: output non-finite, every input finite.
+    """Return the nodes in which non-finite values originate: output non-finite, every input finite.
 
     Args:
         graph: The model's index.

@@ -28,7 +28,7 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, over_floor
 
-QUESTION = "is it the file, or what the engine builds?"
+QUESTION = "is the given file at fault, or the engine's own build?"
 
 UNROUNDED = "does the file hold the model, rounding to integers aside?"
 
@@ -112,8 +112,8 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
     return Conclusion(
         VerdictKind.MODEL_CHANGED,
         GIVEN_FILE,
-        f"{target.options[FILE]} does not hold what {spec} builds of the model: output '{name}' differs by "
-        f"{error_size(error)}, and what is built here {found}",
+        f"{target.options[FILE]} differs from what {spec} builds from the model: output '{name}' by "
+        f"{error_size(error)}, and the build made here {found}",
         next=[
             triage_command(inv.question, "run", "--reference", str(spec), "--target", str(target)),
             triage_command(inv.question, "diagnose", "--target", str(spec)),

@@ -16,7 +16,7 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.analyses.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
 from tensortriage.values.text import count
 
-QUESTION = "does the target run what was asked for?"
+QUESTION = "does the target run in the requested precision?"
 MOST_NAMED = 4
 """Operators that are named; all regions are in `triage inspect plan`."""
 
@@ -68,7 +68,7 @@ def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
     if told := " and ".join(formats):
         return f"computing in {told}"
     if any(region.asked and not region.built for region in regions):
-        return "in a format that the plan does not tell"
+        return "in a format that the plan does not report"
     return "none of which computes in floating point"
 
 

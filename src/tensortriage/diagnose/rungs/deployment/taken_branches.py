@@ -23,7 +23,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branches
 from tensortriage.values.text import error_size, some
 
-QUESTION = "does it fail in a branch that an If takes?"
+QUESTION = "does it fail in a branch of an If?"
 FILE = "branches.onnx"
 """The model with the taken branches, in the case."""
 

@@ -63,7 +63,7 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Conclusion | None:
             joint, _ = find_together(inv, evidence, around(inv, marks, nodes))
     if joint is None and not marks:
         answer = (
-            f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
+            f"no: no region or window of {len(nodes)} ops causes the failure" if pieces else "unknown: no piece builds"
         )
         inv.record.answered(QUESTION, answer)
         return None
@@ -184,7 +184,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     others = ", ".join(repr(other) for other in item.nodes if other != name)
     within = "not measured alone" if ratio is None else f"alone {error_size(alone)}, {over_floor(ratio)}"
     if evidence.local is not None and evidence.local.over.get(value, 0.0) > 1.0:
-        within += " (not what makes the failure)"
+        within += " (not the cause of the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
     return Culprit(
         name,

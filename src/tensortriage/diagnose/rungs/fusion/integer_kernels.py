@@ -25,7 +25,7 @@ SOFTMAX_SHARE = 255.0 / 256.0
 row 44 to 3 % of what is rounded up it leaves cut off where inputs spread by 1, more where they spread farther; of 2
 nearly equal ones all: that factor is half a step there."""
 
-QUESTION = "is the integer kernel wrong, or does it only round otherwise?"
+QUESTION = "is the integer kernel wrong, or does it only round differently?"
 
 
 def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Conclusion | None:

@@ -113,7 +113,7 @@ def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weight
 def shrunk(
     inv: Investigation, evidence: Evidence, words: str, wrong: Sequence[Wired], seen: Influence
 ) -> Together | None:
-    """Shrink the windows that matter; None when all come down to ops that are wrong by themselves."""
+    """Shrink the windows that matter; None when all come down to ops that are wrong in isolation."""
     weights = {id(item): strongest(item, seen.alone) for item in wrong}
     most = max(weights.values())
     matter = sorted((item for item in wrong if counts(weights[id(item)], most)), key=lambda item: -weights[id(item)])

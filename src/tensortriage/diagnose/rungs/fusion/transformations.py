@@ -24,7 +24,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.values.dtype import Precision
 
-QUESTION = "at which configuration does the target break?"
+QUESTION = "in which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
 
@@ -60,7 +60,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
     if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
-        inv.record.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", tried=tried)
+        inv.record.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on every feed", tried=tried)
         return Answer()
     because = f", because of {config.transformation}" if config.passes else ""
     inv.record.answered(
@@ -144,7 +144,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     return Conclusion(
         VerdictKind.FUSION_FAULT,
         TRANSFORMATION_CURED if config.passes else TRANSFORMATION_HELPS,
-        f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {config.works} is right",
+        f"{named} makes {inv.question.target} wrong: no op is wrong in isolation, and {config.works} is right",
         culprits=culprits,
     )
 

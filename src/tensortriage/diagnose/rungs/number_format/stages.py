@@ -32,11 +32,11 @@ from tensortriage.values.text import error_size
 
 stage_rung = functools.partial(rung, ends=(VerdictKind.ROUNDING,))
 TAKEN = "is the error a freedom of the hardware?"
-HEALTHY_ALONE = "every op alone is as close as a healthy engine's is"
+HEALTHY_ALONE = "every op in isolation is as close as on a healthy engine"
 
 
 @stage_rung(
-    "is the error what this class of hardware is expected to make?",
+    "is the error expected of this class of hardware?",
     reads=(*READS, "in_context_moved", "wrong_together"),
     gives=(*GIVES, "wrong_together"),
     cost="1 to 3 evaluations",
@@ -136,7 +136,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     found = function_pieces(inv, evidence.feed)
     if wrong := [piece for piece in found if piece.wrong]:
-        told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
+        told = f"not all of it: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
         inv.record.answered(TAKEN, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = only_together(inv, local, [piece for piece in found if piece.taken])
@@ -170,7 +170,7 @@ def explained_by_ops(
 
 
 @stage_rung(
-    "does one freedom of the hardware, taken everywhere, explain the error?",
+    "does one freedom of the hardware, used everywhere, explain the error?",
     reads=(*READS, "builds_choose"),
     gives=GIVES,
     cost="an evaluation for each",
@@ -185,7 +185,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
         return None
     if local is not None and (not chosen or suspicious(local)):
         return None
-    seen = Seen(inv, evidence.feed, inside=evidence.in_context, local=local, refused="it was asked before")
+    seen = Seen(inv, evidence.feed, inside=evidence.in_context, local=local, refused="answered before")
     stage = Stage(lambda _: [chosen], Needs(inside=True)) if chosen else EVERYWHERE
     took = take(inv, evidence, whole_model_freedom.title, stage, seen)
     if took is None or not took.judge.inside():
@@ -201,7 +201,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
 
 
 @stage_rung(
-    "may rounding cost as much by chance?",
+    "can rounding cost this much by chance?",
     reads=(*READS, "wrong_together"),
     gives=GIVES,
     cost="24 runs of the reference",

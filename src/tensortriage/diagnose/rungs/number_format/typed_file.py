@@ -43,7 +43,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude
 
-QUESTION = "is the target's model the reference's in another number format?"
+QUESTION = "is the target's model the reference's model in another number format?"
 
 
 @rung(
@@ -89,7 +89,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.record.answered(QUESTION, f"unknown: {error.message}")
         return None
     same = not any(beyond_fp32(ratio) for ratio in away.values())
-    answer = f"yes: {share}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
+    answer = f"yes: {share}" if same else f"no: in float32, too, output '{max(away, key=lambda n: away[n])}' differs"
     inv.record.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
@@ -205,7 +205,7 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
 
 
 @rung(
-    "does its format explain how far the target's file is off?",
+    "does its number format explain the error of the target's file?",
     reads=("unexplained",),
     cost="nothing new",
     ends=(VerdictKind.INCONCLUSIVE,),

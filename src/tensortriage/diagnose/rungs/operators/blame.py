@@ -23,14 +23,14 @@ from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.outcome import Outcome
 from tensortriage.values.text import error_size, over_floor, percent
 
-QUESTION = "is any op wrong by itself?"
+QUESTION = "is any op wrong in isolation?"
 
-TOGETHER = "do the wrong ops together make the failure?"
+TOGETHER = "do the wrong ops together cause the failure?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Blame:
-    """Ops that are wrong by themselves and make the failure.
+    """Ops that are wrong in isolation and make the failure.
 
     Attributes:
         culprits: Most influential first, at most ten.
@@ -47,7 +47,8 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
     """Run every op on golden inputs and inject the errors of the suspects; record the question.
 
     Returns:
-        Who is to blame (None when no op is wrong by itself, or what is wrong does not make the failure), and the local
+        Who is to blame (None when no op is wrong in isolation, or the wrong ops do not cause the failure), and the
+        local
         errors and influences as far as they were measured.
     """
     weights = evidence.influence
@@ -88,7 +89,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         seen = len(local.metrics)
-        answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op was seen alone"
+        answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op could be run alone"
         inv.record.answered(question, answer + hidden)
         return None, None
     ratios = dict(above)

@@ -86,7 +86,7 @@ def of_elements(
         return Answer()
     if errors.flushed:
         return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules))
-    inv.record.answered(QUESTION, "no: alone, no op makes a wrong element that leads there")
+    inv.record.answered(QUESTION, "no: in isolation, no op makes a wrong element that leads there")
     return Answer()
 
 

@@ -1,4 +1,4 @@
-"""Is the op that is wrong by itself one of quantization? Then the verdict says how it misreads scale and zero point."""
+"""Is the faulty op one of quantization? Then the verdict says how it misreads scale and zero point."""
 
 import dataclasses
 

@@ -41,7 +41,7 @@ QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-@rung("does the target run another model?", gives=("model_diff",), cost="nothing")
+@rung("does the target run a different model?", gives=("model_diff",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
     """Put the target's model beside the reference's, where they are two."""
     changed = inv.question.target_model
@@ -77,7 +77,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Conclusion | None:
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
             if runs_one_row(inv, changed, each):
-                inv.record.answered(QUESTION, f"no: with one row only: {failure.message}")
+                inv.record.answered(QUESTION, f"no: only with one row: {failure.message}")
                 words = (
                     f"the target's model runs with one row of {each.name} and not with all: a batch size is baked in"
                 )

@@ -213,8 +213,8 @@ class _Walk:
             return Departure(node, value, False, f"makes{of} what the original makes, times {magnitude(scale)}")
         error = seen.errors.get(value)
         if error is not None:
-            return Departure(node, value, False, f"makes another '{seen.place[value]}', from right operands", error)
-        return Departure(node, value, False, f"makes{of} what the original nowhere has")
+            return Departure(node, value, False, f"makes another '{seen.place[value]}', from correct operands", error)
+        return Departure(node, value, False, f"makes{of} a value that the original never has")
 
     def _mover(self, value: str) -> Node | None:
         """Return the op that put the elements of a value into an order that the network nowhere has."""

@@ -91,7 +91,7 @@ def _other_weights(beside: Correspondence, node: Node) -> list[str]:
         now = graph.weight(name).astype(np.float64)
         was = beside.most_alike(now)
         if was is None:
-            told.append(f"has a weight '{name}' that is like none of the original")
+            told.append(f"has a weight '{name}' that resembles none of the original's")
             continue
         away = np.abs(now - was.astype(np.float64))
         axis = int(np.argmax([np.ptp(_each(away, each)) for each in range(now.ndim)]))

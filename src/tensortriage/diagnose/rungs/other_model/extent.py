@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 _WORDS = {
     ChangeKind.WEIGHT: "the weights differ",
     ChangeKind.WEIGHT_ROUNDED: "weights are rounded",
-    ChangeKind.WEIGHT_COARSENED: "weights are rounded, cut off or zeroed",
+    ChangeKind.WEIGHT_COARSENED: "weights are rounded, clipped or zeroed",
     ChangeKind.WEIGHT_REORDERED: "weights are in another order",
     ChangeKind.WEIGHT_TRANSPOSED: "weights are transposed",
     ChangeKind.WEIGHT_RESCALED: "weights are rescaled",
@@ -64,9 +64,9 @@ def _meaning(layers: list[Node], changed: list[str]) -> str:
     if 2 * len(changed) > len(layers):
         named = ", ".join(f"'{layer.name}'" for layer in same[:_MOST_NAMED])
         others = f" and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""
-        return f", all but {named}{others}: another checkpoint, or one that was trained on"
+        return f", all but {named}{others}: another checkpoint, or one that was trained further"
     if {layer.name for layer in layers[-len(changed) :]} == {*changed}:
-        return ", the last: a head that was trained anew, or made anew by loading a checkpoint without it"
+        return ", the last: a head that was retrained, or newly initialized from a checkpoint without it"
     return ""
 
 
@@ -111,7 +111,7 @@ def extent_of_rows(golden: np.ndarray, found: np.ndarray, feed: Feed, floor: flo
         return ""
     copies = all(np.array_equal(found[row], found[row % first]) for row in range(first, rows))
     which, they = (
-        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "those from there on")
+        ("row 0 agrees", "the other") if first == 1 else (f"rows 0 to {first - 1} agree", "the rows from there on")
     )
     what = ", which are copies of it," if copies and first == 1 else ", which are copies of these," if copies else ""
     return (

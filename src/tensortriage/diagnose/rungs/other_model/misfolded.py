@@ -56,10 +56,10 @@ def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, e
         return
     for words, formula in (
         ("divides by the variance, not by its root", gain / (variance + epsilon)),
-        ("leaves the variance out", gain),
-        ("leaves the scale out", 1.0 / root),
-        ("leaves the factors out of the weight", np.ones_like(gain)),
-        ("has the factors' signs exchanged", -gain / root),
+        ("omits the variance", gain),
+        ("omits the scale", 1.0 / root),
+        ("omits the factors from the weight", np.ones_like(gain)),
+        ("has the signs of the factors flipped", -gain / root),
         ("multiplies by the root of the variance", gain * root),
     ):
         if _is_equal(formula, factors):
@@ -69,7 +69,7 @@ def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, e
     other = float(np.median(found))
     if other > -float(variance.min()) and _is_equal(gain / np.sqrt(variance + other), factors):
         other = 0.0 if abs(other) < 1e-3 * epsilon else other
-        yield f"takes an epsilon of {magnitude(other)} instead of {magnitude(epsilon)}"
+        yield f"uses an epsilon of {magnitude(other)} instead of {magnitude(epsilon)}"
     yield "its factors are not scale / sqrt(variance + epsilon)"
 
 
@@ -80,11 +80,11 @@ def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean:
         return ""
     for words, formula in (
         ("adds the mean instead of subtracting it", shift + (bias + mean) * factors),
-        ("leaves the mean out", shift + bias * factors),
-        ("leaves the shift out", (bias - mean) * factors),
+        ("omits the mean", shift + bias * factors),
+        ("omits the shift", (bias - mean) * factors),
         ("subtracts the shift", (bias - mean) * factors - shift),
-        ("leaves the bias of before out", shift - mean * factors),
-        ("does not multiply the bias of before by the factors", shift + bias - mean * factors),
+        ("omits the original bias", shift - mean * factors),
+        ("does not multiply the original bias by the factors", shift + bias - mean * factors),
         ("does not multiply the mean by the factors", shift + bias * factors - mean),
         ("has no bias", np.zeros_like(right)),
     ):

@@ -27,7 +27,7 @@ from tensortriage.inputs.synthetic.batch_rows import another_feed, batch_axes, g
 from tensortriage.runs.observation.experiment import Experiment, Measurement
 from tensortriage.values.text import count
 
-QUESTION = "do equal inputs get equal results?"
+QUESTION = "do equal inputs give equal results?"
 
 SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
@@ -37,7 +37,7 @@ QUICK_BUILD_SECONDS, FOREIGN_BUILD_SECONDS = 0.5, 5.0
 most of it is the start of a process, and builds are compared five times anyway. Threads cost two more builds, with
 these engines only."""
 
-IN_FULL = "triage check consistency asks it"
+IN_FULL = "triage check consistency checks it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SelfAnswers:
     QUESTION,
     reads=("results",),
     gives=("results", "unasked"),
-    cost="some fifteen runs, and one to three quick builds",
+    cost="about fifteen runs, and one to three quick builds",
     ends=(VerdictKind.NONDETERMINISTIC_RUN,),
 )
 def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
@@ -73,7 +73,7 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | Conclusio
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
     told = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
-    left = "; ".join(f"not asked: {reason}" for reason in found.unasked)
+    left = "; ".join(f"skipped: {reason}" for reason in found.unasked)
     tests = ", ".join(dict.fromkeys(each.relation.replace("-", " ") for each in answers))
     held = f"yes ({count(len(answers), 'test')}: {tests})"
     inv.record.answered(QUESTION, "; ".join(filter(None, (told or held, left))), answers=answers)

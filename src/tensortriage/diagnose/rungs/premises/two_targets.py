@@ -115,7 +115,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     """Record and return where the two part first, in results and in plans."""
     row = _first_value(inv, targets) if worst.parts else None
     node = inv.model.graph.producer((row or worst).value)
-    place = "no single value differs once all are shown" if worst.parts else "their outputs agree"
+    place = "no single value differs once all are marked" if worst.parts else "their outputs agree"
     if row is not None and node is not None:
         place = f"they diverge first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)

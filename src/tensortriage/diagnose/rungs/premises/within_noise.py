@@ -48,7 +48,7 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     differ = f"healthy engines differ by {error_size(floor)} at output '{output}'"
     inv.record.answered(
         QUESTION,
-        f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong by itself" if guilty else ""),
+        f"no: {differ}{where}" + (f"; '{guilty[0]}' is wrong in isolation" if guilty else ""),
         output=output,
         relative_error=error,
         floor=floor,
@@ -56,13 +56,13 @@ def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     )
     lost = is_lost(error) and not guilty
     told = f"{inv.question.target} {result.in_words(output)}"
-    healthy = "every op alone is as close as a healthy engine's is" if alone is not None else (
+    healthy = "every op in isolation is as close as on a healthy engine" if alone is not None else (
         f"the ops could not be run alone: {seen.refused}"
     )  # fmt: skip
     if guilty:
         producer = inv.model.graph.producer(guilty[0])
         culprit = Culprit(producer.name, producer.op_type, guilty[0]) if producer is not None else culprit
-        healthy = f"but '{guilty[0]}' is wrong by itself"
+        healthy = f"but '{guilty[0]}' is wrong in isolation"
     return Conclusion(
         VerdictKind.ROUNDING if lost else VerdictKind.INCONCLUSIVE,
         AMPLIFIED if alone is not None and not guilty else AMPLIFIED_UNPROVEN,

@@ -99,7 +99,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     beyond = _beyond(inv, evidence, products) if products else {}
     if not beyond:
         if products:
-            inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
+            inv.record.answered(QUESTION, f"yes, in all {len(products)} ops that multiply 8-bit numbers")
         return None
     output = evidence.worst_feed.worst_output()[0]
     before = evidence.worst_feed.errors[output]

@@ -27,7 +27,7 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import error_size, percent
 
-QUESTION = "are the quantized weights the original's?"
+QUESTION = "do the quantized weights match the original's?"
 AS_ORIGINAL = "yes: all are within a step of them"
 
 

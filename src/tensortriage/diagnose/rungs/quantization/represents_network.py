@@ -18,7 +18,7 @@ from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.text import error_size
 
-QUESTION = "does the target's file stand for the reference's network?"
+QUESTION = "does the target's file represent the reference's network?"
 
 
 @rung(

@@ -39,7 +39,7 @@ from tensortriage.runs.questions.question import Question
 from tensortriage.values.dtype import Precision
 from tensortriage.values.text import error_size, magnitude, percent
 
-QUESTION = "are the file's weights the model's?"
+QUESTION = "do the file's weights match the model's?"
 _MOST = 12
 """Weights whose share is measured one by one."""
 _MOVERS = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -261,7 +261,7 @@ def _culprit(model: Model, each: FoundWeight) -> Culprit:
     off, reader = each.steps_off, _readers(model.graph, each.view.name)[0]
     reason = (
         f"has a weight '{each.view.name}' that is not the model's, rounded: {percent(float(np.mean(off > 0.0)))} of "
-        f"its numbers are others, by up to {magnitude(float(off.max()))} steps"
+        f"its numbers differ, by up to {magnitude(float(off.max()))} steps"
     )
     if moves := weight_moves(each.was, each.stored.numbers, each.stored.step):
         reason += f"; {moves[0].words}" + (f", and likewise {len(moves) - 1} more" if len(moves) > 1 else "")

@@ -59,8 +59,8 @@ def of_unequal(
     first = culprits[0]
     others = f", and so of {len(unequal) - 1} more" if len(unequal) > 1 else ""
     summary = (
-        f"{first.op_type} '{first.node}' does not bring back what was quantized: {first.reason}{others}; one scale and "
-        "zero point belong into both halves of a pair"
+        f"{first.op_type} '{first.node}' does not restore what was quantized: {first.reason}{others}; both halves of "
+        f"a pair need the same scale and zero point"
     )
     verdict = Conclusion(VerdictKind.QUANTIZATION, OBSERVED, summary, culprits=culprits, next=commands)
     return Answer(verdict, Findings(calibrated=_mended(inv, beside, unequal)))

@@ -26,7 +26,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.search.statistics.repeats import MISSED, enough_of_both
 
 AGAIN = "does it fail in every build?"
-ALONE = "is it wrong alone in every build?"
+ALONE = "is it wrong in isolation in every build?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _wrong_alone(local: Local) -> list[str]:
 
 
 def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Conclusion | None:
-    """Before an op is blamed: is it wrong alone in every build? Asked in builds of that op, which cost least.
+    """Before an op is blamed: is it wrong in isolation in every build? Asked in builds of that op, which cost least.
 
     Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others beside it.
     """
@@ -150,6 +150,6 @@ def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit
         inv.record.answered(ALONE, f"unknown: {error.message}")
         return None
     inv.record.answered(
-        ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not by itself", builds=wrong
+        ALONE, f"yes, among all ops: '{culprit.node}' in all of {wrong} builds; not on its own", builds=wrong
     )
     return None

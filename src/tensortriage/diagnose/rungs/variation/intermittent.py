@@ -93,7 +93,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     count = f"{len(builds)} builds"
     still = within_fp32(moved, max(evidence.worst_feed.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
-        answer = f"no: of {count} some fail to run ({problems[0]})"
+        answer = f"no: of {count}, some fail to run ({problems[0]})"
     elif moved == 0.0:
         answer = f"yes: the outputs of {count} are bit-equal"
     else:
@@ -102,7 +102,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     if found.explanations:
-        answer += f"; some take a freedom: {'; '.join(each.words for each in found.explanations)}"
+        answer += f"; some use a freedom: {'; '.join(each.words for each in found.explanations)}"
     inv.record.answered(QUESTION, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds), builds_choose=found.explanations))
 

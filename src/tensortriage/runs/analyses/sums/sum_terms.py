@@ -29,7 +29,7 @@ class Terms:
     """The terms of an operator's sums, over all elements of its result.
 
     Attributes:
-        bound: Largest sum of magnitudes of the terms of one element; None also where it was not asked for.
+        bound: Largest sum of magnitudes of the terms of one element; None also where it was not requested.
         condition: RMS of the roots of the sums of squares over the RMS of the sums; None when it is one by nature
             (terms of one sign); inf when all sums are zero and their terms are not.
     """

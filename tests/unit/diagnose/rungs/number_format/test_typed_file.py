@@ -21,7 +21,7 @@ NETWORKS = {
     "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
     "conv_net": lambda: conv_net(blocks=2),
 }
-QUESTION = "is the target's model the reference's in another"
+QUESTION = "is the target's model the reference's model in another"
 MASKED = """
     <ir_version: 10, opset_import: ["": 18]>
     g (float[2, 8] x, float[2, 8] mask) => (float[2, 4] y) <float one = {1}, float far = {-1e9}> {

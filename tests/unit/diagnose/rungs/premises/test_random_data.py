@@ -89,7 +89,7 @@ def test_an_engine_with_ranges_of_its_own_is_not_asked_about_random_data(tmp_pat
     file = engine_file(INTEGERS)
     verdict, _ = ask(tmp_path, product(), FEED, f"script:{file},precision=int8")
     assert verdict.verdict == "rounding", verdict.summary
-    assert step(verdict, QUESTION).answer.startswith("not asked: the ranges of its integers")
+    assert step(verdict, QUESTION).answer.startswith("skipped: the ranges of its integers")
 
 
 WHOLE_NUMBERS_ONLY = """
