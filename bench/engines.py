@@ -219,7 +219,7 @@ def faults(model: Path, file: Path, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def replaced(file: Path, changed: Path, weight: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> bool:
-    """Write a copy of a file, and of those beside it, with a weight changed; say whether it has that weight."""
+    """Write a copy of a file, and of those next to it, with a weight changed; say whether it has that weight."""
     changed.parent.mkdir(parents=True, exist_ok=True)
     done = False
     for source in sorted(file.parent.glob(f"{file.stem}.*")) if file.suffix in (".param", ".py", ".model") else [file]:

@@ -183,7 +183,7 @@ class Files:
         self.folder, self.exporter = folder, exporter
 
     def export(self, network: str, *words: str) -> Path:
-        """Export a network with words planted, and save its inputs beside the file."""
+        """Export a network with words planted, and save its inputs next to the file."""
         path = self.folder / ("-".join((network, *words)) + ".onnx")
         if not path.exists():
             source, right = source_of(network)

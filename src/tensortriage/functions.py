@@ -70,7 +70,7 @@ def run(
     Args:
         model: The model.
         targets: One engine or several.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         inputs: The model's inputs.
         **more: Fields of `tensortriage.api.CompareRequest`, as ``tolerances`` or ``metric``.
 
@@ -97,7 +97,7 @@ def compare(
     """Compare outputs that are there already.
 
     Args:
-        reference: Outputs taken as right: a dict from name to array, a list of such dicts, one for each feed, or a
+        reference: Outputs assumed to be right: a dict from name to array, a list of such dicts, one for each feed, or a
             file.
         target: Outputs under suspicion.
         model: The model that both are of; its noise floor is then the limit, and the reference is judged by it.

@@ -153,7 +153,7 @@ class ConvertedEngine(
 
         Raises:
             UsageError: For an unknown option or option value.
-            EngineMissing: When runtime or converter are not to be had there.
+            EngineMissing: When runtime or converter are not available there.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         words = self._all_words(read_options(options, self.options))

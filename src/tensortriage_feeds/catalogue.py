@@ -285,7 +285,7 @@ def _shifts(name: str, axes: PictureAxes) -> Iterator[Transform]:
 
 
 def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Transform]:
-    """Yield parts of a picture for the whole, and a picture with bands beside it, at the size of the right one."""
+    """Yield parts of a picture for the whole, and a picture with bands next to it, at the size of the right one."""
     size = (array.shape[axes.height], array.shape[axes.width])
     for share, method in itertools.product(_CROPS, _METHODS):
         kept = [max(round(side * share), 1) for side in size]
@@ -300,7 +300,7 @@ def _resampled(name: str, array: np.ndarray, axes: PictureAxes) -> Iterator[Tran
         inner = (round(size[0] * short / long), size[1]) if wide else (size[0], round(size[1] * short / long))
         for method in _METHODS[:2]:
             yield of_input(name, "letterbox", f"is a letterbox: {inner[0]} x {inner[1]} pixels in its middle "
-                           f"({method}), beside bands of {pad:.4g}",
+                           f"({method}), next to bands of {pad:.4g}",
                            functools.partial(_letterbox, axes=axes, inner=inner, pad=pad, method=method),
                            "stretch the picture to the whole size, or feed the reference a letterbox, too",
                            size=list(inner), pad=pad, method=method)  # fmt: skip
@@ -327,7 +327,7 @@ def _through(array: np.ndarray, axes: PictureAxes, small: tuple[int, int], metho
 def boxed(
     inner: np.ndarray, axes: PictureAxes, size: tuple[int, int], pad: float, place: tuple[int, int] | None = None
 ) -> np.ndarray:
-    """Return a picture with bands beside it; in the middle unless its upper left corner is given."""
+    """Return a picture with bands next to it; in the middle unless its upper left corner is given."""
     shape = list(inner.shape)
     shape[axes.height], shape[axes.width] = size
     found = np.full(shape, pad, np.float64)

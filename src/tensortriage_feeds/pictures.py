@@ -42,7 +42,7 @@ class PictureAxes:
 def picture_axes(shape: Sequence[int]) -> PictureAxes | None:
     """Return the axes of pictures in an array of this shape; None where it holds none.
 
-    The axis of channels is the first or last one beside a batch, of 1, 3 or 4.
+    The axis of channels is the first or last one next to a batch, of 1, 3 or 4.
     """
     batch = len(shape) - 3
     if batch not in (0, 1):

@@ -40,7 +40,7 @@ class Shell(LazyGroup):
 
 
 def _passing_case() -> Path:
-    """Return a case of this run alone: there, every run begins anew."""
+    """Return a case of this run alone: there, every run starts again."""
     folder = Path(tempfile.mkdtemp(prefix="triage-case-"))
     click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
     return folder / "case"

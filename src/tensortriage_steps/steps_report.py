@@ -152,7 +152,7 @@ class StepsReport:
 
     Attributes:
         model: The file.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         inputs: ``real`` or ``random``.
         carried: ``OUTPUT=INPUT``.

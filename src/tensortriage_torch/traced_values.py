@@ -73,7 +73,7 @@ def traced_values(model: Model) -> Mapping[str, TracedValue]:
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """Values of a model and operations of a network, held against each other.
+    """Values of a model and operations of a network, compared with each other.
 
     Attributes:
         values: Where values of the model are in the network, by ONNX name.

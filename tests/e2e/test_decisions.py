@@ -93,7 +93,7 @@ rounding more or less, so that other neighbours are near. `reference` rounds as 
 
 @pytest.mark.lengthy
 def test_decisions_that_change_when_they_are_asked_for_are_no_fault(tmp_path: Path) -> None:
-    """Picks seen beside marked tensors were taken for those of the whole model, and the outputs held against them."""
+    """Picks seen beside marked tensors were taken for those of the whole model, and the outputs compared with them."""
     verdict = unseen(tmp_path, scale=1.0)
     assert verdict.verdict == "rounding", verdict.summary
     assert "of 480 ranks differ" in verdict.summary

@@ -190,7 +190,7 @@ def test_shapes_as_they_once_were_written(tmp_path):
 
 
 def test_weights_in_another_directory(tmp_path):
-    """An engine looks for external data beside the model, where they are not."""
+    """An engine looks for external data next to the model, where they are not."""
     model = onnx.load(MODEL)
     (tmp_path / "weights").mkdir()
     onnx.save(model, tmp_path / "weights/m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)

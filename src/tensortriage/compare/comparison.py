@@ -51,7 +51,7 @@ class Comparison:
     """All compared tensors of one reference and one target.
 
     Attributes:
-        reference: Name of the side taken as right.
+        reference: Name of the side assumed to be right.
         target: Name of the side under suspicion.
         rows: One per compared tensor, in the order of the reference.
         unmatched: Names that could not be compared: on one side only, or of another shape.

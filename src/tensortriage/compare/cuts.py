@@ -1,4 +1,4 @@
-"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs beside them."""
+"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs next to them."""
 
 import dataclasses
 

@@ -129,7 +129,7 @@ class OpenVinoEngine(
 
         Raises:
             UsageError: For an unknown option or option value, or a property the device does not have.
-            EngineMissing: When OpenVINO, the device or the precision is not to be had here.
+            EngineMissing: When OpenVINO, the device or the precision is not available here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         return self.isolated.compile(

@@ -129,7 +129,7 @@ Together = tuple[Explanation, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Held:
-    """Errors held against what explanations predict.
+    """Errors compared with what explanations predict.
 
     Attributes:
         explanations: The explanations.

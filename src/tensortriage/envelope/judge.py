@@ -215,7 +215,7 @@ class Judge:
         )
 
     def contradicted(self, names: Sequence[str]) -> bool:
-        """Return whether the format explains some outputs, and not what is seen of the target beside them."""
+        """Return whether the format explains some outputs, and not what is seen of the target next to them."""
         if self.shown is None:
             return False
         if self.in_format().unmet:

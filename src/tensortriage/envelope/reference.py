@@ -108,7 +108,7 @@ def cut_off(lab: Lab, engine: EngineSpec, model: Model, feed: Feed) -> float:
     """Return how far an engine is off on a model for int8 weights alone; 0 where it is not, or float64 is no way out.
 
     It is asked for the same with weights in uint8, which stand for the same numbers; OpenVINO, which computes otherwise
-    with these, is held against what is foreseen.
+    with these, is compared with what is foreseen.
     """
     other = unsigned_weights(model) if sums_in_int16(engine.name) else None
     if other is None:

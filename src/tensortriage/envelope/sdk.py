@@ -1,4 +1,4 @@
-"""What asks engines and judges is written with, beside `tensortriage.sdk` and `tensortriage.api`: names that stay.
+"""What asks engines and judges is written with, next to `tensortriage.sdk` and `tensortriage.api`: names that stay.
 
 The lab and what it runs, healthy evaluations, limits, and how an error is measured. All of it is loaded at once; import
 it where a command works, not where it is declared.

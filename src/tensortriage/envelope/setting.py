@@ -32,7 +32,7 @@ class Setting:
         model: The model, whole or exploded.
         feed: Its inputs.
         target: The engine whose number format and class of hardware count.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         golden: Returns the reference's value of every tensor of the model.
         golden_outputs: Returns those of its outputs alone.
         specs: Returns dtype and shape of every value on the feed.

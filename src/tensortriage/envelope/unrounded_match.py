@@ -46,7 +46,7 @@ _ENOUGH_ELEMENTS = 1000
 for chance."""
 
 MOST_FEEDS = 4
-"""Feeds on which a file is held against a network at most, all together."""
+"""Feeds on which a file is compared with a network at most, all together."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -316,7 +316,7 @@ class FileStanding:
     def limits(self, feed: Feed, network: Arrays, *, could_be_own: bool = False) -> dict[str, Limit]:
         """Return the largest error of each output; none where the file is another network's, or rounds nothing.
 
-        All feeds that were seen are held against the network together, so that chance says less and less.
+        All feeds that were seen are compared with the network together, so that chance says less and less.
 
         Args:
             feed: A feed.

@@ -161,7 +161,7 @@ class Report:
         again = "it fails again" if repro.confirmed else f"not confirmed ({repro.otherwise or 'it passes'})"
         words = f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; {again} in a fresh process"
         if repro.module and repro.anew is not None:
-            words += f"; as a PyTorch module, exported anew, it {'is wrong again' if repro.anew else 'is right'}"
+            words += f"; as a PyTorch module, exported again, it {'is wrong again' if repro.anew else 'is right'}"
         return words
 
     def origin_words(self, culprit: Culprit) -> str:

@@ -27,7 +27,7 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
 
     Raises:
         UsageError: When the spec is malformed, the engine or an option unknown, or the engine one from a file that is
-            to be built anew (slug ``engine-given``).
+            to be built again (slug ``engine-given``).
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
         EngineError: When it crashes or hangs while it is asked.
     """

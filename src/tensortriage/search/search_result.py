@@ -110,7 +110,7 @@ class SearchResult(Generic[T]):
         stop: Why the search ended.
         removals: What the rest did when one of the kept items was removed, where that was asked.
         checks: Runs of the oracle that the search rests on, the premise and cached ones included.
-        repeats: Runs beside them that only confirmed answers in the end.
+        repeats: Runs next to them that only confirmed answers in the end.
         candidates: Different subsets they were about.
         cache_hits: Checks answered from the cache.
         seconds: Wall-clock time.

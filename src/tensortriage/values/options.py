@@ -98,7 +98,7 @@ class OptionPart:
 
     Attributes:
         factory: The request, or `OptionSet`, whose fields declare the options; or ``module:class``, with the fields
-            that are declared here and no others, for a class that is dear to import.
+            that are declared here and no others, for a class that is expensive to import.
         group: Heading for all of them; empty for their own.
         fields: Fields that are declared otherwise here; None, or any other value, for one without an option.
     """

@@ -45,7 +45,7 @@ MOST_SCORED = 256
 
 
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener | None = None) -> PrecisionPlan:
-    """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` beside it.
+    """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` next to it.
 
     Ctrl-C ends the search; what was asked so far is kept in the case, and the best choice that is known is written:
     the smallest set that was seen to be enough, else the one that the emulation found, else the model as it is.

@@ -26,7 +26,7 @@ def range_scan(
     Args:
         model: ONNX file.
         inputs: Data files; the first feed counts. None for made-up data.
-        reference: Spec of the engine taken as right.
+        reference: Spec of the engine assumed to be right.
         formats: Formats of interest.
 
     Returns:

@@ -39,7 +39,7 @@ class DiagnoseRequest:
     """A request to diagnose.
 
     Attributes:
-        model: ONNX file taken as right.
+        model: ONNX file assumed to be right.
         network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
         in_blocks: Whether a model that does not fit into memory is cut.
     """

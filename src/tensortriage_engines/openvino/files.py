@@ -44,7 +44,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
 
         Raises:
             UsageError: For an unknown option or option value, or a file that is none of OpenVINO's.
-            EngineMissing: When OpenVINO, the device or the precision is not to be had here.
+            EngineMissing: When OpenVINO, the device or the precision is not available here.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         given = read_options(options, self.options)

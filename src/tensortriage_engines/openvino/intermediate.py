@@ -114,7 +114,7 @@ class Intermediate:
 
 
 def read(path: Path) -> Intermediate:
-    """Return the network of an .xml, its .bin beside it.
+    """Return the network of an .xml, its .bin next to it.
 
     Raises:
         UsageError: When there is no .bin, the .xml is none of OpenVINO's, or is of a newer format

@@ -1,4 +1,4 @@
-"""Two files of inputs held against each other, and the cost of their difference at a model's outputs."""
+"""Two files of inputs compared with each other, and the cost of their difference at a model's outputs."""
 
 import dataclasses
 import itertools

@@ -12,7 +12,7 @@ from tensortriage_feeds.transforms import Tensors, composed
 
 
 class SavedOutputs:
-    """What a program saved, held against the reference on this input or that.
+    """What a program saved, compared with the reference on this input or that.
 
     Args:
         model: The network.

@@ -54,7 +54,7 @@ def assert_close(
 
     Args:
         actual: Outputs, as `tensortriage.compare` takes them.
-        expected: Outputs taken as right.
+        expected: Outputs assumed to be right.
         model: The model that both are of; its noise floor is the limit.
         inputs: The inputs that they were computed from.
         tolerance: The limit instead of the noise floor, needed where there is no model.
@@ -71,7 +71,7 @@ def assert_same(model: object, targets: Sequence[str], *, inputs: object = None,
 
     Args:
         model: As `tensortriage.run` takes it.
-        targets: The engines, the first taken as right.
+        targets: The engines, the first assumed to be right.
         inputs: The model's inputs; made up without any.
         **more: Further fields of `tensortriage.api.CompareRequest`.
 

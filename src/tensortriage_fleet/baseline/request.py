@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tensortriage.api import Limits
 
 FOLDER = Path(".triage-baseline")
-"""Where baselines are kept unless told otherwise; to be committed."""
+"""Where baselines are kept unless another format is requested; to be committed."""
 FAIL = ("output", "verdict", "model", "data", "missing")
-"""What a baseline fails by unless told otherwise."""
+"""What a baseline fails by unless another format is requested."""
 MAY_FAIL = (*FAIL, "engine", "version")
 """All that it can fail by."""
 
@@ -36,7 +36,7 @@ class BaselineRequest:
     Attributes:
         paths: Model files, and folders of them; none for all that have a baseline.
         targets: Engines; none for those of the baselines.
-        inputs: Data for every model; none for those beside it, or of its baseline.
+        inputs: Data for every model; none for those next to it, or of its baseline.
         folder: Folder of the baselines.
         fail: What makes a check fail.
         name: What the only model is kept as, in the place of its path.

@@ -124,7 +124,7 @@ class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         feeds: Name to feed; none for made-up data.
         targets: Name to target.
         commands: Name to command.
-        reference: Spec of the engine that is taken as right; empty for the default.
+        reference: Spec of the engine that is assumed to be right; empty for the default.
         timeout: Longest cell in seconds; None for no limit.
         exclude: Cells that do not exist.
         expect: What is expected; of the cells that none names, that nothing is wrong.

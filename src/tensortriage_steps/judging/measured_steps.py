@@ -48,7 +48,7 @@ class MeasuredSteps:
         lab: Lab that answers for engines.
         model: The model.
         feeds: Feeds of the steps.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         drift: Whether the target is also run on its own states.
 

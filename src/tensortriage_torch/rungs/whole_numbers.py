@@ -1,6 +1,6 @@
 """Whole numbers that an exporter computes in floating point: exact in PyTorch, rounded above 2^24 in the model.
 
-Such an error vanishes beside that of float32, and healthy evaluations of the model may round another way each. But an
+Such an error vanishes next to that of float32, and healthy evaluations of the model may round another way each. But an
 operation that takes whole numbers and gives whole numbers is exact in PyTorch: where the model gives anything else of
 the same numbers, the translation is wrong, whatever envelope the model has.
 """

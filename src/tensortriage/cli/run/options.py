@@ -42,7 +42,7 @@ class RunOptions:
         "--target -t", "ENGINE", "Engine to compare with the reference, NAME[:key=value,...]; repeatable.",
         default=(), group=ENGINES)
     reference: str | None = option(
-        "--reference -r", "ENGINE", "Engine taken as right  [default: onnxruntime:optimization=none].", default=None)
+        "--reference -r", "ENGINE", "Engine assumed right [default: onnxruntime:optimization=none].", default=None)
     runners: tuple[str, ...] = option("--runner", "NAME", "", default=(), hidden=True)
     onnxruntime: OnnxRuntimeOptions = part(factory=OnnxRuntimeOptions)
     request: CompareRequest = part(factory=CompareRequest)

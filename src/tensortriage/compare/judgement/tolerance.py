@@ -37,7 +37,7 @@ class Tolerance(Protocol):
         Args:
             name: Its name, for limits that differ by name.
             metrics: Its metrics.
-            reference: The tensor taken as right.
+            reference: The tensor assumed to be right.
             target: The tensor under suspicion, of the same shape.
         """
         ...

@@ -126,7 +126,7 @@ def measure(reference: np.ndarray, target: np.ndarray, *, workers: int | None = 
     tensor is copied as a whole, so memory-mapped ones may be larger than memory.
 
     Args:
-        reference: Tensor taken as right.
+        reference: Tensor assumed to be right.
         target: Tensor under suspicion.
         workers: Threads for a large tensor; None for one per available core.
 

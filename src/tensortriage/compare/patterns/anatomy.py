@@ -85,7 +85,7 @@ def dissect(
     places, and only up to 2**24 elements are sorted. Figures are those of what was examined.
 
     Args:
-        reference: Tensor taken as right; any ONNX element type, any layout.
+        reference: Tensor assumed to be right; any ONNX element type, any layout.
         target: Tensor under suspicion; another type or shape is possible.
         others: Further tensors by name, which the target may hold by mistake: results of an earlier run, operands.
         floor: Relative RMS error that a healthy engine may have in this tensor; 0 when unknown, it is then estimated.

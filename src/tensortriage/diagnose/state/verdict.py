@@ -173,7 +173,7 @@ class ReproFacts:
         failure: How it fails.
         confirmed: Whether it failed the same way in a fresh process.
         module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
-        anew: Whether the module is wrong when it is exported anew by the PyTorch here; None when that is not known.
+        anew: Whether the module is wrong when it is exported again by the PyTorch here; None when that is not known.
         otherwise: What the fresh process did instead; empty where confirmed.
     """
 

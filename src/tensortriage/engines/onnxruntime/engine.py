@@ -101,7 +101,7 @@ class OnnxRuntimeEngine(InSteps, ReportsPrecision, RunsOnHardware, VariesBuilds,
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision word for these options.
 
-        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless told otherwise. With ``precision=fp16``
+        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless asked not to. With ``precision=fp16``
         on the CPU provider weights and inputs are float16, but most kernels compute in float32.
         """
         return nominal_precision(read_options(options, self.options))

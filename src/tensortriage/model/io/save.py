@@ -43,8 +43,8 @@ class ExternalData(enum.Enum):
     """Place of the weights of a saved model.
 
     AUTO embeds them, unless they exceed 1.5 GiB (protobuf ends at 2 GiB): then as ALWAYS. ALWAYS writes one file,
-    ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
-    the directory ``weights`` beside the model, named by their SHA-256, and all models saved into the same directory
+    ``NAME.onnx.data``, next to the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
+    the directory ``weights`` next to the model, named by their SHA-256, and all models saved into the same directory
     share them. LEAVE is for an edited copy of a model: embedded weights are embedded again; those in data files stay
     there when the copy is saved into the directory of these files, and are copied into ``NAME.onnx.data`` when it is
     saved elsewhere.

@@ -37,7 +37,7 @@ class OperatorBody:
         coarse: As given.
         owner: Name of the node that the steps are named after.
         nodes: What was written, in order.
-        weights: Initializers that the nodes read, made anew.
+        weights: Initializers that the nodes read, made again.
     """
 
     def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec], *, coarse: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 ONNX Runtime writes one network as pairs of QuantizeLinear and DequantizeLinear, as operators on integers (QOperator),
 or with activations quantized by their own range as they come (dynamic quantization). Spelled out as pairs all three are
-a plain network with quantizers beside it, so that what is known of pairs is known of each. Steps have the name of their
+a plain network with quantizers next to it, so that facts about pairs apply to each. Steps have the name of their
 node and a number.
 """
 

@@ -53,7 +53,7 @@ class Correspondence:
         """Match the two models.
 
         Args:
-            original: The model taken as right.
+            original: The model assumed to be right.
             changed: The model made from it.
         """
         paired = as_pairs(changed)

@@ -95,7 +95,7 @@ def diff(reference: Model, target: Model) -> ModelDiff:
     correspond by name, those of other names in order.
 
     Args:
-        reference: The model taken as right.
+        reference: The model assumed to be right.
         target: The model under suspicion.
     """
     if reference.fingerprint == target.fingerprint:

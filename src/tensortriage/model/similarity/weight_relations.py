@@ -1,4 +1,4 @@
-"""What was done to the numbers of a weight: moved, rounded, cut off, or made anew.
+"""What was done to the numbers of a weight: moved, rounded, cut off, or made again.
 
 Relations are tried from the most to the least specific; one is told only if it gives every number. What none gives is
 told by how many numbers differ, and by how much.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 FEEDS = 8
-"""Feeds to search on, unless told otherwise."""
+"""Feeds to search on, unless another format is requested."""
 ENGINES, GOAL, SEARCH = "Engines (instead of --check)", "Good enough", "Search"
 
 
@@ -101,7 +101,7 @@ class PrecisionRequest:
     """A request to search for a precision.
 
     Attributes:
-        model: ONNX file taken as right.
+        model: ONNX file assumed to be right.
         check: The command that judges; None when the engine is asked.
         low: The lower format; None for the one the target computes in.
         batch_bytes: Largest amount of captured tensors held at once.

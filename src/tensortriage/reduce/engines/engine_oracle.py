@@ -1,6 +1,6 @@
 """Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
 
-Every piece is built anew for every question, so that faults of a build come and go as they do for the user, and runs on
+Every piece is rebuilt for every question, so that faults of a build come and go as for the user, and runs on
 all samples in their order, so that faults which depend on earlier runs can show. Several threads may ask at once: only
 the target works for them side by side, and no answer depends on which comes first.
 """

@@ -29,7 +29,7 @@ class ModuleBeside:
         check: Python that defines ``exported_anew()`` for the script of a repro: the worst relative error of the module
             exported there, None where its framework is not installed.
         versions: Versions of the framework and of what its exporter works with.
-        anew: Whether it is wrong when it is exported anew here; None when that could not be tried.
+        anew: Whether it is wrong when it is exported again here; None when that could not be tried.
         told: How it is wrong then, or why it could not be tried.
     """
 

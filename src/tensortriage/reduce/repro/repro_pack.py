@@ -26,7 +26,7 @@ from tensortriage.reduce.repro.trial import PackTrial, needed, tried
 from tensortriage.values.files import partial_name, sweep_partial
 
 CARRIED = "contents.txt"
-"""Lists what lies beside it in the folder that calls the engine."""
+"""Lists what lies next to it in the folder that calls the engine."""
 ISSUE = "issue.md"
 """What the tracker of PyTorch's exporter wants to know."""
 STARTING_SECONDS = 60.0

@@ -118,10 +118,10 @@ def _seen(trial: PackTrial | None) -> str:
 
 
 def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
-    """Return in a sentence what it means how the module does when it is exported anew."""
+    """Return in a sentence what it means how the module does when it is exported again."""
     if module.anew is None:
         why = printable(module.told)
-        return f"It could not be exported anew here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
+        return f"It could not be exported again here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
     if exported_wrong and not module.anew:
         return (
             f"Exported anew by {module.framework} it is right: the file was changed after its export, or another "

@@ -52,7 +52,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
         spec: The engine, with the file.
         model: The model.
         feed: What is run.
-        reference: Whose results are taken as right.
+        reference: Whose results are assumed to be right.
         lab: Where engines are asked.
 
     Raises:
@@ -122,7 +122,7 @@ def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSp
         spec: The engine, with the file.
         model: The model that the file is said to be made of.
         feed: What is run.
-        reference: Whose results are taken as right.
+        reference: Whose results are assumed to be right.
         lab: Where engines are asked.
     """
     engine = resolve(spec).engine

@@ -1,6 +1,6 @@
 """Which values of a model number formats cannot represent, from one healthy run, whatever a target makes of them.
 
-Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
+Every tensor of the run, and every constant, is compared with every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
 it may leave the format on the way to a harmless result (`tensortriage.runs.analyses.sums`): its terms may add up beyond
 the largest number, or cancel so far that their rounding is as large as what is left.
@@ -26,7 +26,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.text import error_size, magnitude, percent, times
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
-"""Formats that tensors are held against unless told otherwise."""
+"""Formats that tensors are compared with unless another format is requested."""
 
 USUAL = (Precision.FP16, Precision.BF16)
 """Formats that a document tells of whatever the target's is."""

@@ -31,7 +31,7 @@ class FedBlock:
     Attributes:
         number: Counted from 1.
         block: Its nodes and borders.
-        path: Its model file, with its weights beside it.
+        path: Its model file, with its weights next to it.
         feeds: What it is fed with, golden values where it was cut; one for each feed of the whole.
     """
 

@@ -1,4 +1,4 @@
-"""Answers of engines as a case keeps them: figures and refusals in its check cache, tensors in a store beside it."""
+"""Answers of engines as a case keeps them: figures and refusals in its check cache, tensors in a store next to it."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensortriage.runs.task_metric import TaskMetric
 
 BATCH_BYTES = 1 << 30
-"""Captured tensors held at once unless told otherwise."""
+"""Captured tensors held at once unless another format is requested."""
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
 LIMITS, RESULT = "Limits", "Result"
@@ -74,7 +74,7 @@ def model_field(**more: Any) -> Any:
 
 
 def reference_field(text: str = "Engine assumed to be right.") -> str:
-    """Declare the engine that is taken as right."""
+    """Declare the engine that is assumed to be right."""
     return option("--reference -r", "ENGINE", text, default=str(PLAIN), accepts=spec_text)
 
 

@@ -80,7 +80,7 @@ class GoldenValues:
         return str(self.question.reference), self.question.model.fingerprint, feed.name, whole
 
     def _everything(self, feed: Feed) -> TensorStore:
-        """Return golden outputs and inner values, from wherever they are to be had."""
+        """Return golden outputs and inner values, from wherever they are available."""
         question = self.question
         outputs = [spec.name for spec in question.model.outputs]
         inner = [name for name in question.values if name not in outputs]

@@ -68,7 +68,7 @@ class InProcess(Generic[T]):
         self._queue.append(question)
 
     def idle(self) -> int:
-        """Return 0 as soon as there is one question: a second could not run beside it."""
+        """Return 0 as soon as there is one question: a second could not run next to it."""
         return 0 if self._queue else 1
 
     def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:

@@ -47,7 +47,7 @@ class HealthyJudge:
 
     Args:
         model: The model whose tensors are compared.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
         lab: Where engines are asked.
         asked: Whether the target may be asked for more than its results.

@@ -64,7 +64,7 @@ class CompareRequest:
 
     Attributes:
         model: ONNX file; None when saved results alone are compared.
-        reference: Engine taken as right; None when saved results are, or when nothing is compared.
+        reference: Engine assumed to be right; None when saved results are, or when nothing is compared.
         targets: Engines compared with it.
         saved: Results saved earlier; the first is the reference when there is no reference engine.
         tolerances: All must accept; none means the noise floor.

@@ -60,7 +60,7 @@ def decided_outputs(
         feed: On what.
         golden: The reference's values, by name.
         outputs: The target's.
-        reference: The engine taken as right, which is asked to go on with the target's decisions.
+        reference: The engine assumed to be right, which is asked to go on with the target's decisions.
         target: The engine under suspicion, which is asked for decisions that no output shows; None for results saved
             earlier.
         lab: Where they are asked.

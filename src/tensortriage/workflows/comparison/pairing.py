@@ -177,7 +177,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def why_unevaluated(gathered: Gathered, lab: Lab, model: Model) -> str:
-    """Return why no limit can be set, where a tensor passes for want of one; or nothing."""
+    """Return why no limit can be set, where a tensor passes for lack of one; or nothing."""
     if proves_nothing := gathered.proves_nothing():
         return proves_nothing
     if not any(row.judgement.within and row.judgement.basis is Basis.SENSITIVITY for row in gathered.rows):

@@ -43,7 +43,7 @@ class Participant(ABC):
 
     @property
     def needs_judging(self) -> bool:
-        """Whether it may not be what the model computes, when it is taken as right: saved results, scripts."""
+        """Whether it may not be what the model computes, when it is assumed to be right: saved results, scripts."""
         return True
 
     @property

@@ -23,7 +23,7 @@ class TargetJudge:
     Args:
         request: What is compared.
         model: The model whose tensors are compared.
-        reference: Who is taken as right; None where nobody is.
+        reference: Who is assumed to be right; None where nobody is.
         of_reference: Who judges that.
         lab: Where engines are asked.
     """

@@ -66,7 +66,7 @@ class BlockDiagnosis:
         request: What is asked of the whole.
         model: The model.
         samples: Its feeds.
-        reference: The engine taken as right.
+        reference: The engine assumed to be right.
         target: The engine under suspicion.
         cuts: How the model is cut, for the words.
         blocks: The blocks.

@@ -2,7 +2,7 @@
 
 The culprit is cut out with the reference's values as inputs and expected outputs, run once here to see how it fails,
 written as a repro pack, and run again where nothing of this process can help it. Nodes that an exporter wrote wrong are
-cut out with PyTorch's values instead; where there is a network, its part lies beside them as a module. `triage debug
+cut out with PyTorch's values instead; where there is a network, its part lies next to them as a module. `triage debug
 reduce` does more: it searches where no op is known.
 """
 
@@ -66,7 +66,7 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
 def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
     """Write the repro pack of some nodes and run it in a fresh process; None when they are right in isolation.
 
-    What was found out before in this case is not asked again while its folder is there.
+    What was found out before in this case is not run again while its folder is there.
 
     Args:
         inv: The investigation.

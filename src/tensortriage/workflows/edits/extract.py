@@ -185,7 +185,7 @@ class _Extracting:
         return moves.proof(PLAIN, [feed for feed, _ in golden])
 
     def _write_data(self, boundary: Boundary, result: Model) -> tuple[str, ...]:
-        """Write what the cut is fed and must give as ONNX test data sets beside it, one per feed."""
+        """Write what the cut is fed and must give as ONNX test data sets next to it, one per feed."""
         written = []
         for number, (_, arrays) in enumerate(self._golden_values(boundary)):
             folder = self.request.target.path.parent / DATA_SET.format(number)

@@ -1,7 +1,7 @@
 """ncnn: pnnx converts the model as part of the build, for the fed shapes, and ncnn runs the result.
 
 Seen with ncnn 1.0.20250503 to 1.0.20261020 and pnnx of the same days: the names of values are lost, inputs are in0,
-in1, ... and outputs out0, out1, ...; arrays have four axes at most and, beside them, a batch, which is 1 before
+in1, ... and outputs out0, out1, ...; arrays have four axes at most and, next to them, a batch, which is 1 before
 1.0.20261020; numbers are float32, whole numbers are indices of embeddings alone. Which axis is the batch, or was left
 out, stands in the script that pnnx writes for its user.
 """

@@ -57,7 +57,7 @@ class Tactics:
         """Prepare a builder configuration whose timing cache, if any, is set.
 
         Raises:
-            AdapterError: When this release can do neither, or a choice is not to be had.
+            AdapterError: When this release can do neither, or a choice is not available.
         """
         if not self._active:
             return

@@ -1,4 +1,4 @@
-"""``triage run``: which engine is taken as right, which are compared with it, and what is refused before any work."""
+"""``triage run``: which engine is assumed right, which are compared with it, and what is refused before any work."""
 
 import dataclasses
 import json

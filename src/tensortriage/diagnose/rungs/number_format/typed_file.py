@@ -2,7 +2,7 @@
 
 Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute
 what the original does; else it is another network. What rounding to its types then costs is emulated on the original,
-and the target's error is held against that: a value beyond the range is `range-overflow`, the rest `rounding`.
+and the target's error is compared with that: a value beyond the range is `range-overflow`, the rest `rounding`.
 """
 
 import dataclasses

@@ -46,7 +46,7 @@ def changed_ops(
 
     Args:
         inv: The investigation, of the original.
-        beside: The changed model beside it.
+        beside: The changed model next to it.
         feed: Inputs of both.
         unrounded: The evaluation of the changed model that rounds no stored number.
     """

@@ -80,7 +80,7 @@ class PlanChange:
 
 @rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
-    """Find what changed first between the target and the one it is held against, and go on with the guilty one."""
+    """Find what changed first between the target and the one it is compared with, and go on with the guilty one."""
     against = inv.question.against
     if against is None:
         return None

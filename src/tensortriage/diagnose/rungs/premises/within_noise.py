@@ -1,6 +1,6 @@
 """A floor of a tenth of the signal, NaN or Inf acquits nobody: what amplifies rounding so, and is any op wrong alone?
 
-Made-up data are then made up anew (`made_up_anew`). The user's own are what they are: the op is named behind which
+Made-up data are then generated again (`made_up_anew`). The user's own are what they are: the op is named behind which
 healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
 """
 

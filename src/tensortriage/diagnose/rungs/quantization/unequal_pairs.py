@@ -47,7 +47,7 @@ def of_unequal(
 
     Args:
         inv: The investigation, of the original.
-        beside: The quantized model beside it.
+        beside: The quantized model next to it.
         unequal: The pairs, and what is other.
         commands: What to run next.
     """

@@ -124,7 +124,7 @@ def _wrong_alone(local: Local) -> list[str]:
 def wrong_alone_in_some(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Conclusion | None:
     """Before an op is blamed: is it wrong in isolation in every build? Asked in builds of that op, which cost least.
 
-    Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others beside it.
+    Where one of these is right, the graph of all ops alone decides: the op may run otherwise with no others next to it.
     """
     seen = evidence.builds_compared + 1 + bool(evidence.in_context)
     if not asks_again(inv) or seen >= BUILDS_IN_DOUBT:
