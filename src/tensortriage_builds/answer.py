@@ -27,7 +27,7 @@ from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 
 class BuildTeller(Teller):
-    """Tells how a study goes on: a line for every build.
+    """Reports the progress of a study: a line for every build.
 
     Args:
         err: Write to stderr (stdout then holds one JSON document).

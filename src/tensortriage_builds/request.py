@@ -1,4 +1,4 @@
-"""What a study of builds is asked for, each field with its option."""
+"""The request of a study of builds, each field with its option."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -87,7 +87,7 @@ class Placed:
 
     @property
     def order(self) -> str:
-        """The order of axes as the option says it."""
+        """The order of axes as the option states it."""
         letters = _LETTERS.get(len(self.axes or ()), "0123456789")
         return "".join(letters[axis] for axis in self.axes or ())
 
@@ -265,7 +265,7 @@ class _Told:
         return self._names.get(name)
 
     def ways(self, spec: ValueSpec, held: ValueSpec) -> tuple[Axes | None, ...]:
-        """Return `ways`, of which the user may have said one."""
+        """Return `ways`, reduced to one if the user named it."""
         rank = len(spec.shape or ())
         order = self._orders.get(spec.name, self._every.get(rank))
         if order is None or spec.shape is None:

@@ -1,4 +1,4 @@
-"""What programs do wrong with pictures and other numbers: the candidates for one input, by family, likeliest first.
+"""Mistakes of programs with pictures and other numbers: the candidates for one input, by family, likeliest first.
 
 InputCandidates of different families may have been made together (channels, numbers, places): `search` composes them.
 """
@@ -38,12 +38,12 @@ class InputCandidates:
 
     @property
     def alone(self) -> tuple[Transform, ...]:
-        """All of them, in the order in which they are tried by themselves."""
+        """All of them, in the order in which they are tried alone."""
         return (*self.channels, *self.numbers, *self.places, *self.others)
 
 
 def candidates(name: str, array: np.ndarray) -> InputCandidates:
-    """Return what may have become of an input of numbers.
+    """Return the possible mistakes in an input of numbers.
 
     Args:
         name: The input.
@@ -258,7 +258,7 @@ def _exchanged(array: np.ndarray, one: int, other: int) -> np.ndarray:
 
 
 def _orders(name: str, array: np.ndarray) -> Iterator[Transform]:
-    """Yield the elements of what is no picture in other places."""
+    """Yield moved elements of an input that is not a picture."""
     yield from _rows(name, array)
     for axis in range(1 if array.ndim > 1 else 0, array.ndim):
         if array.shape[axis] > 1:

@@ -1,4 +1,4 @@
-"""Which transform turns one feed into another, where both are at hand.
+"""The transform from one feed to another, where both are given.
 
 Numbers are fitted, by channel, after every way in which pixels and channels may have changed places; what leaves
 nothing is the answer, the simplest first, and else what leaves least.
@@ -43,7 +43,7 @@ class FoundDifference:
 
     @property
     def is_known(self) -> bool:
-        """Whether the transform is told."""
+        """Whether the transform is known."""
         return bool(self.steps) and self.residual < UNLIKE
 
 
@@ -102,7 +102,7 @@ class _Way:
 
 
 def _ways(name: str, mine: np.ndarray, theirs: np.ndarray) -> Iterator[_Way]:
-    """Yield transforms of a tensor and what they leave, until one leaves nothing."""
+    """Yield transforms of a tensor and their residuals, until one leaves none."""
     for before, made in _rearranged(name, mine, theirs):
         if made.shape != theirs.shape:
             continue
@@ -173,7 +173,7 @@ def _typed(name: str, made: np.ndarray, theirs: np.ndarray) -> tuple[Transform, 
 
 
 def unexplained(made: np.ndarray, theirs: np.ndarray, axes: PictureAxes | None) -> float:
-    """Return the RMS of what two tensors differ by, as a share of the deviation of the second from its mean."""
+    """Return the RMS difference of two tensors, as a share of the deviation of the second from its mean."""
     wide = theirs.astype(np.float64)
     left = made.astype(np.float64) - wide
     spread = wide - wide.mean(axis=_over(wide, axes), keepdims=True)
@@ -232,7 +232,7 @@ def _named(
 def _geometric(
     name: str, mine: tuple[np.ndarray, PictureAxes], theirs: tuple[np.ndarray, PictureAxes]
 ) -> Iterator[_Way]:
-    """Yield crops, letterboxes and other sizes, at each order of the channels, with what they leave."""
+    """Yield crops, letterboxes and other sizes, at each order of the channels, with their residuals."""
     array, axes = mine
     other, other_axes = theirs
     if array.shape[axes.channel] != other.shape[other_axes.channel]:

@@ -94,7 +94,7 @@ def _nearest(given: int, wanted: int, *, half: float) -> np.ndarray:
 
 
 def _at(centres: np.ndarray, given: int, kernel: Callable[[np.ndarray], np.ndarray], reach: float) -> np.ndarray:
-    """Return the matrix of a kernel around places in the given axis; what lies outside is the pixel at the border."""
+    """Return the matrix of a kernel around places in the given axis; outside of it the border pixel repeats."""
     matrix = np.zeros((len(centres), given))
     steps = np.arange(-math.ceil(reach), math.ceil(reach) + 1)
     for row, centre in enumerate(centres):

@@ -1,4 +1,4 @@
-"""Is the target fed what it ought to be? Two questions of the ladder, about engines that a user's program wraps.
+"""Does the target get the right input? Two questions of the ladder, about engines that a user's program wraps.
 
 The first asks the target itself: a model that does nothing but hand its input over shows what it is fed, and the
 reference on that must give the target's outputs. Where only outputs are seen, the second tries on the reference what
@@ -46,7 +46,7 @@ _UNRUNNABLE = (TriageError, Unsound)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Cure:
-    """The target's outputs before and after their feed is what the target was fed."""
+    """The errors of the target's outputs before and after the feed is corrected."""
 
     output: str
     before: float
@@ -62,7 +62,7 @@ class _Cure:
     after="what do the layers look like?",
 )
 def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Ask a user's program what its model is fed; a verdict where the reference on that gives the same outputs."""
+    """Read the input of a program's model; a verdict if the reference gives the same outputs on it."""
     if not is_foreign(inv.question.target.name):
         return None
     feed = evidence.feed
@@ -102,7 +102,7 @@ def fed_otherwise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     after="is any op wrong in isolation?",
 )
 def another_input(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Try on the reference what programs do wrong with inputs, where a user's program shows its outputs alone."""
+    """Try mistakes in inputs on the reference, where a user's program shows only its outputs."""
     wrong_alone = evidence.local is not None and any(ratio > 1.0 for ratio in evidence.local.over.values())
     if not is_foreign(inv.question.target.name) or wrong_alone:
         return None
@@ -141,7 +141,7 @@ def as_given(given: np.ndarray, seen: np.ndarray, precision: Precision) -> bool:
 
 
 def fed_tensors(inv: Investigation, feed: Feed) -> Tensors | None:
-    """Return what the target's model is fed, as it shows it by models that hand inputs over; None where it does not.
+    """Return the input of the target's model, shown by models that return their inputs; None if hidden.
 
     Every output of the model is the input itself then, so that a program may take them by their names.
     """
@@ -198,7 +198,7 @@ def _searched(inv: Investigation, evidence: Evidence) -> tuple[Nearest, _Cure | 
 
 
 def _cured(inv: Investigation, evidence: Evidence, fed: Tensors, steps: Steps | None = None) -> _Cure | None:
-    """Return how the judge finds the target's outputs on what it may have been fed; None where one is beyond its limit.
+    """Return the judgement of the target's outputs on a presumed input; None where one is beyond its limit.
 
     Steps that are given have to cure the other feeds as well.
     """

@@ -1,4 +1,4 @@
-"""What programs do wrong with token numbers, masks, and inputs that are alike: candidates for a whole feed."""
+"""Mistakes of programs with token numbers, masks and similar inputs: candidates for a whole feed."""
 
 import functools
 import itertools

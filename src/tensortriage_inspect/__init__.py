@@ -1,1 +1,1 @@
-"""Looking into models, the plans of engines, and quantizers, without asking what is wrong: `triage inspect`."""
+"""Inspection of models, the plans of engines and quantizers, without a diagnosis: `triage inspect`."""

@@ -36,7 +36,7 @@ _MOST_TOLD = 3
 
 @dataclasses.dataclass(frozen=True)
 class MeaningTold:
-    """What is kept of an answer in a case.
+    """The stored part of an answer.
 
     Attributes:
         sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
@@ -122,7 +122,7 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
 
 
 def _sentence(about: Disputed, found: MeaningFound) -> str:
-    """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
+    """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
     words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"

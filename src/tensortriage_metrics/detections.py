@@ -28,7 +28,7 @@ class Boxes(NamedTuple):
     classes: np.ndarray
 
     def at(self, kept: np.ndarray) -> "Boxes":
-        """Return some of them, by a mask or in an order."""
+        """Return a selection of them, by a mask or in an order."""
         return Boxes(self.corners[kept], self.scores[kept], self.classes[kept])
 
 
@@ -148,7 +148,7 @@ def _of_centres(given: np.ndarray) -> np.ndarray:
 
 
 def _raw(rows: np.ndarray) -> Boxes:
-    """Return what is left of a raw head ``[n, 4 + classes]`` where of boxes that overlap the best stays."""
+    """Return the boxes of a raw head ``[n, 4 + classes]`` after suppression of overlapping ones."""
     scores = rows[:, 4:].max(axis=1)
     all_ = Boxes(_of_centres(rows[:, :4]), scores, rows[:, 4:].argmax(axis=1))
     able = all_.at(np.flatnonzero(scores >= SURE / 5))

@@ -79,7 +79,7 @@ def remarks_of(report: StepsReport) -> Iterator[str]:
 
 
 def _alone(free: FreeRun) -> str:
-    """Return a sentence on what both engines generate on their own."""
+    """Return a sentence on the tokens that both engines generate alone."""
     if free.first is None:
         return f"alone, both generate the same {len(free.reference)} tokens"
     ours, theirs = (tokens[free.first][free.row] for tokens in (free.reference, free.target))

@@ -137,7 +137,7 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
 
 
 def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> CommandProblem:
-    """Return the problem that a signal which ended the child stands for."""
+    """Return the problem for the signal that ended the child."""
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
@@ -226,7 +226,7 @@ def prepare_process() -> None:
 
 
 def problem_of(error: BaseException) -> CommandProblem:
-    """Return the problem that an exception stands for."""
+    """Return the problem for an exception."""
     if isinstance(error, TriageError):
         return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):

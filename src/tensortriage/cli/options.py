@@ -233,7 +233,7 @@ def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]
 
 
 def accepted_option(*names: str, heading: str, text: str, **kwargs: Any) -> GroupedOption:
-    """Return an option of Polygraphy that changes nothing here; the text says why."""
+    """Return an option of Polygraphy that has no effect here; the text gives the reason."""
     given = kwargs if kwargs else {"is_flag": True}
     return GroupedOption([*names], expose_value=False, heading=heading, rare=True, help=f"Accepted; {text}", **given)
 

@@ -42,7 +42,7 @@ class Row:
 
     @property
     def is_rms(self) -> bool:
-        """Whether the relative RMS error says how far off the target is."""
+        """Whether the relative RMS error measures the target's error."""
         return self.measure == RELATIVE_RMS
 
 

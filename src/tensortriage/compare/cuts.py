@@ -20,7 +20,7 @@ class Cuts:
     memory_bytes: int
 
     def in_words(self) -> str:
-        """Return why and where it was cut and what that hides, in one sentence."""
+        """Return in one sentence why and where it was cut, and which faults that hides."""
         places = [_place(names) for names in self.borders[:_MOST]]
         more = len(self.borders) - len(places)
         listed = ", ".join(places) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""What a task metric says of a target over many samples: how much it loses, how sure that is, and on which samples.
+"""A task metric of a target over many samples: how much it loses, how sure that is, and on which samples.
 
 Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
 interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13),
@@ -119,12 +119,12 @@ class TaskAccuracy:
 
     @property
     def enough(self) -> bool:
-        """Whether the target has what is wanted, or as much as the reference."""
+        """Whether the target reaches the goal, or the reference's mean."""
         return self.target >= (self.reference if self.least is None else self.least)
 
     @property
     def words(self) -> str:
-        """The means, how sure the difference is, and what is wanted."""
+        """The means, the confidence of their difference, and the goal."""
         ours, theirs = magnitude(self.reference, 4), magnitude(self.target, 4)
         means = f"{self.metric}: {ours} of the reference, {theirs} of the target"
         fixed = "" if self.remedy is None else f", {magnitude(self.remedy, 4)} with the remedy"

@@ -63,7 +63,7 @@ class _Climber:
         self.answered: set[Rung] = set()
 
     def ask(self, rung: Rung) -> Conclusion | None:
-        """Ask a question, and take up what it gives."""
+        """Ask a question, and store its findings."""
         answer = rung(self.inv, self.evidence)
         self.answered.add(rung)
         self.evidence = self.evidence.with_(**answer.findings)

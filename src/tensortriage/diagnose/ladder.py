@@ -168,7 +168,7 @@ def of_a_fault() -> tuple[Rung, ...]:
 
 
 def complete(rungs: Iterable[Rung]) -> Iterator[Rung]:
-    """Yield questions, after each those that other packages want to be asked next.
+    """Yield questions, each followed by those that other packages add after it.
 
     Raises:
         EngineMissing: When a registered rung cannot be imported, is none, or has no place (``rung-broken``).

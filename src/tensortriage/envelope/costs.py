@@ -1,4 +1,4 @@
-"""What explanations cost: the few ways in which the cost of a row of the registry is found.
+"""The cost of explanations: the few ways in which the cost of a row of the registry is found.
 
 Each takes what is judged (`Setting`), the floors that were measured with it, the rows that a target takes together, and
 the names of values; it returns relative errors by value. None looks at what the target made of the model.
@@ -69,7 +69,7 @@ def of_freedoms(
 
 
 def of_rewrite(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return how far the outputs of the model that a row makes of this one are off, on the reference.
+    """Return the error of a row's rewritten model on the reference, by output.
 
     Raises:
         EngineError: When the reference cannot run it.
@@ -101,7 +101,7 @@ _DRAWN = UNROUNDED.with_options({**UNROUNDED.options, "draw": "1"})
 
 
 def of_int16(setting: Setting, floors: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return what such kernels lose at outputs, no more than what rounding to 8 bits costs them.
+    """Return the loss of such kernels at outputs, at most the cost of rounding to 8 bits.
 
     Raises:
         EngineError: When the model cannot be evaluated.
@@ -115,7 +115,7 @@ def of_int16(setting: Setting, floors: Floors, together: Together, values: Seque
 
 
 def rounding_costs(setting: Setting) -> Mapping[str, float]:
-    """Return what rounding activations and weights costs outputs, without saying anything of the engine.
+    """Return the cost of rounding activations and weights at outputs, whatever the engine.
 
     Raises:
         EngineError: When the model cannot be evaluated.

@@ -1,4 +1,4 @@
-"""What an explanation is: one way in which a healthy engine may differ from its reference, as data.
+"""The definition of an explanation: one way in which a healthy engine may differ from its reference, as data.
 
 An explanation excuses an error by what it costs and no more. Its row in `tensortriage.envelope.registry` says which
 function finds the cost, which limit a cost gives, what else must hold, which hardware does it in which formats, and how
@@ -111,11 +111,11 @@ class Explanation:
         return hardware is Hardware.ANY or (hardware in self.hardware and mine)
 
     def concerns(self, op_types: Collection[str]) -> bool:
-        """Return whether one of some operators may do it."""
+        """Return whether one of the given operators may have it."""
         return not self.operators or not self.operators.isdisjoint(op_types)
 
     def is_expected_of_some(self, precision: Precision) -> bool:
-        """Return whether all engines of some class of hardware are taken to do it in a format."""
+        """Return whether all engines of a class of hardware are assumed to do it in a format."""
         return any(each.has_habits for each in self.hardware) and self.formats.get(precision) is Usual.EXPECTED
 
     def evaluation(self, base: Mapping[str, str] = {}) -> EngineSpec:
@@ -215,7 +215,7 @@ class Alone(Protocol):
 
     @property
     def chosen(self) -> Mapping[str, Explanation]:
-        """Freedoms that account for what values are off by, where one does."""
+        """Freedoms that account for the errors of values, where one does."""
 
     @property
     def harmless(self) -> Collection[str]:
@@ -224,7 +224,7 @@ class Alone(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fused:
-    """Functions that a target computes as one with what makes their operands, run on golden operands.
+    """Functions that a target fuses with the nodes of their operands, run on golden operands.
 
     Attributes:
         chosen: Freedoms that account for what such pieces are off by, by value, where no op of them is wrong alone.
@@ -250,7 +250,7 @@ class SeenTarget(Protocol):
         """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""
 
     def fused(self, *, windows: bool = False) -> Fused:
-        """Return what is seen of functions computed as one with what makes their operands.
+        """Return the measurements of functions fused with the nodes of their operands.
 
         Args:
             windows: Whether other regions, and windows of a few ops, are asked for as well where these show nothing.

@@ -124,7 +124,7 @@ class Judge:
         return found
 
     def take(self, stage: Stage, names: Sequence[str]) -> Taken:
-        """Take the sets of a stage in turn, while one of some outputs is left."""
+        """Try the sets of a stage in turn, while any output is unexplained."""
         taken = Taken([], {})
         for together in stage.sets(self) if names else ():
             left = [name for name in names if name not in taken.limits]
@@ -139,14 +139,14 @@ class Judge:
         return taken
 
     def expected(self) -> Iterator[Together]:
-        """Yield what all engines of the target's class choose: the first, all, and what they seldom choose besides."""
+        """Yield the choices expected of the target's class: the first, all, and with the rare ones."""
         freedoms, known = self.freedoms(Usual.EXPECTED), self.setting.trusts_float64 and not self.setting.kept
         if freedoms and known and (self.shown is None or self.inside()):
             seldom = self.freedoms(Usual.SELDOM)
             yield from dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *seldom)))
 
     def by_ops(self) -> Iterator[Together]:
-        """Yield what ops choose that are run alone, together."""
+        """Yield the combined choices of ops that ran in isolation."""
         alone = self.alone(asked=False) or (self.alone() if self.may_choose else None)
         fused = self.shown.fused(windows=True) if alone is not None and self.shown is not None else None
         if alone is not None and fused is not None and not fused.wrong and (alone.chosen or fused.chosen):
@@ -164,7 +164,7 @@ class Judge:
 
     @functools.cached_property
     def may_choose(self) -> bool:
-        """Whether the target can be asked for more than its outputs, and all that it may choose would explain one."""
+        """Whether the target can show inner values, and all its freedoms together would explain an output."""
         freedoms = self.freedoms(None)
         if self.shown is None or not freedoms or not self.setting.trusts_float64:
             return False
@@ -215,7 +215,7 @@ class Judge:
         )
 
     def contradicted(self, names: Sequence[str]) -> bool:
-        """Return whether the format explains some outputs, and not what is seen of the target next to them."""
+        """Return whether the format explains outputs, but not the target's other values."""
         if self.shown is None:
             return False
         if self.in_format().unmet:
@@ -225,7 +225,7 @@ class Judge:
     # -- one set -------------------------------------------------------------------------------------------------------
 
     def held(self, together: Together, names: Sequence[str] | None = None, *, needs: Needs | None = None) -> Held:
-        """Hold outputs against what a set of explanations costs them, and look at what else has to hold.
+        """Compare outputs with the cost of a set of explanations, and check its other conditions.
 
         Args:
             together: The set.
@@ -347,12 +347,12 @@ def beyond(alone: Alone, times: float) -> list[str]:
 
 
 def only(*sets: Together) -> Stage:
-    """Return the stage that takes some sets, of which nothing else has to hold."""
+    """Return the stage of given sets without further conditions."""
     return Stage(lambda _: sets, Needs())
 
 
 def rows(*costs: Cost) -> Stage:
-    """Return the stage that takes the rows of some costs one by one."""
+    """Return the stage that tries the rows of given costs one by one."""
     return Stage(lambda judge: ((each,) for cost in costs for each in judge.of_the_model(cost)))
 
 

@@ -31,7 +31,7 @@ from tensortriage.values.text import error_size
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dispute:
-    """A value of the reference that is not what the model computes.
+    """A wrong value of the reference.
 
     Attributes:
         value: Its name.
@@ -58,7 +58,7 @@ def outside_envelope(floors: Floors, names: Sequence[str]) -> dict[str, Dispute]
 
 
 def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], reference: TensorStore) -> tuple[Dispute, ...]:
-    """Return which stored values are not what a model computes, in topological order.
+    """Return the stored values that differ from the model's own, in topological order.
 
     Values in float64 may also be those of an evaluation in float64 throughout, which is right in its own way.
 

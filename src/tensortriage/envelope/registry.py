@@ -1,4 +1,4 @@
-"""What a healthy engine may do that its reference does not: one table, in the order in which it is walked.
+"""The freedoms of a healthy engine against its reference: one table, in the order in which it is walked.
 
 A row excuses an error by what it costs and no more. What comes first allows least, or is asked of the model alone;
 what comes last needs the target's ops as well. Freedoms stand in one block: those that all engines of a class take are

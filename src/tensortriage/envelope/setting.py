@@ -1,4 +1,4 @@
-"""What is judged, a model on a feed as a target computes it, and the floors that are measured of that."""
+"""The subject of judgement (a model on a feed, as a target computes it) and its measured floors."""
 
 import dataclasses
 import math

@@ -31,7 +31,7 @@ class OddKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something odd about an input of a feed, and a sentence that says it."""
+    """Something odd about an input of a feed, with a sentence."""
 
     kind: OddKind
     value: str

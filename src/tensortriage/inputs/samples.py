@@ -43,7 +43,7 @@ class Samples:
 
 
 def samples_of(given: object) -> Sequence[str] | Samples:
-    """Return what was given for the inputs: paths, or samples.
+    """Return the given inputs as samples: paths, or samples.
 
     Args:
         given: Paths; a feed, a mapping from name to array, one array; or an iterable of these.

@@ -16,7 +16,7 @@ from typing import Any
 
 
 def import_without(package: str, needless: str) -> None:
-    """Whenever a package is imported, put off the import of another that it seldom needs.
+    """Whenever a package is imported, put off the import of another that it rarely needs.
 
     Everybody else who imports the other one gets it as ever. A package that cannot do without it for so long is
     imported plainly.

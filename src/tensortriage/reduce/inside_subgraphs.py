@@ -43,7 +43,7 @@ Find = Callable[[Asking, SearchBudget], FoundInside]
 def go_inside(
     found: FoundInside, find: Find, *, budget: SearchBudget, enter: contextlib.ExitStack, say: Callable[[str], None]
 ) -> tuple[list[FoundInside], tuple[Opened, ...]]:
-    """Search inside what is left as long as that leads on.
+    """Search inside the remaining nodes while that makes progress.
 
     Args:
         found: What was found outside.
@@ -101,7 +101,7 @@ def _one_step(
 
 
 def _ways(found: FoundInside, told: dict[str, Opened]) -> Iterator[Opening]:
-    """Yield the ways into a piece; one that cannot be made is told of."""
+    """Yield the ways into a piece; impossible ones are reported."""
     pieces, nodes = found.asking.pieces, found.nodes
     try:
         yield from openings(pieces.cut(nodes), pieces.specs, found.asking.taken)

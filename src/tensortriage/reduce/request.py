@@ -81,7 +81,7 @@ class ShapeSource(enum.Enum):
 
 
 class Person(Protocol):
-    """Somebody who says whether a model fails."""
+    """A judge of whether a model fails."""
 
     def judge(self, model: Path, nodes: int) -> bool | None:
         """Return whether a model fails; None when that cannot be said.

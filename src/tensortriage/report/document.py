@@ -104,7 +104,7 @@ class Report:
 
     @property
     def left_open(self) -> Sequence[Step]:
-        """The questions that were not answered, or not asked."""
+        """The questions that were not answered, or skipped."""
         return [step for step in self.verdict.steps if step.answer.lower().startswith(("unknown", "skipped"))]
 
     def reason_beyond_summary(self, culprit: Culprit) -> str:
@@ -148,7 +148,7 @@ class Report:
 
     @property
     def output_sentences(self) -> Sequence[str]:
-        """Return in words how far those outputs are off of which a relative RMS error does not say it."""
+        """Return in words the errors of outputs that are not measured by relative RMS."""
         rows = [row for row in self.worst_outputs() if row.needs_sentence]
         return [f"'{row.name}' {row.words} ({row.measure}: {magnitude(row.error)})" for row in rows]
 
@@ -200,7 +200,7 @@ class Report:
         )
 
     def misfits(self) -> Sequence[tuple[RangeRow, FormatMisfit]]:
-        """Return what the target's format cannot hold, then what it may not, in topological order."""
+        """Return the values that the target's format cannot, then those it may not hold, in topological order."""
         found = [(r, m) for r in self.ranges.rows for m in r.misfits if m.format == self.ranges.precision]
         return sorted(found, key=lambda pair: not pair[1].cannot)
 

@@ -118,7 +118,7 @@ LOST_WORDS = _problem(
 
 
 def headline(kind: VerdictKind, culprits: Sequence[Culprit]) -> str:
-    """Return op, module and effect in a few words; what the kind of verdict means where no op is to blame.
+    """Return op, module and effect in a few words; the meaning of the verdict where no op is to blame.
 
     Example:
         ``Gelu blocks.2.mlp.1 (node_gelu_2) returns 1.03 times the right value``

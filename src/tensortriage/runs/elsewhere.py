@@ -67,7 +67,7 @@ class NamedCluster(ABC):
 
     @abstractmethod
     def run_command(self, target: str, *, as_json: bool) -> NoReturn:
-        """Run the command at hand there as a whole, show what it says, and exit as it does.
+        """Run the current command there as a whole, show its output, and exit with its code.
 
         Args:
             target: Spec of the engine that the command asks.
@@ -76,7 +76,7 @@ class NamedCluster(ABC):
 
 
 def named_cluster(text: str) -> NamedCluster:
-    """Return the cluster that the value of ``--cluster`` names, read by the first by name of those who can.
+    """Return the cluster that the value of ``--cluster`` names, read by the first package, by name, that can.
 
     Raises:
         UsageError: When the value is malformed, or nobody knows clusters (``cluster-unknown``).

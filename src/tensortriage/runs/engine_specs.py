@@ -41,7 +41,7 @@ _ASKED: dict[tuple[str, Limits], Future[EngineSpec]] = {}
 
 
 def ask_ahead(text: str) -> None:
-    """Begin with what `usable` does within the default limits; the process of an engine starts while others work.
+    """Start the work of `usable` within the default limits; the process of an engine starts while others work.
 
     Args:
         text: As for `usable`, which tells what came of it when it is asked.

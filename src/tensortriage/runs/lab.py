@@ -165,7 +165,7 @@ class Lab:
         *,
         specs: Mapping[str, ValueSpec] | None = None,
     ) -> TensorStore:
-        """Return tensors of inner values and outputs of a model; without names the engine is not asked."""
+        """Return tensors of inner values and outputs of a model; without names the engine does not run."""
         if not names:
             return MemoryStore({})
         wanted, what = ObservedValues(tuple(names), specs), f"recording {len(names)} tensors on {engine}"

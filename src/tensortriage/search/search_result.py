@@ -1,4 +1,4 @@
-"""What a search hands back, and what it tells on the way."""
+"""The result of a search, and its progress reports."""
 
 import dataclasses
 import enum
@@ -73,7 +73,7 @@ class Interesting(Generic[T]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Progress(Generic[T]):
-    """Where a running search stands, after every answer.
+    """The state of a running search, after every answer.
 
     Attributes:
         candidate: What was asked about.

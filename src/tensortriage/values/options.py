@@ -198,7 +198,7 @@ def part(*, factory: Callable[..., T], group: str = "", **fields: Any) -> T: ...
 @overload
 def part(*, factory: str, group: str = "", **fields: Any) -> Any: ...
 def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -> Any:
-    """Declare a field that is made of several options.
+    """Declare a field built from several options.
 
     Args:
         factory: The request, or `OptionSet`, that declares them; see `OptionPart`.

@@ -123,7 +123,7 @@ def _unsearched(request: PrecisionRequest, model: Model, earlier: PrecisionPlan 
 
 
 def _check_formats(request: PrecisionRequest) -> None:
-    """Refuse a format that is not the one the target is told to compute in."""
+    """Refuse a format that differs from the one requested of the target."""
     target = EngineSpec.parse(request.target) if request.target else None
     told = resolve(target).precision if target is not None and "precision" in target.options else None
     if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
@@ -174,7 +174,7 @@ def _enough_for(request: PrecisionRequest) -> FeedRequest:
 
 
 def _judged(plan: PrecisionPlan, request: PrecisionRequest, inv: Investigation) -> PrecisionPlan:
-    """Return the plan with what the written file scores on the engine, over all inputs."""
+    """Return the plan with the written file's scores on the engine, over all inputs."""
     metric, written = request.goal.metric, plan.files.get("model")
     if metric is None or not written or plan.interrupted:
         return plan

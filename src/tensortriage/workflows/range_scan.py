@@ -1,4 +1,4 @@
-"""What number formats cannot hold of a model: one run of the reference, and no engine to blame yet."""
+"""The values of a model that number formats cannot hold: one run of the reference, and no engine to blame yet."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -155,7 +155,7 @@ class _Suite:
         return session
 
     def description(self) -> None:
-        """The name, the option help and the precision words are what the command line shows."""
+        """The name, the option help and the precision words appear on the command line."""
         _require(isinstance(self.engine.name, str) and bool(self.engine.name), "name is empty")
         for word, text in self.engine.options.items():
             _require(bool(word) and bool(text) and "\n" not in text, f"option {word!r} needs one line of help")

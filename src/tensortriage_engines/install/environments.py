@@ -204,7 +204,7 @@ def _asked(word: str) -> tuple[str, str, Ingredients]:
 
 
 def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Environment | None:
-    """Return the environment of that name, if it is there, made of the same packages, and its engine works."""
+    """Return the environment of that name, if it exists with the same packages and its engine works."""
     place = environments_folder() / name
     for known in environments():
         if known.name == name and Path(known.python) == place / PYTHON and Path(known.python).exists():

@@ -62,7 +62,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
         return FileSession(loaded, build, title=_TITLE, fixed_shapes=False)
 
     def translated(self, options: Mapping[str, str], model: Model, path: Path) -> str:
-        """Write what a file computes as an ONNX model; see `TranslatesFiles`."""
+        """Write the computation of a file as an ONNX model; see `TranslatesFiles`."""
         import onnx
 
         from tensortriage_engines.openvino.network import Untranslatable

@@ -187,7 +187,7 @@ def _port(element: ElementTree.Element) -> Port:
 
 
 def _made(net: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    """Yield what stands under the network's ``rt_info``."""
+    """Yield the entries of the network's ``rt_info``."""
     waiting = [("", each) for each in net.findall("rt_info/*")]
     for before, element in waiting:
         key = before + (element.get("name", "") if element.tag == "info" else element.tag)

@@ -82,7 +82,7 @@ def _reshape(network: OnnxGraph, layer: Layer) -> None:
 
 
 def _axes(kind: str) -> Write:
-    """Return a writer for what takes axes as an operand, in ONNX as well."""
+    """Return a writer for operators that take axes as an operand, in ONNX as well."""
 
     def squeeze(network: OnnxGraph, layer: Layer) -> None:
         stored = network.stored(layer, 0)

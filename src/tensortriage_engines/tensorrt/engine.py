@@ -231,7 +231,7 @@ class TensorRtEngine(
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def wants_feeds(self, options: Mapping[str, str], model: Path) -> str:
-        """Return ``calibration_feeds`` where int8 is asked for, and neither options nor quantizers bring the scales."""
+        """Return ``calibration_feeds`` where int8 is requested, and neither options nor quantizers give scales."""
         from tensortriage.engines.sdk import Model
 
         scaled = {"calibration_cache", "calibration_feeds", "load_engine"} & options.keys()

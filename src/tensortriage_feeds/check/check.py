@@ -109,7 +109,7 @@ def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
 
 
 def _behind_outputs(request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors]) -> FeedDifference:
-    """Return of which inputs outputs are that a program saved: the first of its runners that is beyond limits."""
+    """Return the inputs that give a program's saved outputs: the first of its runners that is beyond limits."""
     series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
     mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
     files = str(request.mine), str(request.theirs)

@@ -7,7 +7,7 @@ from tensortriage_feeds.check.check import FeedDifference
 
 
 def difference_lines(found: FeedDifference) -> Iterator[Line]:
-    """Yield what differs, what to write, and what it costs."""
+    """Yield the difference, its remedy and its cost."""
     yield [(found.summary, "green" if found.same else "red")]
     if found.samples > 1 and not found.same:
         yield f"so in {found.alike} of {found.samples} samples"

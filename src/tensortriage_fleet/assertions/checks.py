@@ -22,7 +22,7 @@ _LONGEST = 120
 
 
 def assert_sound(model: object, target: str, *, inputs: object = None, **more: Any) -> "Verdict":
-    """Assert that an engine computes what the model says, or that its number format explains what it is off by.
+    """Assert that an engine computes the model correctly, or that its number format explains the error.
 
     Args:
         model: As `tensortriage.diagnose` takes it.

@@ -44,7 +44,7 @@ class SavedOutput:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedVerdict:
-    """A diagnosis, as far as it is kept.
+    """The stored part of a diagnosis.
 
     Attributes:
         verdict: The verdict's word; the slug of the error, if it ended in one.

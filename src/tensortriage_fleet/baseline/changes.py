@@ -1,4 +1,4 @@
-"""What is another than it was: the model, its data, the engine, a version, an output, the verdict.
+"""Changes against a baseline: the model, its data, the engine, a version, an output, the verdict.
 
 An output is as it was while it lies within what a healthy engine may be off by. Where it did not when it was saved,
 for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no farther from what
@@ -23,7 +23,7 @@ UNSTEADY = ("intermittent", "nondeterministic-run")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between a baseline and what is measured now.
+    """One difference between a baseline and the current measurement.
 
     Attributes:
         what: ``output``, ``verdict``, ``model``, ``data``, ``engine``, ``version`` or ``missing``.
@@ -65,7 +65,7 @@ def changed_premises(saved: Baseline, target: SavedTarget, now: MeasuredTarget) 
 
 
 def changed_outputs(saved: Baseline, target: SavedTarget, now: MeasuredTarget) -> Iterator[Change]:
-    """Yield the outputs that are no longer what they were."""
+    """Yield the outputs that changed."""
     if now.problem != target.problem:
         yield Change("output", now.problem or f"it runs now, and did not before: {target.problem}")
         return
@@ -90,12 +90,12 @@ def changed_verdict(before: SavedVerdict, after: SavedVerdict) -> Change | None:
 
 
 def acquitted(verdict: SavedVerdict) -> bool:
-    """Whether outputs that are others are what a healthy engine, or the same unsteady one, makes."""
+    """Whether changed outputs are healthy, or within the variation of an unsteady engine."""
     return verdict.exit_code == 0 or verdict.verdict in UNSTEADY
 
 
 def limit_now(kept: SavedOutput) -> tuple[float | None, bool]:
-    """Return the limit of an output, and whether it is one of its distance from what is right."""
+    """Return the limit of an output, and whether it limits the distance from the right result."""
     if kept.limit is None or kept.error is None:
         return None, False
     by_right = kept.error <= kept.limit
@@ -148,7 +148,7 @@ def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:
 
 
 def _others(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the names, in the order of what is there now, whose contents differ."""
+    """Return the names whose contents differ, in the current order."""
     names = dict.fromkeys((*after, *before))
     return [name for name in names if before.get(name) != after.get(name)]
 

@@ -17,7 +17,7 @@ changed, and whether that is healthy is unknown.
 
 @click.group(cls=CommandGroup)
 def baseline() -> None:
-    """Keep what engines make of a folder of models, and check it later, as in CI."""
+    """Save the results of a folder of models, and check them later, as in CI."""
 
 
 @command(short_help="Save outputs, verdicts and limits.", epilog=f"""\b
@@ -26,7 +26,7 @@ Examples:
   triage baseline save model.onnx --targets openvino:precision=fp16 --inputs real.npz
 {EXIT_CODES}""")  # fmt: skip
 def save(request: BaselineRequest, as_json: bool) -> None:
-    """Measure and diagnose models on engines, and keep what comes out in files to be committed.
+    """Measure and diagnose models on engines, and save the results in files to commit.
 
     A file for each model has figures of its outputs, what a healthy engine may be off by, verdict, culprits, versions,
     and digests of model, data and engine. What has a baseline already is checked, and left as it is.
@@ -60,13 +60,13 @@ def update(
     *,
     as_json: bool,
 ) -> None:
-    """Show what a check finds another, and with --yes keep that from now on."""
+    """Show the changes that a check finds, and with --yes accept them."""
     _run("update", request, as_json=as_json, accept=yes)
 
 
 @command(hidden=True)
 def measure(request: MeasureRequest, as_json: bool) -> None:
-    """Measure a model on a target; what ``save`` and ``check`` start in processes of their own."""
+    """Measure a model on a target; ``save`` and ``check`` run this in separate processes."""
     from tensortriage_fleet.baseline.measure import measure as measured
     from tensortriage_fleet.baseline.measure import measure_envelope
 

@@ -1,4 +1,4 @@
-"""The requests of ``triage baseline``, each field with its option; light to import, for help is made of it."""
+"""The requests of ``triage baseline``, each field with its option; light to import, since help needs them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -9,7 +9,7 @@ from tensortriage_fleet.baseline.changes import Change
 
 
 class EntryOutcome(enum.Enum):
-    """What became of a model on a target; the value is the word in files."""
+    """The outcome of a model on a target; the value is the word in files."""
 
     SAME = "same"
     """As it was: nothing that makes a check fail is another."""

@@ -90,7 +90,7 @@ class _Study:
         self._changes: dict[BaselineSubject, tuple[Change, ...]] = {}
 
     def entries(self, about: Sequence[BaselineSubject], *, accept: bool) -> Iterator[BaselineEntry]:
-        """Yield what became of models on targets, once what is to be written is written."""
+        """Yield the outcomes of models on targets, after all files are written."""
         there = [subject for subject in about if (self._folder.root / subject.path).exists()]
         self._measured = self._questions.ask(MEASURE, there)
         said = [subject for subject in there if self._measured[subject].said]
@@ -103,7 +103,7 @@ class _Study:
         yield from found.values()
 
     def _doubted(self, subject: BaselineSubject) -> bool:
-        """Whether a diagnosis has to say what a model on a target is now."""
+        """Whether a model on a target needs a new diagnosis."""
         if subject.is_new:
             return self._command != CHECK
         return any(change.what in ("output", *PREMISES) for change in self._changes[subject])
@@ -129,7 +129,7 @@ class _Study:
         return BaselineEntry(subject.model, subject.target, outcome, changes, verdict, reason, report=report, kept=kept)
 
     def _write(self, entries: Mapping[BaselineSubject, BaselineEntry]) -> dict[BaselineSubject, BaselineEntry]:
-        """Write what is new or another into the files of its models; return the entries of what was written."""
+        """Write new and changed results into the files of their models; return the written entries."""
         found = {}
         wanted = [s for s, entry in entries.items() if entry.outcome is not EntryOutcome.NOT_CHECKED]
         gone = [s for s in wanted if entries[s].outcome is EntryOutcome.GONE]

@@ -44,7 +44,7 @@ class BaselineSubject:
 
 
 def subjects(request: BaselineRequest, folder: BaselineFolder, *, saving: bool) -> list[BaselineSubject]:
-    """Return what a command is about.
+    """Return the subjects of a command.
 
     Args:
         request: The command.

@@ -180,7 +180,7 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
 
 
 def needs_of(target: BatchTarget) -> CommandNeeds:
-    """Return what a target needs of where it runs."""
+    """Return the resources that a target needs."""
     try:
         on_gpu = resolved_engine(EngineSpec.parse(target.engine)).on_gpu
     except TriageError:

@@ -1,4 +1,4 @@
-"""Runs the command at hand on a node of a cluster, with its output shown live, as if it ran here.
+"""Runs the current command on a node of a cluster, with its output shown live, as if it ran here.
 
 A command that asks one thing after the other gains nothing from many workers, but it needs a node with the engine, or
 with a GPU. If that node is lost, its case lets it resume on another one.

@@ -69,7 +69,7 @@ class RayPlace(NamedCluster):
             yield ClusterPlace(cluster, self.spec.needs)
 
     def run_command(self, target: str, *, as_json: bool) -> NoReturn:
-        """Run the command at hand there; see `NamedCluster`."""
+        """Run the current command there; see `NamedCluster`."""
         go_elsewhere(self.spec, target, as_json=as_json)
 
 

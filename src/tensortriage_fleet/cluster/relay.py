@@ -1,4 +1,4 @@
-"""What a command on another node says, heard while it runs, and how Ctrl-C reaches it: files in a folder of both sides.
+"""The live output of a command on another node, and its interruption by Ctrl-C: files in a folder of both sides.
 
 A folder that all nodes see is what such a command needs anyway. Its stdout and stderr are files there, which are read
 as they grow; a file that appears there is a Ctrl-C. The folder is gone with the object.

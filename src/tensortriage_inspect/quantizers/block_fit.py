@@ -122,7 +122,7 @@ def _mistake(
     blocks: Blocks,
     least: float,
 ) -> tuple[str, str]:
-    """Name what is wrong: the one change after which the same scales fit, or what they look like."""
+    """Name the fault: the one change after which the same scales fit, or what they look like."""
     scales, zeros = given
     axis, block, dtype = blocks.axis, blocks.size, blocks.dtype
     if (scales == 1).all():
@@ -154,7 +154,7 @@ def _mistake(
 
 
 def _likeness(scales: np.ndarray, best: np.ndarray) -> tuple[str, str]:
-    """Name what scales look like that no single change makes fit."""
+    """Describe scales that no single change makes fit."""
     for along, size in enumerate(scales.shape):
         first = np.take(scales, [0], axis=along)
         if size > 1 and (scales == first).all():

@@ -1,4 +1,4 @@
-"""What is quantized in blocks: do the scales fit the numbers that they are for, and are they such as formats keep?"""
+"""Quantization in blocks: do the scales fit the numbers that they are for, and are they such as formats keep?"""
 
 import contextlib
 import dataclasses

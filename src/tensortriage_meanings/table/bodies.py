@@ -1,4 +1,4 @@
-"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
+"""Differences that need other nodes: each is written as the body of a function, in ONNX's text syntax.
 
 In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an
 operand (CastLike), so that one body serves every type.

@@ -1,4 +1,4 @@
-"""Differences of a Resize that no attribute says: which pixel is the nearest, in whole numbers."""
+"""Differences of a Resize beyond its attributes: which pixel is the nearest, in whole numbers."""
 
 from collections.abc import Callable, Iterator, Mapping
 

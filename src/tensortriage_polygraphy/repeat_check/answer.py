@@ -43,7 +43,7 @@ _ENDED = {
 def repeat_and_show(
     goal: RepeatGoal, spec: CheckSpec, save_replay: Path | None, loaded: Path | None, *, as_json: bool
 ) -> NoReturn:
-    """Repeat a check (or ask, when it has no words), show what came of it and exit.
+    """Repeat a check (or ask, when it has no words), show the result and exit.
 
     Raises:
         click.UsageError: Without ``--until`` where Polygraphy asks for it.

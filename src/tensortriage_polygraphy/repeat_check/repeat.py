@@ -20,7 +20,7 @@ REPEAT_FORMAT = "tensortriage.repeat/1"
 
 @request
 class RepeatGoal:
-    """What to repeat for."""
+    """The goal of repeating."""
 
     # fmt: off
     until: Until | int = option(
@@ -48,7 +48,7 @@ class RepeatGoal:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Repeated:
-    """What the runs gave.
+    """The results of the runs.
 
     Attributes:
         passed: Runs that passed.
@@ -88,7 +88,7 @@ class Repeated:
 def repeat(
     run: Callable[[int], Ruling], goal: RepeatGoal, *, observe: Callable[[int, Ruling], None] | None = None
 ) -> Repeated:
-    """Run a check again and again; Ctrl-C ends it with what there is.
+    """Run a check repeatedly; Ctrl-C ends it with the results so far.
 
     Args:
         run: Makes one run, given its number from 0, and judges it.

@@ -82,7 +82,7 @@ def modelopt_python(word: str = "") -> str:
 
 
 class ModelOptQuantizer:
-    """Quantizes one model by TensorRT-Model-Optimizer; it decides where pairs stand.
+    """Quantizes one model by TensorRT-Model-Optimizer; it decides the places of pairs.
 
     Args:
         model: The float model; it is not changed.
@@ -130,7 +130,7 @@ class ModelOptQuantizer:
 
     @property
     def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """What every pair at an activation can represent, made symmetric, by name of the activation."""
+        """The symmetric range of every pair at an activation, by name of the activation."""
         graph = self._whole.graph
         found: dict[str, tuple[float, float]] = {}
         for pair in quantizers(graph):

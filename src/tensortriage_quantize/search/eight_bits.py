@@ -29,7 +29,7 @@ CPU_ENGINES = ("onnxruntime", "openvino")
 
 
 def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
-    """Return the samples that calibrate and those that judge; say when they are the same."""
+    """Return the samples that calibrate and those that judge; warn when they are the same."""
     calibrating, judging = hold_out(samples)
     if len(samples) < FOLD:
         tell(

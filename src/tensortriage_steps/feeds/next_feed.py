@@ -324,7 +324,7 @@ def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
 
 
 def _hidden_beyond(shown: np.ndarray, size: int) -> np.ndarray:
-    """Return a mask ``[batch, size]`` of which but the first positions are shown; longer ones stay as they are."""
+    """Return a mask ``[batch, size]`` that shows only the first positions; longer ones are unchanged."""
     return np.pad(shown, ((0, 0), (0, max(0, size - shown.shape[-1]))))
 
 

@@ -57,7 +57,7 @@ def may_be_chance(value: StepValue) -> bool:
 def with_drawn_limits(
     rows: Sequence[StepRow], draws: Draws, count: int, walk: Iterator[Walked], feeds: StepFeeds
 ) -> tuple[StepRow, ...]:
-    """Return the rows judged anew by the errors of draws of rounding.
+    """Return the rows judged again by the errors of draws of rounding.
 
     Args:
         rows: The steps.

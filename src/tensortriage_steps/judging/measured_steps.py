@@ -158,7 +158,7 @@ class MeasuredSteps:
         )
 
     def _lead(self, logits: np.ndarray, token: NextToken, found: Found) -> tuple[float, bool | None]:
-        """Return the lead of the reference's tokens over what a healthy engine may move, and if others tie."""
+        """Return the lead of the reference's tokens over a healthy engine's error, and whether others tie."""
         scores, radius = last_scores(logits), last_scores(found.radius(self.feeds.roles.logits, np.asarray(logits)))
         ours, theirs = np.array(token.reference), np.array(token.target)
         return lead(scores, radius), None if token.same else is_tie(ours, theirs, scores, radius)

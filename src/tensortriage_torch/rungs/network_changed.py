@@ -157,7 +157,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> tuple[NetworkValues, dict[str, Dispute]]:
-    """Return values that are not the model's, and all values as what the model's numbers say that they stand for.
+    """Return values that differ from the model's, and all values by the names that the model's numbers match.
 
     A value of which the file names no more than a module stands for what the last of the modules joined there returns,
     unless it is what an earlier one does.

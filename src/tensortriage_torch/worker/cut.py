@@ -15,7 +15,7 @@ _IN_SCOPE = frozenset({"inf", "nan", "torch", "device", "NoneType", "fx_pytree",
 
 
 class CutRefused(Exception):
-    """The part cannot be made a module; says why."""
+    """The part cannot be made a module; holds the reason."""
 
 
 class Part(NamedTuple):

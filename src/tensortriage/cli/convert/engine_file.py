@@ -20,7 +20,7 @@ from tensortriage.workflows.engines.tactic_files import with_tactics
 
 
 def build_and_show(request: ConvertRequest, tensorrt: TensorrtOptions, precision: str, *, as_json: bool) -> None:
-    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
+    """Build an engine, calibrated with the feeds if needed; print the result and the command that repeats it.
 
     Args:
         request: The model, the file to write, and the nodes to keep.

@@ -216,7 +216,7 @@ def recorded(request: CompareRequest, given: RunOptions, names: Mapping[str, str
 
 
 def tell_written(result: CompareResult, given: RunOptions) -> Iterator[str]:
-    """Yield the files that were written, with what is in them."""
+    """Yield the files that were written, with their content."""
     feeds = count(len(result.feeds), "feed")
     for path, what in (
         (given.save_inputs, f"inputs of {feeds}"),

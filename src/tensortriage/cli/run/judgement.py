@@ -1,4 +1,4 @@
-"""The options that say when an output is right, with Polygraphy's meanings, and the tolerances that they make."""
+"""Options that define when an output is right, with Polygraphy's meanings, and their tolerances."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -188,7 +188,7 @@ def _both_signs(
 
 @dataclasses.dataclass(frozen=True)
 class _Level:
-    """One way of comparing, with what it takes to be sure.
+    """One way of comparing, with its requirements for certainty.
 
     Attributes:
         between: Distances of targets from references.

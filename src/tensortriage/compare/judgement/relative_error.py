@@ -1,4 +1,4 @@
-"""The figures verdicts are made of: one relative error per tensor, and how far rounding alone explains it.
+"""The figures that verdicts rest on: one relative error per tensor, and how far rounding alone explains it.
 
 Everything is a *relative RMS error* (rms(target - reference) / rms(reference)); for types that are compared exactly
 (integers, bool, strings) it is the share of unequal elements. A non-finite element that the reference does not have
@@ -80,7 +80,7 @@ def difference(reference: np.ndarray, target: np.ndarray) -> float:
 
 
 def measure_of(metrics: Metrics) -> str:
-    """Return what `error_of` is for a tensor, in words."""
+    """Return the name of the measure that `error_of` uses for a tensor."""
     return UNEQUAL if metrics.exact else RELATIVE_RMS
 
 

@@ -1,4 +1,4 @@
-"""The user's own tolerances; what engines may do when none is given is `tensortriage.compare.judgement.within`.
+"""The user's own tolerances; the limits without one are in `tensortriage.compare.judgement.within`.
 
 Two families: limits per element or on a statistic of the errors, with the meaning they have in Polygraphy's
 ``--check-error-stat``; and thresholds on one number of the whole tensor (L2, cosine, PSNR, SNR). A NaN is outside of
@@ -210,7 +210,7 @@ class ThresholdTolerance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EveryTolerance:
-    """Within when every one of several tolerances says so; the judgement is that of the strictest."""
+    """Within if every one of several tolerances is met; the judgement is that of the strictest."""
 
     tolerances: Sequence[Tolerance]
 

@@ -1,4 +1,4 @@
-"""One peculiarity of a wrong tensor, in a sentence, and what the searches for such peculiarities share."""
+"""One pattern of a wrong tensor, in a sentence, and helpers that the searches share."""
 
 import dataclasses
 import math
@@ -43,7 +43,7 @@ class PatternFinding:
 
     @property
     def effect(self) -> str:
-        """What an op with this error does, for a headline: ``returns 1.03 times the right value``; empty if unclear."""
+        """An op's fault, for a headline: ``returns 1.03 times the right value``; empty if unclear."""
         known = self.evidence
         if self.sentence.startswith("in the wrong elements") or self.strength < PATTERN_SHARE:
             return ""

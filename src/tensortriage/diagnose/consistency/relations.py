@@ -1,4 +1,4 @@
-"""What must be equal whatever the right answer is: pairs of rows in one run or in two, and runs of one feed.
+"""Results that must be equal, whatever the right answer is: pairs of rows in one run or in two, and runs of one feed.
 
 A relation is a claim about the model, so it is put to the model's own evaluation first; only where that keeps it, an
 engine that does not is wrong.
@@ -193,7 +193,7 @@ def whole_relations(
     threads: Mapping[str, EngineSpec] = MappingProxyType({}),
     streams: bool = False,
 ) -> list[EqualityClaim]:
-    """Return the claims that a feed gives the same in whatever way it is run; the dear ones last.
+    """Return the claims that a feed gives the same result however it is run, expensive ones last.
 
     Args:
         feed: The feed; asked last of all, it shows what runs of other feeds left behind.

@@ -47,7 +47,7 @@ class ClaimOutcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parting:
-    """A value of which parts that should be equal are not.
+    """A value with unequal parts that should be equal.
 
     Attributes:
         value: Its name.
@@ -128,7 +128,7 @@ class SelfCheck:
     def whole_claims(
         self, feed: Feed, other: Feed | None, unasked: list[str], *, streams: bool, threads: bool
     ) -> list[EqualityClaim]:
-        """Return the claims about ways to run a feed that the engine has; what it lacks is added to ``unasked``.
+        """Return the claims about the engine's ways to run a feed; missing ways are added to ``unasked``.
 
         Args:
             feed: The feed.

@@ -84,7 +84,7 @@ class Seen:
         return False
 
     def fused(self, *, windows: bool = False) -> Fused:
-        """Return what is seen of functions that are computed as one with what makes their operands."""
+        """Return the measurements of functions fused with the nodes that make their operands."""
         inv = self._inv
         if self._pieces is None:
             self._pieces = function_pieces(inv, self._feed)

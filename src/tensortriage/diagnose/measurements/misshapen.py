@@ -79,7 +79,7 @@ def behind_the_outputs(inv: Investigation, feed: Feed) -> Conclusion | None:
 
 
 def _in_own_run(inv: Investigation, feed: Feed) -> dict[str, str]:
-    """Return values that have another shape in the target's own run, made of shown values that have theirs."""
+    """Return values of wrong shape in the target's own run, computed from shown values of right shape."""
     golden, graph = inv.golden.of(feed), inv.model.graph
     try:
         shown = inv.lab.figures(

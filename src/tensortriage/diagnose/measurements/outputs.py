@@ -92,7 +92,7 @@ class FeedResult:
         return {**self.metrics, **self.parts}
 
     def measure(self, name: str) -> str:
-        """Return what the error of an output is, in words."""
+        """Return the error of an output in words."""
         if self.decided is not None and name in self.decided.behind:
             _, worst = self.decided.worst(name)
             if worst.mismatches or (self.metrics[name].exact and not self.metrics[name].mismatches):
@@ -197,7 +197,7 @@ def measured_with(inv: Investigation, specs: Mapping[str, ValueSpec]) -> tuple[l
 def seeing(
     inv: Investigation, feed: Feed, values: Sequence[str], what: str
 ) -> Iterator[Callable[[str, np.ndarray], None] | None]:
-    """Give what is told the values that are evaluated: what the format cannot hold is seen where all of them are."""
+    """Return a listener to evaluated values: what the format cannot hold is seen where all of them are."""
     if inv.precision not in ROUNDED or what != EVERY_LAYER:
         yield None
         return
@@ -303,7 +303,7 @@ def noise_of(inv: Investigation) -> str:
 
 
 def with_decided(floors: Floors, decided: Decided) -> Floors:
-    """Return floors with those of decided outputs replaced by what they are once the decisions are given."""
+    """Return floors, with those of decided outputs replaced by their floors for given decisions."""
     mine = decided.floors
     fp32 = {**floors.fp32, **{name: mine.fp32[name] for name in decided.behind if name in mine.fp32}}
     target = {**floors.target, **{name: mine.target[name] for name in decided.behind if name in mine.target}}

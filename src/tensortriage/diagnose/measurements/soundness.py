@@ -29,7 +29,7 @@ BUILDS_WITH_THE_REST = 2.0
 
 
 def affords(inv: Investigation, builds: float) -> bool:
-    """Return whether what is left of the budget suffices for so many builds as long as the target's longest so far."""
+    """Return whether the rest of the budget suffices for this many builds, each as long as the target's longest."""
     return inv.lab.budget.left >= builds * inv.lab.tally.longest_build(inv.question.target.name)
 
 
@@ -143,7 +143,7 @@ def _refused(inv: Investigation, outcome: Outcome, feed: Feed) -> Node | None:
 
 
 def _beyond_the_limit(inv: Investigation, error: EngineError, limit: int) -> Conclusion:
-    """Return the verdict for a target that the user's own memory limit ended, which accuses nobody."""
+    """Return the verdict for a target that the user's memory limit ended; it names no culprit."""
     summary = f"the memory limit was reached, and nothing is known about the target's numbers: {error.message}"
     again = ("--memory-limit", larger_limit(limit), "--case", str(inv.lab.case.folder))
     return Conclusion(
@@ -188,12 +188,12 @@ def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Ma
 
 
 def builds_vary(inv: Investigation) -> bool | None:
-    """Return whether two builds of the target may differ; None where the engine does not tell."""
+    """Return whether two builds of the target may differ; None where the engine does not report it."""
     engine = resolve(inv.question.target).engine
     return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
 
 
 def runs_vary(inv: Investigation) -> bool:
-    """Return whether two runs of one build of the target may differ, as far as its engine tells."""
+    """Return whether two runs of one build of the target may differ, as far as the engine reports it."""
     engine = resolve(inv.question.target).engine
     return not isinstance(engine, VariesBuilds) or engine.runs_vary(inv.question.target.options)

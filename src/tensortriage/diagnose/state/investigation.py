@@ -78,7 +78,7 @@ class Investigation:
 
     @property
     def lab(self) -> Lab:
-        """Where engines are asked."""
+        """The lab that runs engines."""
         return self.golden.lab
 
     @property
@@ -92,7 +92,7 @@ class Investigation:
         return self.question.precision
 
     def setting(self, feed: Feed, model: Model | None = None) -> Setting:
-        """Return what is judged on a feed.
+        """Return the setting to judge on a feed.
 
         Args:
             feed: The feed.

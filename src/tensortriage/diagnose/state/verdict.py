@@ -1,4 +1,4 @@
-"""What a diagnosis ends with: one verdict of a closed set, who is to blame, and the path of evidence to it.
+"""The result of a diagnosis: one verdict of a closed set, who is to blame, and the path of evidence to it.
 
 Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
 """
@@ -165,7 +165,7 @@ class Remedy:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReproFacts:
-    """The smallest case that a diagnosis has at hand: the culprit alone, with its inputs and expected outputs.
+    """The smallest case of a diagnosis: the culprit alone, with its inputs and expected outputs.
 
     Attributes:
         folder: Where it is, within the case.

@@ -100,7 +100,7 @@ class Arithmetic:
 
     @property
     def precision(self) -> Precision:
-        """The precision it stands for."""
+        """The corresponding precision."""
         narrow = next((p for p in FORMATS if p.dtype is self.format), None)
         return narrow or (Precision.FP32 if self.rounds else Precision.FP64)
 

@@ -235,7 +235,7 @@ def _check_whole(session: IsolatedSession, model: "Model") -> None:
 def _check_placement(
     placement: Sequence[Mapping[str, Any]] | None, model: "Model", provider: str, precision: Precision
 ) -> None:
-    """Refuse a build of which no rounding operator runs on the requested provider.
+    """Refuse a build if no rounding operator runs on the requested provider.
 
     Raises:
         BuildFailed: Then (``provider-unused``).

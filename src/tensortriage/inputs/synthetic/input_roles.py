@@ -150,7 +150,7 @@ def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
 
 
 def _compared_with(graph: Graph, name: str) -> tuple[float, ...]:
-    """Return numbers for both sides of what an input is compared with, so that a branch is taken; largest first.
+    """Return numbers on both sides of an input's threshold, so that each branch runs; largest first.
 
     An equality with 0 says no more than whether there is a number, as of masks.
     """

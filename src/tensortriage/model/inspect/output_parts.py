@@ -52,7 +52,7 @@ class OutputPart:
 
     @property
     def name(self) -> str:
-        """What it is called: the output with the value that it is in brackets."""
+        """Its display name: the output with the value that it is in brackets."""
         return f"{self.output}[{self.value}]"
 
     def of(self, output: np.ndarray) -> np.ndarray:
@@ -204,7 +204,7 @@ class _Reader:
         return self.kinds.setdefault(self.kind(value, place), len(self.found) - 1)
 
     def kind(self, value: str, place: tuple[int, int] | None) -> object:
-        """Return what makes a value: operators back to a product, and how many channels that has.
+        """Return the source of a value: operators back to a product, and how many channels that has.
 
         What products put to each other along their channels are different things, however alike.
         """

@@ -162,7 +162,7 @@ def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
 def _move_out(
     weights: list[_Weight], path: Path, external_data: ExternalData | ExternalLayout, embed_limit_bytes: int
 ) -> None:
-    """Write the weights that go outside the model file, and let their messages say where they are."""
+    """Write the weights outside the model file, and store their places in the messages."""
     inside = weights
     if isinstance(external_data, ExternalLayout):
         outside = [weight for weight in weights if weight.nbytes >= external_data.threshold_bytes]
@@ -187,7 +187,7 @@ def _move_out(
 
 
 def _leave(weight: _Weight, path: Path) -> bool:
-    """Refer to the file that a weight is in, when it lies in the directory of the model; say whether it does."""
+    """Refer to the file of a weight if it is in the model's directory; return whether it is."""
     file, directory = weight.tensor.file.path, path.parent.resolve()
     if not file.is_relative_to(directory) or file in (path.resolve(), _beside(path).resolve()):
         return False

@@ -34,7 +34,7 @@ _MOST_WEIGHTS = 1 << 25
 
 
 def int16_products(model: Model, *, fused: bool = True) -> Model | None:
-    """Return a model whose products by int8 weights lose what does not fit in int16; None where all fits.
+    """Return a model whose products by int8 weights saturate in int16; None where all fit.
 
     Args:
         model: The model; it is not changed. Its products are written in pairs in the result, or as MatMulInteger.
@@ -172,7 +172,7 @@ def _numbers(body: OperatorBody, stored: ir.Value) -> ir.Value:
 
 
 def _lost(body: OperatorBody, numbers: ir.Value, columns: np.ndarray) -> ir.Value:
-    """Return what the pairs of a matrix product lose, in units of the products."""
+    """Return the loss of the pairs of a matrix product, in units of the products."""
     pairs, last = _beyond(columns), len(columns) - 1
     sides = []
     for second in (0, 1):

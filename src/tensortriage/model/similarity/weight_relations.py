@@ -1,4 +1,4 @@
-"""What was done to the numbers of a weight: moved, rounded, cut off, or made again.
+"""The change to the numbers of a weight: moved, rounded, cut off, or made again.
 
 Relations are tried from the most to the least specific; one is told only if it gives every number. What none gives is
 told by how many numbers differ, and by how much.
@@ -31,7 +31,7 @@ _MOST_AXES = 4
 
 
 def relation(was: np.ndarray, now: np.ndarray) -> tuple[ChangeKind, str] | None:
-    """Return what was done to a weight, as the rest of ``has its weight 'w' ...``; None where nothing gives all of it.
+    """Return the change of a weight, as the rest of ``has its weight 'w' ...``; None if no known change explains it.
 
     Args:
         was: The numbers as they were, finite float64.
@@ -80,7 +80,7 @@ def _reordered(was: np.ndarray, now: np.ndarray) -> str:
 
 
 def _order(was: np.ndarray, now: np.ndarray, axis: int) -> np.ndarray | None:
-    """Return which slice of an axis each slice was; None where some were none."""
+    """Return the original index of each slice of an axis; None where some have none."""
     left, right = (np.ascontiguousarray(np.moveaxis(x, axis, 0)).reshape(x.shape[axis], -1) for x in (was, now))
     place = {row.tobytes(): index for index, row in enumerate(left)}
     order = [place.get(row.tobytes(), -1) for row in right]

@@ -1,4 +1,4 @@
-"""What a search on an engine looks at, and what is put together of it in the end."""
+"""The state of a search on an engine, and the assembly of its result."""
 
 import dataclasses
 import math
@@ -67,7 +67,7 @@ class EngineSubject:
         return reading
 
     def finished(self, asked: GoalReading | None, settled: Settled, *, explains: bool) -> PrecisionPlan:
-        """Write the model, and put together what came of the search.
+        """Write the model, and assemble the result of the search.
 
         Args:
             asked: What the target does as the user named it; None when it was interrupted before.

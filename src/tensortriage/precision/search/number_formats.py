@@ -85,7 +85,7 @@ class NumberFormat(ABC):
         tell: Callable[[str], None],
         seconds: float | None = None,
     ) -> Opened:
-        """Return the candidates of a model on an engine, and what is chosen by.
+        """Return the candidates of a model on an engine, and the units of choice.
 
         Args:
             model: The float model.
@@ -109,7 +109,7 @@ class NumberFormat(ABC):
 
     @abstractmethod
     def doubting(self, source: GoldenValues) -> list[str]:
-        """Return the commands that find what else is wrong, where an engine does worse than the format explains."""
+        """Return the commands that find further faults, where an engine's error exceeds that of the format."""
 
 
 def number_format(precision: Precision) -> NumberFormat:

@@ -81,7 +81,7 @@ def prefixes(request: PrecisionRequest, items: Sequence[str]) -> NodeSearch[list
 def planned(
     request: PrecisionRequest, stage: Choosable, whole: Sequence[str], *, complete: bool, interrupted: bool
 ) -> PrecisionPlan:
-    """Return the result as far as it does not depend on who judged.
+    """Return the part of the result that does not depend on the judge.
 
     Args:
         request: What was searched.

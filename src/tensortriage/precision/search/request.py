@@ -62,7 +62,7 @@ class PrecisionListener(Protocol):
         """Something that takes a while begins."""
 
     def tell(self, text: str) -> None:
-        """Something to be shown as it is."""
+        """A text to show unchanged."""
 
 
 @request

@@ -130,7 +130,7 @@ def _beside(script: Path) -> dict[str, bytes]:
 
 
 def imported_names(source: str, package: str = "") -> Iterator[str]:
-    """Yield the whole names of what Python source imports, wherever in it; nothing for what is not Python.
+    """Yield the full names of all imports in Python source; nothing for other text.
 
     Args:
         source: The text.

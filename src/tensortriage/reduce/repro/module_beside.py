@@ -1,4 +1,4 @@
-"""The module of a source network that lies beside the nodes of a repro; who cut it out tells what there is to say.
+"""The module of a source network next to the nodes of a repro, with the facts from the package that cut it out.
 
 Who knows the networks of an engine registers, under `GROUP` and by the engine's name, a function that cuts modules out.
 """

@@ -1,4 +1,4 @@
-"""What a repro tells its reader: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
+"""The texts of a repro: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
 
 import dataclasses
 import shlex
@@ -52,7 +52,7 @@ class TextFacts:
 def readme(
     model: Model, told: TextFacts, trial: PackTrial | None = None, needs: Sequence[str] = ("numpy", "the engine")
 ) -> str:
-    """Return the text of ``README.md``; with a trial also what became of it.
+    """Return the text of ``README.md``, with the outcome of a trial, if any.
 
     Args:
         model: The piece.
@@ -90,7 +90,7 @@ def readme(
 
 
 def _title(model: Model, told: TextFacts) -> str:
-    """Return what fails on which engine; only words that mean nothing to Markdown."""
+    """Return the failing operators and the engine, without Markdown syntax."""
     kinds = [*dict.fromkeys(node.op_type for node in model.graph.nodes if node.op_type.isidentifier())]
     operators = some(kinds, 3) or "an operator"
     file = told.target.options.get("file")
@@ -100,7 +100,7 @@ def _title(model: Model, told: TextFacts) -> str:
 
 
 def spec_in_pack(spec: EngineSpec) -> str:
-    """Return the spec of an engine as it is written beside the pack: nothing of it is a path of this machine."""
+    """Return the spec of an engine as written next to the pack: nothing of it is a path of this machine."""
     options = {key: value for key, value in spec.options.items() if key != "worker"}
     files = {key: f"engine/{Path(value).name}" for key, value in options.items() if Path(value).is_file()}
     return str(EngineSpec(spec.name, {**options, **files}))
@@ -118,7 +118,7 @@ def _seen(trial: PackTrial | None) -> str:
 
 
 def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
-    """Return in a sentence what it means how the module does when it is exported again."""
+    """Return in a sentence the meaning of the module's result when it is exported again."""
     if module.anew is None:
         why = printable(module.told)
         return f"It could not be exported again here, so that `repro.py` judges the nodes of the file:\n\n    {why}"

@@ -1,4 +1,4 @@
-"""How a file that another tool made holds a model's inputs and outputs, told by trying where names and shapes do not.
+"""The layout of inputs and outputs in another tool's file, found by trial where names and shapes do not show it.
 
 Which tensor is which, and in what order its axes lie, is one of a few ways. Each that is possible is run on the same
 feed: one that is far nearer to the reference's results than every other is right, whatever else is wrong with the
@@ -95,7 +95,7 @@ def arranged(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldNetwork:
-    """What a given file computes.
+    """The computation of a given file.
 
     Attributes:
         model: That, as an ONNX model with the inputs and outputs of the one it was made of; None where it is not known.
@@ -113,7 +113,7 @@ def holds_network(spec: EngineSpec) -> bool:
 
 
 def held_network(spec: EngineSpec, model: Model, feed: Feed, reference: EngineSpec, lab: Lab) -> HeldNetwork | None:
-    """Return what a file given to an engine computes; None where there is none, or the engine does not read files.
+    """Return the computation of a file given to an engine; None without a file, or if the engine reads none.
 
     What was read is believed if the engine makes of it what it makes of the file, at least as far as neither is the
     reference's.
@@ -182,7 +182,7 @@ def _in_format(spec: EngineSpec, weights: str) -> EngineSpec:
 def as_its_file_lies(
     spec: EngineSpec, model: Model, feed: Callable[[], Feed], reference: EngineSpec, lab: Lab
 ) -> EngineSpec:
-    """Return an engine whose options say how the file given to it, if one is, holds the model; see `arranged`."""
+    """Return an engine with options for the layout of the file given to it, if any; see `arranged`."""
     engine = resolve(spec).engine
     if not isinstance(engine, ArrangesFiles) or not engine.arranges(spec.options):
         return spec

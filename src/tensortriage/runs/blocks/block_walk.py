@@ -71,7 +71,7 @@ class BlockWalk:
         self._stores: list[dict[str, TensorStore]] = [{} for _ in self._feeds]
 
     def __iter__(self) -> Iterator[FedBlock]:
-        """Yield every block; its file is gone when the next is asked for."""
+        """Yield every block; its file is deleted before the next one."""
         for number in range(1, len(self.blocks) + 1):
             made = self.make(number, self._folder / "block.onnx")
             try:

@@ -34,7 +34,7 @@ FROM_REPLAY = "from the replay"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ShownModel:
-    """A candidate as it is shown.
+    """A candidate for display.
 
     Attributes:
         key: Its content key.
@@ -157,7 +157,7 @@ class CommandOracle:
         return verdict
 
     def judge(self, model: Model, nodes: int, iteration: int | None = None) -> OracleVerdict:
-        """Show a model to the judge and return what it says.
+        """Show a model to the judge and return the answer.
 
         Raises:
             UsageError: When the check cannot be started.
@@ -188,12 +188,12 @@ class CommandOracle:
         self.expected = next(verdict.signature for verdict in runs if verdict.same)
 
     def known(self, candidate: tuple[str, ...], verdict: OracleVerdict) -> None:
-        """Write into the replay what was known of a candidate and not asked again."""
+        """Write a candidate's known answer into the replay."""
         shown, phases = self._shown(candidate), self._to.phases
         self._record(Entry(phases.next_check(), phases.name, shown.key, 0, shown.nodes, False, ""), verdict)
 
     def close(self) -> None:
-        """Kill what is running, and remove temporary files."""
+        """Kill running commands, and remove temporary files."""
         self._checker.close()
         self._stages.close()
 

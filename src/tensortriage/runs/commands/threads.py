@@ -38,7 +38,7 @@ class Threads(Generic[T]):
         return [(self._running.pop(future), future.result()) for future in done]
 
     def close(self) -> None:
-        """Wait for what is running; what waits is dropped."""
+        """Wait for running tasks; drop waiting ones."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _answer(self, question: OracleQuestion[T]) -> OracleAnswer:

@@ -1,4 +1,4 @@
-"""Makes feeds of what the user named: files, else a loader script, else random data."""
+"""Makes feeds from the user's options: files, else a loader script, else random data."""
 
 import itertools
 import logging

@@ -1,4 +1,4 @@
-"""Which made-up feed runs and says something? Candidates are tried in order on an engine, until one does.
+"""Which made-up feed runs and proves something? Candidates are tried in order on an engine, until one does.
 
 What we made up is never to blame: sizes and numbers of ours that an engine does not run, or that end in NaN, are made
 up anew. The user is asked where none is found.
@@ -39,7 +39,7 @@ SMALL = 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedTrial:
-    """What trying made-up feeds came to.
+    """The result of trying made-up feeds.
 
     Attributes:
         feed: The first that runs, without a NaN and not constant; else the first that runs without a NaN, None where

@@ -1,4 +1,4 @@
-"""Runs one model on one engine any number of times, and counts what that costs."""
+"""Runs one model on one engine any number of times, and counts the cost."""
 
 import functools
 import logging
@@ -101,7 +101,7 @@ class Runner:
         return self._session
 
     def _refuse_pieces(self) -> None:
-        """Check that an engine that was given as a file is not taken for one of a part, or of a changed model.
+        """Refuse to use an engine given as a file for a part of the model, or for a changed model.
 
         Raises:
             BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
@@ -117,7 +117,7 @@ class Runner:
             )
 
     def _count_builds(self) -> float:
-        """Count what a session built for the shapes that it was fed, and return how many seconds that took.
+        """Count a session's builds for the shapes of its feeds, and return their seconds.
 
         Opening a session was counted as a build, which the first one for a feed makes up for.
         """

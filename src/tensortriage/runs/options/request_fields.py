@@ -41,7 +41,7 @@ class LimitOptions:
 
 
 def metric_field(use: str = "", **more: Any) -> Any:
-    """Declare the task metric, and what it is used for."""
+    """Declare the task metric and its use."""
     own = "or of your own: metric(outputs, feed[, labels]) -> float"
     words = f"Task metric, larger is better: top1, top5, boxes, cosine, tokens, {own}{use}."
     return option("--metric --metric-script", "NAME|FILE.py[:FUNC]", words, default="", **more)
@@ -79,7 +79,7 @@ def reference_field(text: str = "Engine assumed to be right.") -> str:
 
 
 def target_field(text: str = "Engine under suspicion, NAME[:key=value,...].", **more: Any) -> Any:
-    """Declare the engine that is asked about; without it the command says which there are."""
+    """Declare the target engine; without it the command lists the available ones."""
     return option("--target -t", "ENGINE", text, needed=False, accepts=spec_text, **more)
 
 

@@ -60,7 +60,7 @@ class GoldenValues:
         return self.known[source]
 
     def are_outputs_alone(self, feed: Feed) -> bool:
-        """Return whether the reference shows its outputs only, so that nobody has seen the operands of its ops."""
+        """Return whether the reference shows its outputs only, so that the operands of its ops are unknown."""
         return isinstance(self.of(feed), Layered)
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
@@ -68,7 +68,7 @@ class GoldenValues:
         return self._typed_by(self.of(feed), feed)
 
     def foreseen_specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
-        """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators tell."""
+        """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators show it."""
         return self._typed_by(self.outputs(feed), feed)
 
     def _typed_by(self, golden: TensorStore, feed: Feed) -> Mapping[str, ValueSpec]:

@@ -1,4 +1,4 @@
-"""What is asked about a model: the user's question, or one that came of it."""
+"""A question about a model: the user's question, or one that came of it."""
 
 import dataclasses
 import time

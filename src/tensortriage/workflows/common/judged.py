@@ -1,4 +1,4 @@
-"""Judging tensors of any command by what healthy engines may be off by, where the user gives no tolerance.
+"""Judging tensors of any command by the limits of healthy engines, where the user gives no tolerance.
 
 An error below the rounding of a single fp32 result is within any limit. For the rest the model is evaluated, and the
 target asked, as far as `tensortriage.envelope.judge` needs that.
@@ -32,7 +32,7 @@ Arrays = Mapping[str, np.ndarray]
 def investigation_of(
     lab: Lab, model: Model, feed: Feed, *, reference: EngineSpec, target: EngineSpec
 ) -> "Investigation":
-    """Return an investigation of a model on one feed, in a lab that knows what all before it were answered."""
+    """Return an investigation of a model on one feed, in a lab with all earlier answers."""
     # A comparison seldom comes here, and all of an investigation is imported with these.
     from tensortriage.diagnose.state.investigation import Investigation
     from tensortriage.runs.questions.question import Question
@@ -43,7 +43,7 @@ def investigation_of(
 
 
 class HealthyJudge:
-    """Judges tensors by what healthy engines may be off by.
+    """Judges tensors by the limits of healthy engines.
 
     Args:
         model: The model whose tensors are compared.
@@ -89,7 +89,7 @@ class HealthyJudge:
 def _on_the_file(
     inv: "Investigation", feed: Feed, references: Arrays, names: list[str]
 ) -> tuple["Investigation", Mapping[str, float]]:
-    """Return by what a target is judged whose file keeps weights as integers, as `diagnose` judges it.
+    """Return the judge of a target whose file stores weights as integers, as in `diagnose`.
 
     Returns:
         An investigation of the model with the file's weights, and what rounding these costs by name. Where the weights

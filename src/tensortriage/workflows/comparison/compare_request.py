@@ -1,4 +1,4 @@
-"""What is to be compared with what, and how it is judged."""
+"""The request of a comparison: participants and limits."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -44,7 +44,7 @@ class TargetJudge:
     def judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
     ) -> Mapping[str, Judgement]:
-        """Judge the tensors of a target on a feed; parts of outputs of which no limit is known are left out.
+        """Judge the tensors of a target on a feed; parts of outputs without a limit are omitted.
 
         Args:
             target: The target.
@@ -66,7 +66,7 @@ class TargetJudge:
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
     def rewritten(self, file: Model) -> FileStanding:
-        """Return who holds a file against the network that it may stand for."""
+        """Return the comparison of a file with its presumed network."""
         return self._files.setdefault(id(file), FileStanding(file, self._model, lab=self._lab))
 
     def _by_rounding(

@@ -28,7 +28,7 @@ MOST_FEEDS = 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accuracies:
-    """Who is scored by what.
+    """The engines to score, and the metric.
 
     Attributes:
         inv: The investigation that has ended.
@@ -100,7 +100,7 @@ class Accuracies:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WantedFix:
-    """What a remedy is to be.
+    """The goal of a remedy.
 
     Attributes:
         file: Where to write the changed model; None for nowhere.

@@ -188,7 +188,7 @@ class BlockDiagnosis:
     def _as_far_as_it_reaches(
         self, walk: BlockWalk, one: BlockFigure, verdict: Verdict, record: Record, tally: Tally
     ) -> Verdict:
-        """Return the verdict if the model's outputs show what is wrong in the block, else that this is not known."""
+        """Return the verdict if the model's outputs show the block's fault, else an unknown effect."""
         started, checks = time.perf_counter(), tally.checks
         try:
             ends = walk.carried(one.number, self.target)
@@ -223,7 +223,7 @@ class BlockDiagnosis:
 
 
 def weightiest(found: Sequence[tuple[BlockFigure, Verdict]]) -> tuple[BlockFigure, Verdict]:
-    """Return the block and verdict that stand for the whole: a fault, else what is not known, else the most explained.
+    """Return the block and verdict that represent the whole: a fault, else what is not known, else the most explained.
 
     A block that could not be explained is not outweighed by another that could.
     """

@@ -59,7 +59,7 @@ KEPT_MAY_HELP = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change worth trying.
+    """A change to try.
 
     Attributes:
         kind: As of `Remedy`.
@@ -79,7 +79,7 @@ class Proposal:
 
 
 def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wanted: WantedFix) -> Remedy | None:
-    """Try what may help; return the first change that does, or None.
+    """Try changes that may help; return the first that does, or None.
 
     Args:
         inv: The investigation.
@@ -111,7 +111,7 @@ def remedy_of(inv: Investigation, evidence: Evidence, conclusion: Conclusion, wa
 
 
 def proposals(inv: Investigation, evidence: Evidence, conclusion: Conclusion) -> Iterator[Proposal]:
-    """Yield what may help, the least intrusive first; of a model in which branches took the place of Ifs no file."""
+    """Yield changes that may help, the least intrusive first; none is a file if branches replaced Ifs."""
     target = inv.question.target
     if inv.question.taken:
         yield from _other_options(inv, evidence)
@@ -245,7 +245,7 @@ def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) 
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
-    """Return whether the file to write computes what was tried, where the trial was not made with the file itself."""
+    """Return whether the file to write matches the trial, where the trial did not use the file itself."""
     if proposal.file is None or proposal.file is proposal.model:
         return proposal.file is not None
     words = f"{proposal.words}, as a file"
@@ -254,7 +254,7 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
 
 
 def recorded(inv: Investigation, evidence: Evidence, proposal: Proposal, after: float, wanted: WantedFix) -> Remedy:
-    """Record the change that helps, write its model where asked to, and return it as the remedy."""
+    """Record the change that helps, write its model if requested, and return it as the remedy."""
     before = max(evidence.worst_feed.errors.values()) if evidence.results else None
     written = note = ""
     if wanted.file is not None and proposal.file is None:

@@ -172,7 +172,7 @@ def format_proof(
 
 
 class FormatJudge:
-    """Judges by what happens when every result of the model before is rounded to a number format, on the same data.
+    """Judges by the cost of rounding every result of the original model to a number format, on the same data.
 
     ONNX Runtime's CPU provider computes an fp16 model in fp32 here and there, so an overflow need not show when the
     converted model runs; the emulation shows it. A format that cannot hold what the model computes is refused.

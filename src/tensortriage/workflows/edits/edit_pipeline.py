@@ -1,4 +1,4 @@
-"""What all edits of a model have in common: load, apply passes one after another, prove, write, tell what was done."""
+"""Common parts of all edits of a model: load, apply passes one after another, prove, write, tell what was done."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -132,7 +132,7 @@ def written(
 
 
 def _notices(source: Source, target: Target, stages: Sequence[EditStage]) -> Iterator[str]:
-    """Return what a user may not expect of the file that was written."""
+    """Return notes on surprising properties of the written file."""
     before, after = stages[0].model.ir, stages[-1].model.ir
     if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
         yield f"{target.path} refers to external data by their names in {source.path}; they have to be next to it"

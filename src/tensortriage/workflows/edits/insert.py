@@ -1,4 +1,4 @@
-"""Inserting a node changes what a model computes, so the proof is that it runs and that what it cannot reach stays."""
+"""Inserting a node changes what a model computes, so the proof is that it runs and that unreachable values stay."""
 
 import dataclasses
 

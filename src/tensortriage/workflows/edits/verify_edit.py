@@ -1,4 +1,4 @@
-"""The proof that an edited model still computes what it computed: run before and after, name the pass that broke it.
+"""The proof that an edited model computes the same: run before and after, name the pass that broke it.
 
 Both are run on ONNX Runtime without optimizations, on the user's feeds or on made-up data. An output may move by what
 two healthy fp32 engines may differ by (its noise floor), no more. Where nothing can be proven (an operator that the
@@ -107,10 +107,10 @@ class Moves:
 
 
 class Unprovable(Exception):
-    """Nothing can be proven; the message says why."""
+    """Nothing can be proven; the message gives the reason."""
 
     def accept(self, what: str, *, insists: bool) -> Proof:
-        """Return the proof that says so.
+        """Return the proof with that reason.
 
         Raises:
             UsageError: When somebody insists on a proof (``verify-impossible``).
@@ -171,7 +171,7 @@ def check_weights(model: Model, *, large: bool) -> None:
 
 @contextlib.contextmanager
 def made_up_or_fitting(feeding: FeedRequest) -> Iterator[None]:
-    """Let what is wrong with the user's own data be an error; data that cannot be made up prove nothing.
+    """Raise an error for faults of the user's own data; data that cannot be made up prove nothing.
 
     Raises:
         Unprovable: For the latter.

@@ -97,7 +97,7 @@ class LoadedNetwork(DeclaredSession):
         return found
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return the layers in order; they name blobs, of which only the host knows the values."""
+        """Return the layers in order; they name blobs; only the host knows their values."""
         blobs = [blob.name for blob in self._network.blobs()]
         if self._called is not None:
             converted = {theirs: name for name, theirs in self._called.items()}

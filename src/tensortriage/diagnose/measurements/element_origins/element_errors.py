@@ -128,7 +128,7 @@ def tiny_for(inv: Investigation, node: Node, operand: np.ndarray, shape: tuple[i
 
 
 def worst_of(node: Node, value: str, where: np.ndarray, right: np.ndarray, found: np.ndarray) -> ElementError:
-    """Return the element that is off most, relative to what is right; one that is not finite before all others."""
+    """Return the element with the largest relative error; non-finite ones come first."""
     with np.errstate(all="ignore"):
         off = np.where(where, np.nan_to_num(np.abs(found - right) / np.abs(right), nan=np.inf), -1.0)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), off.shape))

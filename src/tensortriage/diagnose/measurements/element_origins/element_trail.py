@@ -1,4 +1,4 @@
-"""Which elements a wrong element was made of, followed back from op to op through the target's own run.
+"""The sources of a wrong element, followed back from op to op through the target's own run.
 
 An element-wise operator makes an element of those that broadcasting pairs with it, an operator that moves data of the
 one that it moved; of all others every element counts. Only elements that differ from the reference's by more than
@@ -34,7 +34,7 @@ Masks = Mapping[str, np.ndarray]
 
 
 def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[str, np.ndarray]) -> Masks:
-    """Return the elements that some wrong ones were made of and that differ from the reference's, the starts included.
+    """Return the wrong sources of given wrong elements, the starts included.
 
     Args:
         inv: The investigation.
@@ -110,7 +110,7 @@ def paired(
     *,
     opset: int,
 ) -> np.ndarray:
-    """Return which elements of an operand some elements of a result are made of.
+    """Return the elements of an operand that given elements of a result are computed from.
 
     Args:
         node: The operator.

@@ -82,7 +82,7 @@ class Provenance:
 def provenance(
     inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> Mapping[str, Provenance]:
-    """Return how the non-finite results of some nodes came to be, by node name; nodes that cannot be explained lack.
+    """Return the cause of non-finite results by node name; unexplained nodes are absent.
 
     Args:
         inv: The investigation.

@@ -1,4 +1,4 @@
-"""What the layers look like: every value of the target's own run, all of them marked, against the reference's."""
+"""In-context errors of the layers: every value of the target's own run, all of them marked, against the reference's."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Where a NaN or Inf originates, and what a number format cannot hold.
+"""Origins of NaN and Inf, and values that a number format cannot hold.
 
 A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
 format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
@@ -67,7 +67,7 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
 
 @contextlib.contextmanager
 def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[Callable[[str, np.ndarray], None]]:
-    """Give what the values of the centre are told to as they are evaluated, and keep what formats cannot hold of them.
+    """Return a listener to the centre's values that stores those beyond the formats.
 
     Args:
         inv: The investigation.

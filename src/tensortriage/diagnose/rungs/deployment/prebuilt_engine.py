@@ -1,4 +1,4 @@
-"""Is it the file that was given, or what the engine makes of the model?
+"""Is the given file at fault, or the engine's own build of the model?
 
 A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
 model now can: if it gives what the file does, the ladder goes on with it; if not, the file holds something else.
@@ -122,7 +122,7 @@ def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusi
 
 
 def _standing_of(built: FeedResult) -> str:
-    """Return how far what was built is from the reference, as a clause."""
+    """Return the error of the build against the reference, as a clause."""
     if built.passes:
         return "agrees with the reference"
     return f"is off from the reference by {error_size(built.worst_output()[1])}"
@@ -131,7 +131,7 @@ def _standing_of(built: FeedResult) -> str:
 def _farthest(
     result: FeedResult, built: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
 ) -> tuple[str, float, float]:
-    """Return the output that differs most between what was built and the file, by how much, and in floors."""
+    """Return the output that differs most between build and file, the difference, and its ratio to the floor."""
     rows = []
     for name in result.metrics:
         error = error_of(measure(built[name], given[name]))

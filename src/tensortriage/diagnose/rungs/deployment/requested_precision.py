@@ -1,4 +1,4 @@
-"""Does the target run what it was asked to? Its plan, read back, says in which format and on which device.
+"""Does the target run in the requested precision? Its plan, read back, says in which format and on which device.
 
 Asked only where the plan costs no further build. The answer is no verdict: numbers decide. But a target that passes
 because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
@@ -23,7 +23,7 @@ MOST_NAMED = 4
 
 @rung(QUESTION, cost="nothing new")
 def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
-    """Record what the target's plan says of the deployed model; nothing where it does not tell one for free."""
+    """Record the target's plan of the deployed model, if it costs no build."""
     del evidence  # its outputs are not asked about
     target = inv.question.target
     engine = resolve(target).engine
@@ -64,7 +64,7 @@ def summary(told: PlanAudit) -> tuple[str, dict[str, object]]:
 
 
 def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
-    """Return in words what regions compute in, whether or not their plan tells."""
+    """Return the formats of regions in words, unknown ones included."""
     if told := " and ".join(formats):
         return f"computing in {told}"
     if any(region.asked and not region.built for region in regions):

@@ -30,7 +30,7 @@ FILE = "branches.onnx"
 
 @rung(QUESTION, reads=("results",), gives=("results", "ranges"), cost="a build and a run, for models with If")
 def taken_branches(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Run the model with the taken branches in the place of their Ifs, and look into that if it fails alike."""
+    """Replace every If by the branch it takes, and investigate that model if it fails the same way."""
     target, feed = inv.question.target, evidence.feed
     engine = resolve(target).engine
     given = isinstance(engine, RunsGivenEngines) and engine.without_file(target.options) is not None

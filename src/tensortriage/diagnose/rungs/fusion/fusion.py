@@ -79,7 +79,7 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def undecided(inv: Investigation, joint: Together, marks: tuple[str, ...]) -> Conclusion:
-    """The ops are known, and as one they are off by more than their roundings, and by less than what a fault is."""
+    """The ops are known; fused, their error exceeds rounding and is too small for a fault."""
     first = joint.sets[0]
     types = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
     others = f" ({len(joint.sets)} such sets)" if len(joint.sets) > 1 else ""
@@ -150,7 +150,7 @@ def tell(inv: Investigation, joint: Together) -> None:
 
 
 def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tuple[str, ...]) -> Conclusion:
-    """The ops are known, and perhaps what breaks their fusion."""
+    """The ops are known, and perhaps the tensors that break their fusion."""
     first = joint.sets[0]
     graph = inv.model.graph
     types = " + ".join(graph.node(name).op_type for name in first.nodes)
@@ -218,7 +218,7 @@ def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...], *
 
 
 def ends_of(graph: Graph, value: str) -> list[tuple[Node, str]]:
-    """Return the nodes at both ends of a value, with what each does to it."""
+    """Return the nodes at both ends of a value, with their roles."""
     maker = graph.producer(value)
     return ([(maker, "makes")] if maker else []) + [(user, "uses") for user in graph.consumers(value)]
 
@@ -231,7 +231,7 @@ def neighbour(node: Node, word: str, value: str) -> Culprit:
 
 
 def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Find what restores the answer when it is marked, and record it."""
+    """Find the tensors that restore the answer when marked, and record them."""
     marks = breakers(inv, evidence, groups)
     inv.record.answered(
         "which marked tensors restore the answer?",

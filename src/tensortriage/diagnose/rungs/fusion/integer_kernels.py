@@ -1,4 +1,4 @@
-"""Ops that an engine computes as one integer kernel, some of whose results are a step off.
+"""Ops that an engine computes as one integer kernel, with results that are one step off.
 
 Between a DequantizeLinear and a QuantizeLinear engines compute in integers: a Softmax from a table of exponentials.
 Such a kernel rounds once more, or has another factor. Some results are then one step off, never more, and no op is to

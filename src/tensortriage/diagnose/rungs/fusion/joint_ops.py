@@ -192,7 +192,7 @@ def strongest(item: Wired, alone: Mapping[str, float]) -> float:
 
 
 def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | None:
-    """Return the smallest part of a window that is still wrong; None when that cannot be told.
+    """Return the smallest part of a window that is still wrong; None if unknown.
 
     A part counts while its error is beyond its floor and not negligible against the window's, so that the search does
     not drift from the fault to what else a kernel does a little differently.

@@ -150,12 +150,12 @@ def transformation(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def changes_precision(inv: Investigation, config: Configuration) -> bool:
-    """Return whether the working configuration computes in another format, which says nothing about transformations."""
+    """Return whether the working configuration computes in another format, so that it proves nothing."""
     return resolve(config.works).precision is not inv.precision
 
 
 def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], None]:
-    """Return the sets of nodes that an engine fuses in the deployed model, in order; empty where it does not tell."""
+    """Return the sets of nodes that an engine fuses in the deployed model, in order; empty if not reported."""
     try:
         plan = inv.lab.plan(spec, inv.model)
     except EngineError:

@@ -1,4 +1,4 @@
-"""What a rung makes of a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
+"""Answers and verdicts from a stage of the judge's walk: its answer, and the verdict that no op is to blame."""
 
 import dataclasses
 from collections import Counter
@@ -24,7 +24,7 @@ READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("expl
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Took:
-    """A stage of the walk that was taken at a question of the ladder.
+    """A stage of the walk, run at a question of the ladder.
 
     Attributes:
         inv: The investigation.

@@ -42,7 +42,7 @@ HEALTHY_ALONE = "every op in isolation is as close as on a healthy engine"
     cost="1 to 3 evaluations",
 )
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Does what engines of the target's class choose explain the outputs and every value that was seen inside?
+    """Do the freedoms of the target's class explain the outputs and every inner value seen?
 
     GPUs keep the sums of fp16 products in fp16. Where that explains everything, the slow questions (every op alone,
     pieces of several) are spared; except where marking the values moved the outputs of a target whose compiler fuses on
@@ -66,7 +66,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 @stage_rung("does integer arithmetic explain the error?", reads=READS, gives=GIVES, cost="a run of the reference")
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Is the error of a quantized model no larger than what integers predict, such as biases in int32?
+    """Is the error of a quantized model within the prediction for integers, such as biases in int32?
 
     Written with QuantizeLinear pairs a model multiplies dequantized numbers in floating point; an engine in integers
     must round its biases to int32, in units of scale times scale. Results near the middle between two steps then fall
@@ -155,7 +155,7 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
 def explained_by_ops(
     inv: Investigation, evidence: Evidence, local: Local, pieces: Sequence[Wired], told: str
 ) -> tuple[Took | None, Conclusion | None]:
-    """Predict the error that what ops and pieces choose costs in the whole model."""
+    """Predict the cost of the freedoms of ops and pieces in the whole model."""
     known = dataclasses.replace(local, harmless=suspicious(local))  # else they were blamed before
     took = take(inv, evidence, TAKEN, BY_OPS, Seen(inv, evidence.feed, inside={}, local=known, pieces=pieces))
     if took is None:
@@ -207,7 +207,7 @@ def whole_model_freedom(inv: Investigation, evidence: Evidence) -> Answer | None
     cost="24 runs of the reference",
 )
 def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Is the error what rounding costs on inputs that the format cannot tell from these, every op being right alone?
+    """Does rounding cost as much on inputs that the format cannot distinguish, with every op right alone?
 
     What rounding costs is predicted by one evaluation, which is one draw: the roundings of a healthy engine are others.
     Where few numbers decide all elements of an output, draws are not alike: the error of a vocoder's 80 samples in bf16

@@ -121,7 +121,7 @@ def _by_format(
     kept: tuple[str, ...],
     share: str,
 ) -> Answer:
-    """Hold the target's error with its own file against what the format makes of the original."""
+    """Compare the target's error on its own file with the cost of the format on the original."""
     asked = inv.question
     if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
         precision, kept = inv.precision, ()
@@ -186,7 +186,7 @@ def _cost_of_folding(inv: Investigation, file: Model) -> Mapping[str, float]:
 
 
 def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str, float]) -> Answer:
-    """Ask of what an emulated format makes whether it is beyond the format's range, or rounding.
+    """Decide whether the error of an emulated format is its range or its rounding.
 
     Args:
         emulated: The investigation of the original on the emulated format.

@@ -77,7 +77,7 @@ def _as_deployed(evidence: Evidence, local: Local) -> Local:
 
 
 def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame | None, Influence | None]:
-    """Inject the errors of the ops beyond their floors, and record what that explains; None what was not measured."""
+    """Inject the errors of the ops beyond their floors, and record the explained share; None if not measured."""
     feed, question = evidence.feed, QUESTION
     if local.misshapen:  # cannot be injected, and need not be
         words = (
@@ -121,7 +121,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
 
 
 def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:
-    """Run the ops that are wrong alone on each other's results, and say whether that is the failure.
+    """Run the ops that are wrong alone on each other's results; return whether that gives the failure.
 
     Returns:
         Who is to blame (None when fewer than two ops are wrong alone, or they do not make the failure), and the

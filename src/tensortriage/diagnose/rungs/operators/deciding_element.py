@@ -65,7 +65,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
 def of_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], rules: Mapping[str, str] | None = None
 ) -> Answer:
-    """Follow the wrong elements of some ops back; a verdict when somebody made them and they make the failure.
+    """Follow wrong elements back to an op; a verdict if one makes them and they cause the failure.
 
     Args:
         inv: The investigation.
@@ -159,7 +159,7 @@ def culprit_of(
     shows: Node,
     rules: Mapping[str, str] | None,
 ) -> Culprit:
-    """Return an op as culprit, with the element, what it should be, and where it shows."""
+    """Return an op as culprit, with the element, its expected value, and the place where it shows."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""

@@ -67,7 +67,7 @@ def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Conclusion | None:
-    """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
+    """Return the verdict on the ops to blame; None without any, or if the engine does the same everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local.misshapen)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or verdict
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
@@ -94,7 +94,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
 
 
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
-    """Return whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
+    """Return whether most ops of these kinds have the blamed error, as with a way of rounding sums.
 
     Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
     """

@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
     cost="a build and a run, with all values marked",
 )
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
-    """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    """Compare every layer on the instrumented target, and record whether instrumenting changed the answer."""
     if settled_by_outputs(inv, evidence) and (builds_vary(inv) is False or evidence.builds_compared > 1):
         inv.record.answered(QUESTION, f"skipped: every output is off by what {noise_of(inv)} predicts")
         return Answer()

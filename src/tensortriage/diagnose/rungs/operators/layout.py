@@ -121,7 +121,7 @@ def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Conclusion
 
 
 def share_of_suspects(evidence: Evidence) -> float:
-    """Return the share of ops that are beyond their floor by themselves."""
+    """Return the share of ops beyond their floors in isolation."""
     local = evidence.local
     if local is None or not local.metrics:
         return 0.0

@@ -43,7 +43,7 @@ _MOST_NODES = 20
 
 @rung("does the target run a different model?", gives=("model_diff",), cost="nothing")
 def other_model(inv: Investigation, _: Evidence) -> Answer | None:
-    """Put the target's model beside the reference's, where they are two."""
+    """Compare the target's model with the reference's, if they are two files."""
     changed = inv.question.target_model
     return None if changed is None else Answer(findings=Findings(model_diff=Correspondence.of(inv.model, changed)))
 
@@ -154,7 +154,7 @@ def runs_one_row(inv: Investigation, changed: Model, feed: Feed) -> bool:
 
 
 def _compiled(model: Model) -> str:
-    """Return what to do with a model that a provider has compiled, as the rest of a sentence."""
+    """Return the advice on a model compiled for a provider, as the rest of a sentence."""
     held = any(node.op_type == "EPContext" for node in model.graph.nodes)
     return (
         f"; it was compiled for one provider: give it with the option file={model.path} of the target" if held else ""

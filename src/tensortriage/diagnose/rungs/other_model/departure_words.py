@@ -1,4 +1,4 @@
-"""What was done to an op at which a file departs from its network: which attribute or weight is another, in words."""
+"""The change to the op at which a file departs from its network: which attribute or weight is another, in words."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _SCALARS = ("epsilon", "alpha", "axis", "num_heads", "scale")
 
 
 def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
-    """Return a departure as a culprit, with what is different about the op as far as that is seen."""
+    """Return a departure as a culprit, with the visible difference of the op."""
     if departure.missing:
         node, change = departure.node, ChangeKind.REMOVED.value
         return Culprit(node.name, node.op_type, departure.value, reason=departure.words, change=change)

@@ -31,7 +31,7 @@ _WORDS = {
 
 
 def extent_of_weights(beside: Correspondence) -> str:
-    """Return in how many layers weights changed, and what that means; empty where fewer than two layers have any.
+    """Return the number of layers with changed weights, and its meaning; empty with fewer than two layers.
 
     Of a file that is rounded, only quantized weights count, where most numbers are more than a step away.
     """
@@ -57,7 +57,7 @@ def extent_of_weights(beside: Correspondence) -> str:
 
 
 def _meaning(layers: list[Node], changed: list[str]) -> str:
-    """Return what other numbers in these layers mean."""
+    """Return the meaning of changed numbers in these layers."""
     same = [layer for layer in layers if layer.name not in changed]
     if not same:
         return ": another checkpoint"

@@ -1,4 +1,4 @@
-"""What was done wrong when a BatchNormalization was folded into the op before it: told by the factors and the bias.
+"""The mistake in folding a BatchNormalization into the op before it: told by the factors and the bias.
 
 Folding multiplies each output channel by ``scale / sqrt(variance + epsilon)`` and adds ``shift - mean * factor``. The
 factors that a file has say what its author took for them; so does what its bias is made of.
@@ -50,7 +50,7 @@ def misfolded(model: Model, beside: Correspondence, name: str) -> str:
 
 
 def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, epsilon: float) -> Iterator[str]:
-    """Yield what the factors are, if not right; nothing where they are."""
+    """Yield the mistake in the factors; nothing if they are right."""
     root = np.sqrt(variance + epsilon)
     if _is_equal(gain / root, factors):
         return
@@ -74,7 +74,7 @@ def _factor_words(factors: np.ndarray, gain: np.ndarray, variance: np.ndarray, e
 
 
 def _bias_words(added: np.ndarray, factors: np.ndarray, shift: np.ndarray, mean: np.ndarray, bias: np.ndarray) -> str:
-    """Return what the bias is, if not right for the factors that the file has."""
+    """Return the mistake in the bias, given the factors in the file."""
     right = shift + (bias - mean) * factors
     if _is_equal(right, added):
         return ""

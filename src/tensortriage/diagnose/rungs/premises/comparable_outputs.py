@@ -1,4 +1,4 @@
-"""Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
+"""Do reference and target run, and are their outputs comparable? Then, whether it differs too much."""
 
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import is_noise
@@ -159,7 +159,7 @@ def allowed_in_words(inv: Investigation, floors: Floors) -> str:
 
 
 def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Conclusion:
-    """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
+    """The outputs cannot be compared as they are; right values in another layout are reported as such."""
     places = f"; {problem.places}" if problem.places else ""
     inv.record.answered("are the outputs comparable?", f"no: {problem}{places}", feed=feed.name)
     if problem.layout:

@@ -59,7 +59,7 @@ def random_data(inv: Investigation, evidence: Evidence) -> Conclusion | None:
 
 
 def _failure(inv: Investigation, evidence: Evidence) -> str | None:
-    """Return how made-up data fail; empty where they do not, None where they could not be asked."""
+    """Return how made-up data fail; empty where they do not, None where they could not be run."""
     target = inv.question.target
     calibrated = isinstance(engine := resolve(target).engine, Calibrates) and engine.calibrates(target.options)
     if calibrated and not quantizers(inv.model.graph):
@@ -113,7 +113,7 @@ def _failure(inv: Investigation, evidence: Evidence) -> str | None:
 
 
 def wrong_reference(inv: Investigation, result: FeedResult) -> str:
-    """Return where the reference is not what the model computes on a feed that fails, in words; empty where it is."""
+    """Return the reference's own error on a failing feed, in words; empty if it is right."""
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return ""
     for dispute in outside_envelope(result.floors, list(result.metrics)).values():
@@ -148,7 +148,7 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 
 def excused(inv: Investigation, result: FeedResult) -> list[Explanation]:
-    """Return what explains the outputs on a feed, of what the hardware may choose and integer arithmetic.
+    """Return the freedoms of hardware and integer arithmetic that explain the outputs on a feed.
 
     No op is asked about here, so what an engine's accumulators or shortened operands cost on these data is not known
     otherwise: any freedom counts.

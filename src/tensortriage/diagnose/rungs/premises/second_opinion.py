@@ -46,7 +46,7 @@ MOST_DOUBTED = 8
     ends=(VerdictKind.COMPARISON_UNSOUND,),
 )
 def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
-    """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
+    """Judge the reference's outputs by the envelope; if they are outside, find the op and the wrong engine."""
     worst = evidence.worst_feed
     outside = outside_envelope(worst.floors, list(worst.metrics))
     if not outside:
@@ -140,7 +140,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
 
 
 def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Conclusion:
-    """Record that the reference stands alone, and return the verdict."""
+    """Record that no engine agrees with the reference, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
     precision = resolve(inv.question.reference).precision

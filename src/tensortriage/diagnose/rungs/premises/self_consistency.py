@@ -125,7 +125,7 @@ def _unstable(inv: Investigation, broken: Sequence[SelfAnswer]) -> Conclusion:
 
 
 def _claims(inv: Investigation) -> tuple[list[EqualityClaim], list[str]]:
-    """Return the claims about rows, and why some are not asked."""
+    """Return the claims about rows, and the reasons for skipping others."""
     unasked: list[str] = []
     axes = batch_axes(inv.model.inputs)
     own = axes.rows_in(inv.question.feeds[0]) if axes is not None else 0
@@ -150,12 +150,12 @@ def _would_be_replaced(inv: Investigation) -> bool:
 
 
 def _deployed(inv: Investigation) -> Measurement:
-    """Return what came of the first run, which has the deployed build in it; the same when the case is resumed."""
+    """Return the first run, which includes the deployed build; the same after a resume."""
     return inv.lab.answer(Experiment(engine=inv.question.target, model=inv.model, feed=inv.question.feeds[0]))
 
 
 def _answers(inv: Investigation, claims: list[EqualityClaim], unasked: list[str]) -> SelfAnswers:
-    """Return what became of claims about rows, and of those about ways to run a feed, and what is not asked."""
+    """Return the outcomes of claims about rows and about ways to run a feed, and the skipped ones."""
     feed, target = claims[0].left if claims else inv.question.feeds[0], inv.question.target
     foreign = is_foreign(target.name)
     quick = _deployed(inv).build_seconds <= (FOREIGN_BUILD_SECONDS if foreign else QUICK_BUILD_SECONDS)

@@ -80,7 +80,7 @@ class PlanChange:
 
 @rung(AGREE, gives=("two_targets",), cost="a run of both targets")
 def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
-    """Find what changed first between the target and the one it is compared with, and go on with the guilty one."""
+    """Find what changed first between the target and the one it is compared with, and continue with the guilty one."""
     against = inv.question.against
     if against is None:
         return None
@@ -218,7 +218,7 @@ def _fused(region: Region) -> str:
 
 
 def _told(changes: Sequence[PlanChange] | None, node: Node | None) -> Sequence[PlanChange]:
-    """Return the changes that are worth a sentence: those at a node, else the first of each sort."""
+    """Return the changes to report: those at a node, else the first of each sort."""
     at_node = [change for change in changes or () if node is not None and node.name in change.nodes]
     firsts = {change.what: change for change in reversed(changes or ())}
     return at_node or ([*firsts.values()] if node is None else [])

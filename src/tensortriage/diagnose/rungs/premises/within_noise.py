@@ -1,4 +1,4 @@
-"""A floor of a tenth of the signal, NaN or Inf acquits nobody: what amplifies rounding so, and is any op wrong alone?
+"""A floor of a tenth of the signal, NaN or Inf proves no engine right: what amplifies rounding, and is any op wrong?
 
 Made-up data are then generated again (`made_up_anew`). The user's own are what they are: the op is named behind which
 healthy engines part, and an output that is lost, as of a number cast to an integer that rounding tips over, is lost.
@@ -32,7 +32,7 @@ QUESTION = "do healthy engines agree on the outputs?"
     ends=(VerdictKind.ROUNDING, VerdictKind.INCONCLUSIVE),
 )
 def within_noise(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """Say what amplifies rounding where the target is only within a floor that is no limit."""
+    """Name the op that amplifies rounding where the floor is too large to be a limit."""
     if inv.question.tolerance is not None or not evidence.results:
         return None
     result = evidence.worst_feed

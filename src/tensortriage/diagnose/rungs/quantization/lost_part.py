@@ -109,7 +109,7 @@ def culprit_of(lost: LostPart) -> Culprit:
 
 
 def _around(graph: Graph, output: str) -> list[Quantizer]:
-    """Return the pairs between what puts an output together and the output, and those of its operands."""
+    """Return the pairs between the composing op and its output, and those of its operands."""
     way = way_to_composer(graph, output)
     if not way:
         return []

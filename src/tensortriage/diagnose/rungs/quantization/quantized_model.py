@@ -274,7 +274,7 @@ def misfits_of(
 def _rectifiers(
     graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, Rectifier]]:
-    """Yield the pairs that may be a ReLU as well, by what they quantize."""
+    """Yield the pairs that may also act as a ReLU, by their operands."""
     for pair in pairs:
         if pair.value in known and may_rectify(graph, pair) and np.isfinite(known[pair.value]).all():
             zero = graph.weight(pair.zero_point) if pair.zero_point else None

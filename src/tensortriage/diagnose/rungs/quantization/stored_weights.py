@@ -52,7 +52,7 @@ _MOVERS = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.QUANTIZATION),
 )
 def stored_weights(inv: Investigation, _: Evidence) -> Answer | None:
-    """Hold the integers of a file against the model's weights; where they are these, go on with what they stand for."""
+    """Compare the integers of a file with the model's weights; if they match, continue with their real values."""
     return file_weights(inv)
 
 
@@ -89,7 +89,7 @@ def file_weights(inv: Investigation) -> Answer | None:
 
 
 def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], told: Mapping[str, Any]) -> Answer | str:
-    """Hold a file's weights against those of the model, or of one that computes the same; else say why that fails."""
+    """Compare a file's weights with those of the model or an equivalent one; else return the reason."""
     network, feed = _Network(model, _constants(model)), inv.question.feeds[0]
     found = placed(weights, network.constants)
     stored = _as_the_engine_has_them(inv, feed, list(filter(None, found)), network)
@@ -144,7 +144,7 @@ def _fit(model: Model, stored: Sequence[FoundWeight], others: Sequence[FoundWeig
 
 
 def _lost(inv: Investigation, model: Model, output: str, error: float) -> str:
-    """Return what rounding the weights loses, as a clause, from a tenth of the signal on."""
+    """Return the loss by rounding the weights as a clause, from a tenth of the signal on."""
     feed = inv.question.feeds[0]
     if not is_too_coarse(error):
         return ""

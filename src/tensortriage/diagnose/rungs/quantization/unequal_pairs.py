@@ -27,7 +27,7 @@ _NAMED = 12
 
 
 def unequal_pairs(graph: Graph, pairs: Sequence[Quantizer]) -> list[tuple[Quantizer, str]]:
-    """Return the pairs whose halves have another scale or zero point, with what is other, in words."""
+    """Return the pairs whose halves differ in scale or zero point, with the difference in words."""
     found = []
     for pair in pairs:
         if pair.of_weight:

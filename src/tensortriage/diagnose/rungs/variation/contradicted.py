@@ -43,7 +43,7 @@ class Contradiction:
 
 
 def asks_again(inv: Investigation) -> bool:
-    """Return whether builds that may differ are made as often as seems right; not where the user says how often."""
+    """Return whether builds may vary and the user set no number of builds."""
     return inv.question.builds is None and builds_vary(inv) is not False
 
 
@@ -82,7 +82,7 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 
 def _contradiction(inv: Investigation, evidence: Evidence) -> Contradiction | None:
-    """Return what contradicts the failure of the deployed model; None when nothing does."""
+    """Return the evidence against the failure of the deployed model; None when there is none."""
     marked = OutputFigures(evidence.in_context or {}, judged=evidence.in_context_judged)
     if not evidence.worst_feed.passes and _are_right(inv, evidence, marked):
         if evidence.local is not None:  # asked about already, before any op ran alone

@@ -71,7 +71,7 @@ OF_BUILDS = (
     ends=(VerdictKind.INTERMITTENT, VerdictKind.NONDETERMINISTIC_RUN),
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
-    """Build again and compare; builds of which some fail and others do not are the verdict."""
+    """Build again and compare; the verdict is that builds differ, if some fail and others pass."""
     try:
         again = _built_again(inv, evidence)
         if not again:
@@ -159,7 +159,7 @@ def _all_equal(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) 
 
 
 def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
-    """Return what a step says about several builds."""
+    """Return the step's answer about several builds."""
     plans = [build.features for build in builds]
     return {
         "builds": len(bad),
@@ -172,7 +172,7 @@ def facts_of(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
 
 
 def _differing(builds: Sequence[Features]) -> list[str]:
-    """Return what only some builds run, in words; the first few."""
+    """Return in words the first few regions that not every build runs."""
     known = [frozenset(build) for build in builds if build]
     some = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
     return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(some)][:MOST_SHOWN]

@@ -71,7 +71,7 @@ OVERWRITTEN = RunOrder(
 
 
 def of_order(inv: Investigation, order: RunOrder, seen: str, culprits: Sequence[Culprit] = ()) -> Conclusion:
-    """Return the verdict on a target whose results depend on what ran before; ``seen`` is by how much, as a clause."""
+    """Return the verdict on a target whose results depend on earlier runs; ``seen`` is the size, as a clause."""
     return Conclusion(
         VerdictKind.NONDETERMINISTIC_RUN,
         OBSERVED,
@@ -82,7 +82,7 @@ def of_order(inv: Investigation, order: RunOrder, seen: str, culprits: Sequence[
 
 
 class _Sequences:
-    """Two sessions with the same sequence of feeds, and what is seen there."""
+    """Two sessions with the same sequence of feeds, and their results."""
 
     def __init__(self, inv: Investigation, feed: Feed, floors: Mapping[str, float]) -> None:
         self.inv, self.feed, self.floors = inv, feed, floors
@@ -129,7 +129,7 @@ class _Sequences:
         return RunOrder()
 
     def after_another(self, settled: _Values, on_other: _Values, after: _Values) -> RunOrder:
-        """Return what is seen in a run after one of another feed."""
+        """Return the effect on a run of a preceding run of another feed."""
         assert self.other is not None
         right = self.inv.lab.outputs(self.inv.question.reference, self.inv.model, self.other)
         if self.alike(settled, on_other) or self.near(right, after):

@@ -168,7 +168,7 @@ def _softmax(node: Node, operands: Arrays, result: np.ndarray, version: int, bey
 
 
 def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
-    """Sums, and sums of squares, over what is normalized together; the mean is subtracted, which may cancel."""
+    """Sums, and sums of squares, over the slices that are normalized; subtracting the mean may cancel."""
     data = operands[0]
     assert data is not None
     if node.op_type == "LayerNormalization":
