@@ -39,7 +39,7 @@ from tensortriage.workflows.diagnosis.diagnose import diagnose
 from tensortriage.workflows.requests import DiagnoseRequest
 
 NEARER = 10.0
-"""The reference is with ONNX's expected data where the target is so many times farther from them."""
+"""The reference is with ONNX's expected data where the target is so many times further from them."""
 BENIGN = ("match", "rounding", "input-sensitive")
 UNSURE = ("inconclusive", "comparison-unsound")
 """Verdicts that name no culprit: without expected data, nothing but a culprit says that an engine is wrong."""

@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="where files and cases are kept")
     parser.add_argument("--options", default="", help="further options of the targets, e.g. precision=int8")
     parser.add_argument("--healthy", action="store_true", help="leave the changed files out")
-    parser.add_argument("--files", type=Path, help="files that another tool made, NETWORK.tflite, in the place of such")
+    parser.add_argument("--files", type=Path, help="files that another tool made, NETWORK.tflite, in place of such")
     parser.add_argument("--quantized", action="store_true", help="files of 8-bit weights, of MNN and LiteRT")
     parser.add_argument("--quantizer", help="a Python with ai-edge-quantizer, which quantizes LiteRT's instead")
     parser.add_argument("--recipe", default="dynamic_wi8_afp32", help="recipe of ai-edge-quantizer")

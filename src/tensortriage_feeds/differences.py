@@ -18,10 +18,10 @@ from tensortriage_feeds.tokens import exchanges, token_candidates
 from tensortriage_feeds.transforms import Tensors, Transform, composed, of_input
 
 EXACT = 1e-5
-"""What a transform leaves at most, as a share of the deviation, that is said to be all: float32 rounds to 6e-8, and a
+"""Largest residual of an exact transform, as a share of the deviation: float32 rounds to 6e-8, and a
 mean and a deviation that people write with four digits to 1e-5."""
 NEARLY = 0.02
-"""What is left where numbers passed through bytes on the way (1/255 of a span of 4 deviations: 5e-3), or borders are
+"""Residual where numbers passed through bytes on the way (1/255 of a span of 4 deviations: 5e-3), or borders are
 treated otherwise."""
 UNLIKE = 0.3
 """From here on a transform explains too little to be named."""

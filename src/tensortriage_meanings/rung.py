@@ -1,4 +1,4 @@
-"""Does somebody understand an operator otherwise? Asked of a fault whose place or cause is not known by then."""
+"""Does either side interpret an operator differently? Asked of a fault whose place or cause is not known by then."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ Ways = Mapping[str, Meaning]
 
 @dataclasses.dataclass(frozen=True)
 class Unexplained:
-    """Numbers that a model does not give, and somebody computes.
+    """Numbers of a side that differ from the model's.
 
     Attributes:
         model: The model as it stands.

@@ -55,7 +55,7 @@ class DisputingSide(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Disputer:
-    """Who computes other numbers than the model.
+    """The side whose numbers differ from the model's.
 
     Attributes:
         name: As the subject of a sentence.
@@ -70,7 +70,7 @@ class Disputer:
 
 @dataclasses.dataclass(frozen=True)
 class Disputed:
-    """Numbers of somebody that the model does not give.
+    """Numbers of one side that differ from the model's.
 
     Attributes:
         subject: The model, and the numbers.

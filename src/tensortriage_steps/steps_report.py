@@ -105,7 +105,7 @@ class SelfValue:
         model: What the model itself shows, evaluated as its types say.
         claimed: Whether the model itself keeps it, so that the engine must.
         within: Whether the engine keeps it.
-        wrong: Which of the two is farther from what the model computes, where it does not: ``the whole sequence`` or
+        wrong: Which of the two is further from what the model computes, where it does not: ``the whole sequence`` or
             ``the steps``; empty where it does.
     """
 

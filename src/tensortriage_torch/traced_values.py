@@ -151,7 +151,7 @@ def folded_modules(graph: Graph, calls: Sequence[tuple[str, str]]) -> Mapping[st
     """Return modules of a file whose nodes do the work of others too, and those, in the order of their calls.
 
     An exporter that multiplies a norm into the convolution before it leaves nodes of the convolution alone; what they
-    make is what the norm returns. So it goes on, module for module, as long as the file has none of the next one.
+    make is what the norm returns. So it continues, module for module, as long as the file has none of the next one.
 
     Args:
         graph: The exported model.

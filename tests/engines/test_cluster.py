@@ -131,7 +131,7 @@ def whole_commands(folder, env):
 
 
 def interrupted_there(folder, env):
-    """Ctrl-C ends what runs on the node; the same command goes on, there or here."""
+    """Ctrl-C ends what runs on the node; the same command continues, there or here."""
     (folder / "slow.py").write_text(SLOW)
     words = ["diagnose", "tanh.onnx", "--target", "script:slow.py:Engine", "--case", "slow", "--json"]
     command = [sys.executable, "-m", "tensortriage", *words, "--cluster", "auto"]

@@ -125,7 +125,7 @@ def check_types(declared: Mapping[str, Any], title: str) -> None:
 
 
 def check_whole(declared: Mapping[str, Any], **held: Sequence[Sequence[int]]) -> None:
-    """Refuse to run a given file in the place of another model, a part of its own for example.
+    """Refuse to run a given file in place of another model, a part of its own for example.
 
     Args:
         declared: What the model declares.

@@ -190,7 +190,7 @@ _END = object()
 
 
 EXTRAS = ("labels", "reference")
-"""What a metric may take after outputs and feed: what is right by the data, and what the reference returned."""
+"""Parameters that a metric may take after outputs and feed: the true labels and the reference's outputs."""
 
 
 def takes(function: Callable[..., Any]) -> Tuple[str, ...]:

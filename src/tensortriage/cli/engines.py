@@ -1,4 +1,4 @@
-"""``triage engines``: a group whose commands are of the package of engines beside this one."""
+"""``triage engines``: a group whose commands belong to the package of engines."""
 
 import click
 

@@ -68,10 +68,10 @@ GROUP = "tensortriage.rungs"
 """Entry-point group of rungs of other packages; the name of one is the user's way to tell who registers it."""
 
 CONCLUDED = "what is at fault?"
-"""What rungs of other packages come after that say more of a fault; they read `Evidence.concluded`."""
+"""The place of other packages' rungs that add facts about a fault; they read `Evidence.concluded`."""
 
 BEFORE: tuple[Rung, ...] = (left_in_training, reference_is_sound, saturating_reference, file_layout, stored_weights)
-"""What is asked first."""
+"""The first questions."""
 
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (
     says_more_of_two_models,
@@ -82,13 +82,13 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (
     typed_file,
     model_changed,
 )
-"""What is asked where the target runs another model; then that model is looked into."""
+"""Questions where the target runs another model; that model is investigated then."""
 
 OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
-"""What is asked before the target's outputs are."""
+"""Questions before those about the target's outputs."""
 
 OF_THE_FIRST_RUN: tuple[Rung, ...] = (compare_outputs, scan_ranges, sweep)
-"""What is asked whatever comes of it: of values that were evaluated for the floors what formats cannot hold, too."""
+"""Questions that are always asked, also which values evaluated for the floors are beyond formats."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
     runs_as_asked,
@@ -99,10 +99,10 @@ OF_THE_OUTPUTS: tuple[Rung, ...] = (
     run_to_run,
     build_to_build,
 )
-"""What is asked of outputs that are there."""
+"""Questions about available outputs."""
 
 ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, within_noise, unexplained_format)
-"""What may be said of a target that does not fail."""
+"""Questions about a target that does not fail."""
 
 ONCE_IT_FAILS: tuple[Rung, ...] = (
     outputs_in_place,
@@ -132,13 +132,13 @@ ONCE_IT_FAILS: tuple[Rung, ...] = (
     fusion_fault,
     transformation,
 )
-"""What is asked, in this order, once the target is known to fail."""
+"""Questions, in this order, once the target is known to fail."""
 
 BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, in_place_run, freedoms_taken)
-"""What is asked where rounding explains the outputs and not what is seen inside."""
+"""Questions where rounding explains the outputs but not the inner values."""
 
 IN_THE_END: tuple[Rung, ...] = (random_data,)
-"""What is asked where nothing is wrong."""
+"""Questions where nothing is wrong."""
 
 OWN: tuple[Rung, ...] = (
     *BEFORE,

@@ -131,7 +131,7 @@ def rounding_costs(setting: Setting) -> Mapping[str, float]:
 
 
 def of_draws(setting: Setting, _: Floors, together: Together, values: Sequence[str]) -> dict[str, float]:
-    """Return the largest errors of some draws of rounding to the format; see `drawn`."""
+    """Return the largest errors of given draws of rounding to the format; see `drawn`."""
     return {name: largest(errors) for name, errors in drawn(setting, values, together[0].draws).items()}
 
 
@@ -196,7 +196,7 @@ def of_moved_inputs(setting: Setting, _: Floors, together: Together, values: Seq
 
 
 def largest(errors: Sequence[float]) -> float:
-    """Return the largest of some errors, 0 of none; inf, which allows nothing, where one is NaN or Inf."""
+    """Return the largest of given errors, 0 of none; inf, which allows nothing, where one is NaN or Inf."""
     return max(errors, default=0.0) if all(map(math.isfinite, errors)) else math.inf
 
 

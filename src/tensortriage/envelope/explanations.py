@@ -228,8 +228,8 @@ class Fused:
 
     Attributes:
         chosen: Freedoms that account for what such pieces are off by, by value, where no op of them is wrong alone.
-        wrong: Whether one is farther off than any accounts for.
-        certain: Whether one is farther off than a healthy kernel that also rounds inside.
+        wrong: Whether one is further off than any accounts for.
+        certain: Whether one is further off than a healthy kernel that also rounds inside.
     """
 
     chosen: Mapping[str, Explanation]
@@ -244,7 +244,7 @@ class SeenTarget(Protocol):
         """Return the figures of values in its own run; empty where it shows none, or showing them is another run."""
 
     def alone(self, *, asked: bool = True) -> Alone | None:
-        """Return its ops run one by one; None where it does not run them so, or they are not ``asked`` for anew."""
+        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
 
     def are_harmless(self, values: Sequence[str]) -> bool:
         """Return whether what some ops are off by alone does not make the error, injected into the reference's run."""

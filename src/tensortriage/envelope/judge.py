@@ -208,7 +208,7 @@ class Judge:
 
     @property
     def moved_by_marking(self) -> bool:
-        """Whether marking values moved the outputs: what is seen inside is another program then."""
+        """Whether marking values moved the outputs: the values inside are then of another program."""
         shown = self.shown.inside() if self.shown is not None else {}
         return any(
             name in shown and shown[name].rms_error != figure.rms_error for name, figure in self._figures.items()
@@ -291,7 +291,7 @@ class Judge:
         return {v: figure for v, figure in shown.items() if v in self.floors.fp32 and not figure.exact}
 
     def first_inside(self, predicted: Mapping[str, float]) -> str:
-        """Return which value inside is the first that is farther off than healthy, in words; empty where none is."""
+        """Return which value inside is the first that is further off than healthy, in words; empty where none is."""
         seen = self.inside()
         for value in self.setting.values:
             if value in seen:
@@ -357,13 +357,13 @@ def rows(*costs: Cost) -> Stage:
 
 
 EXPECTED = Stage(Judge.expected)
-"""What all engines of the target's class choose."""
+"""Freedoms expected of all engines of the target's class."""
 
 INTEGERS, AMPLIFIED = rows(of_rewrite, of_int16), rows(of_moved_inputs)
 """The model in another arithmetic; and what moves its outputs by as much as rounding its inputs."""
 
 BY_OPS = Stage(Judge.by_ops, Needs(alone=1.0, makes_it=True))
-"""What ops were seen to choose alone: values inside say no more of it."""
+"""Freedoms of ops seen in isolation: inner values add nothing."""
 
 EVERYWHERE = Stage(Judge.everywhere, Needs(inside=True, taken=True))
 """One freedom in the whole model."""

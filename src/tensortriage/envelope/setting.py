@@ -89,7 +89,7 @@ class Setting:
 
     @cached_property
     def parts(self) -> tuple[OutputPart, ...]:
-        """The parts that outputs are put together of, each judged as if it were one."""
+        """The parts that outputs are composed of, each judged as if it were one."""
         return output_parts(self.model, self.feed.tensors)
 
     @cached_property

@@ -4,7 +4,7 @@ A quantized or narrow file is evaluated as it was before it was rounded: its qua
 constants are what they are. That is the network it stands for, however its nodes were fused, folded or renamed, up to
 the rounding of its constants. How much that may be is seen by moving each constant by up to half of its step at random:
 a right file lies about as far from its network as two such draws lie from it, and a wrong weight, scale, zero point,
-axis or attribute farther. Nothing is matched for that, neither nodes nor names.
+axis or attribute further. Nothing is matched for that, neither nodes nor names.
 
 What a Clip or Relu did that lives in the range of a quantizer is kept by cutting off as quantizers do; where a range is
 too narrow on purpose, cutting off is itself part of what rounding costs. So a file stands for a network that it comes
@@ -57,7 +57,7 @@ SIGNED = EngineSpec("float64", {"quantizers": "signed"})
 UNBOUNDED = EngineSpec("float64", {"quantizers": "unbounded"})
 """Quantizers pass everything on."""
 FORMS = (UNROUNDED, SIGNED, UNBOUNDED)
-"""What a file may be unrounded, the first where several are as near."""
+"""Unrounded forms of a file; the first one where several are as near."""
 
 
 def enough(network: Sequence[Arrays]) -> bool:

@@ -2,7 +2,7 @@
 
 onnx_ir imports sympy for arithmetic with symbolic sizes, of which a command needs none. Reading sympy takes half of the
 start-up of every command and of every process that a command starts. A finder waits for the package to be imported, and
-puts a stand-in in the place of the other while that takes place.
+puts a stand-in in place of the other while that takes place.
 """
 
 import importlib

@@ -148,7 +148,7 @@ class MetricGoal:
 
 
 PrecisionGoal = ErrorGoal | ToleranceGoal | MetricGoal
-"""What is asked of the outputs."""
+"""The goal for the outputs."""
 
 
 def mean_metric(metric: TaskMetric, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> float:

@@ -37,7 +37,7 @@ def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> En
 
 
 _ASKED: dict[tuple[str, Limits], Future[EngineSpec]] = {}
-"""What `ask_ahead` asks and nobody has taken up yet."""
+"""Pending work of `ask_ahead`."""
 
 
 def ask_ahead(text: str) -> None:

@@ -42,7 +42,7 @@ from tensortriage.values.store import MemoryStore, TensorStore
 
 T = TypeVar("T")
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
-"""Runs a model on some tensors."""
+"""Runs a model on given tensors."""
 
 FLOAT64 = EngineSpec("float64")
 """The model in float64 throughout, whatever types it declares."""

@@ -1,4 +1,4 @@
-"""Functions of users' scripts, in a process of their own: if that process dies, this one reports it and goes on.
+"""Functions of users' scripts, in a process of their own: if that process dies, this one reports it and continues.
 
 A loader, a metric or a comparing function may call ``os._exit``, crash in native code, hang, print, start threads or
 set signals. None of that reaches this process: arrays go there and come back as those of engines do, what is printed

@@ -215,7 +215,7 @@ def part(*, factory: Callable[..., Any] | str, group: str = "", **fields: Any) -
 def request(made: type[T]) -> type[T]:
     """Make a frozen dataclass of a class whose fields may be options, and whose values may be given in other types.
 
-    Its docstring goes on with the help of the options, so that it explains every field.
+    Its docstring continues with the help of the options, so that it explains every field.
     """
     checked = getattr(made, "__post_init__", None)
 

@@ -134,7 +134,7 @@ def make(
 
 
 def stand(made: Path, folder: Path, note: str) -> None:
-    """Put an environment that works in the place of the one that may be there.
+    """Put an environment that works in place of the one that may be there.
 
     Programs of an environment begin with the path of its interpreter, so they are told the new one.
 

@@ -40,7 +40,7 @@ class OpenVinoFileEngine(OpenVinoEngine, TranslatesFiles):
         return {key: value for key, value in options.items() if key not in (FILE, *ARRANGEMENT_OPTIONS)}
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "FileSession":
-        """Load the file in a worker, in the place of a model.
+        """Load the file in a worker, in place of a model.
 
         Raises:
             UsageError: For an unknown option or option value, or a file that is none of OpenVINO's.

@@ -184,7 +184,7 @@ class TensorRtEngine(
         return {**options, "save_engine": str(path.absolute())}
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Return whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
+        """Return whether two builds may differ: tactics are timed again for each, unless an engine is loaded."""
         return "load_engine" not in options
 
     def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:

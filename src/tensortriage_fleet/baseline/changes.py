@@ -1,7 +1,7 @@
 """Changes against a baseline: the model, its data, the engine, a version, an output, the verdict.
 
 An output is as it was while it lies within what a healthy engine may be off by. Where it did not when it was saved,
-for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no farther from what
+for the engine is wrong, or takes a freedom that a diagnosis checked, it is as it was while it is no further from what
 was saved than two healthy engines may be from each other (`tensortriage.diagnose`: both limits together). What lies
 beyond is a change, unless a diagnosis of the whole acquits it.
 """
@@ -143,8 +143,8 @@ def _changed_data(saved: Baseline, now: MeasuredTarget) -> Iterator[Change]:
     for (old, was), (new, is_now) in zip(sorted(before.items()), sorted(after.items()), strict=True):
         others = _others(was, is_now)
         if others or old != new:
-            named = f"feed '{new}'" + ("" if old == new else f" in the place of '{old}'")
-            yield Change("data", f"{named}: {_listed([repr(name) for name in others]) or 'no input'} is another")
+            named = f"feed '{new}'" + ("" if old == new else f" in place of '{old}'")
+            yield Change("data", f"{named}: {_listed([repr(name) for name in others]) or 'no input'} changed")
 
 
 def _others(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``triage baseline``: what engines make of models is kept in files, and checked against them later."""
+"""``triage baseline``: results of models are stored in files, and checked against them later."""
 
 import contextlib
 import sys
@@ -43,7 +43,7 @@ def check(request: BaselineRequest, as_json: bool) -> None:
     """Check models on engines against their baselines.
 
     An output may be as far from the model's own as healthy engines are, whatever runs, threads, machines and releases
-    make of it. One that is farther off is diagnosed. It is told what is another: the model, its data, the engine, a
+    make of it. One that is further off is diagnosed. It is told what is another: the model, its data, the engine, a
     version, an output with its op, or the verdict.
     """
     _run("check", request, as_json=as_json)

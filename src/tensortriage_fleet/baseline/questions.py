@@ -128,7 +128,7 @@ class BaselineQuestions:
         self._entered.close()
 
     def ask(self, kind: str, about: Sequence[BaselineSubject]) -> dict[BaselineSubject, Answered]:
-        """Put one question about each of some models on targets.
+        """Put one question about each of given models on targets.
 
         Args:
             kind: ``measure``, ``envelope`` or ``diagnose``.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER = Path(".triage-baseline")
 """Where baselines are kept unless another format is requested; to be committed."""
 FAIL = ("output", "verdict", "model", "data", "missing")
-"""What a baseline fails by unless another format is requested."""
+"""Changes that fail a baseline by default."""
 MAY_FAIL = (*FAIL, "engine", "version")
 """All that it can fail by."""
 
@@ -39,7 +39,7 @@ class BaselineRequest:
         inputs: Data for every model; none for those next to it, or of its baseline.
         folder: Folder of the baselines.
         fail: What makes a check fail.
-        name: What the only model is kept as, in the place of its path.
+        name: What the only model is kept as, in place of its path.
         alone: Whether a model that is another is kept without its baselines on other targets.
     """
 

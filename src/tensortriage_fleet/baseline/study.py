@@ -29,7 +29,7 @@ from tensortriage_fleet.baseline.subjects import BaselineSubject, subjects
 RESULT = "baseline.json"
 SAVE, CHECK, UPDATE = "save", "check", "update"
 PREMISES = ("model", "data")
-"""What outputs are of: where one is another, so may they be."""
+"""The sources of outputs: if one changed, outputs may change as well."""
 UNJUDGED_CODE = 4
 DIGITS = 4
 """Significant digits of an error that is kept."""

@@ -52,7 +52,7 @@ MOST_NUMBERS = 1 << 20
 BATCH_BYTES = 1 << 28
 
 CUTTING = ("scale-too-small", "zero-point")
-"""What is wrong with a pair that cuts numbers off."""
+"""Faults of a pair that clips numbers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

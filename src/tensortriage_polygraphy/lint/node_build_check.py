@@ -26,7 +26,7 @@ SLUGS: Mapping[str, str] = {
     "engine-out-of-memory": "The engine needs more memory than there is",
     "engine-not-asked": "The engine could not be tried, because no inputs could be made up",
 }
-"""What an engine's answer is called; docs/lint.md explains each."""
+"""Rules by an engine's outcome; docs/lint.md explains each."""
 
 _SLUG_OF = {
     OutcomeKind.BUILD_FAILED: "engine-refuses",

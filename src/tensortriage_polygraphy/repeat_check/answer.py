@@ -30,7 +30,7 @@ from tensortriage_polygraphy.dialect import PolygraphyDialect
 from tensortriage_polygraphy.repeat_check.repeat import Repeated, RepeatGoal, repeat
 
 CANDIDATE = "repeat"
-"""What the replay of a repetition calls its subject: there is only one."""
+"""The only candidate in the replay of a repetition."""
 
 _ENDED = {
     RepeatStop.REACHED: "",

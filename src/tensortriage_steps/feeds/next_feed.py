@@ -49,7 +49,7 @@ class StepRoles:
         sized: Masks of a size that the model fixes, as caches that do not grow have them: their positions are shown as
             they are filled.
         branch: Input that says whether caches hold anything, as decoders have it that are merged of two.
-        beams: Input that says which row of the batch each row goes on with.
+        beams: Input that says which row of the batch each row continues with.
     """
 
     carry: tuple[Carry, ...]

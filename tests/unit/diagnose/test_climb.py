@@ -98,7 +98,7 @@ def test_rounding_that_explains_the_outputs_stands(investigate):
 
 @pytest.mark.slow
 def test_another_model_of_the_same_network_is_looked_into_itself(investigate, tmp_path):
-    """A changed weight is the verdict; where nothing was changed the ladder goes on with the target's own file."""
+    """A changed weight is the verdict; where nothing was changed the ladder continues with the target's own file."""
     message = softmax_chain()
     tensor = message.graph.initializer[0]
     weights = np.float32([1.5, 2, 3, 4, 5, 6, 7, 8])

@@ -16,7 +16,7 @@ from tensortriage.values.dtype import Precision
 
 RELATIVE_RMS = "relative RMS error"
 UNEQUAL = "share of unequal elements"
-"""What the figure of a tensor is: of floating-point types, and of those that are compared exactly."""
+"""Names of a tensor's figure: for floating-point types, and for those that are compared exactly."""
 
 
 class ErrorFigures(Protocol):
@@ -130,5 +130,5 @@ def ratio_of(error: float | None, floor: float | None) -> float | None:
 
 
 def largest(errors: Mapping[str, float]) -> float:
-    """Return the largest of some errors, 0 when there is none."""
+    """Return the largest of given errors, 0 when there is none."""
     return max(errors.values(), default=0.0)

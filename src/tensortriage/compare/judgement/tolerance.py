@@ -296,7 +296,7 @@ def _psnr(metrics: Metrics, reference: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IndexTolerance:
-    """Within when no value has moved farther along its row.
+    """Within when no value has moved further along its row.
 
     Attributes:
         index_tolerance: Places a value may have moved.

@@ -76,7 +76,7 @@ _EFFECTS: Mapping[str, str] = MappingProxyType(
         ("shift", "transposition", "layout", "reordering", "permutation"), "returns right numbers in wrong places"
     )
 )
-"""What an op with an error of a kind does, where that is the same for all errors of the kind."""
+"""The fault of an op by kind of error, where it is the same for all errors of the kind."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -85,7 +85,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def listed(indices: Sequence[int], axis_length: int) -> str:
-    """Return some indices of an axis for a sentence, runs as ranges.
+    """Return given indices of an axis for a sentence, runs as ranges.
 
     Example:
         >>> listed([61, 62, 63], 64)

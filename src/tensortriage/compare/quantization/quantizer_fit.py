@@ -193,7 +193,7 @@ def rectifiers(candidates: Mapping[str, Rectifier]) -> dict[str, tuple[float, st
 
 
 _SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
-"""What ONNX Runtime's quantizers use of the types with ``reduce_range``."""
+"""Range of each type that ONNX Runtime's quantizers use with ``reduce_range``."""
 
 
 _RECALIBRATE = "calibrate again, on data like these"

@@ -96,7 +96,7 @@ class EqualityClaim:
 
 
 def row_relations(rows: Rows, *, whole: bool = True) -> list[EqualityClaim]:
-    """Return the relations between rows of batches that can be put together from some rows.
+    """Return the relations between rows of batches that can be composed of some rows.
 
     Args:
         rows: At least two.

@@ -1,7 +1,8 @@
 """Patterns of the errors that a verdict rests on: patterns of the worst output, and of what each culprit computes.
 
 A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
-culprit's error is looked at where it is born: in the op's result on golden inputs, or, where that was not needed or is
+culprit's error is looked at where it originates: in the op's result on golden inputs, or, where that was not needed or
+is
 not kept, in the target's own run.
 """
 

@@ -67,7 +67,7 @@ class Seen:
         return self._inside
 
     def alone(self, *, asked: bool = True) -> Local | None:
-        """Return its ops run one by one; None where it does not run them, or they are not ``asked`` for anew."""
+        """Return its ops run one by one; None where it cannot run them, or if unknown and not ``asked``."""
         if self.local is None and asked and not self.refused:
             try:
                 self.local = local_errors(self._inv, self._feed)

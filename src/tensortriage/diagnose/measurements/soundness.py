@@ -25,7 +25,7 @@ from tensortriage.runs.questions.suggested_commands import triage_command
 from tensortriage.values.text import larger_limit
 
 BUILDS_WITH_THE_REST = 2.0
-"""What has to be left of the budget, in builds, for one build more: itself, and all that is asked after it."""
+"""Rest of the budget, in builds, that one more build needs: itself and the questions after it."""
 
 
 def affords(inv: Investigation, builds: float) -> bool:

@@ -73,7 +73,7 @@ class Investigation:
 
     @property
     def question(self) -> Question:
-        """What is asked."""
+        """The question."""
         return self.golden.question
 
     @property

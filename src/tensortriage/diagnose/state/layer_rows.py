@@ -14,7 +14,7 @@ OUTPUTS_FORMAT = "tensortriage.outputs/1"
 
 BY_FLOOR, BY_TOLERANCE = ORDERS, "tolerance"
 PLAINLY = (BY_FLOOR, BY_TOLERANCE)
-"""What allows an output that is as near to the reference as a healthy fp32 engine, or as the user asks."""
+"""Limits met by an output as near to the reference as a healthy fp32 engine, or as the user's tolerance."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ def _asked(given: Options, model: "Model") -> Precision:
 
 
 def _check_whole(session: IsolatedSession, model: "Model") -> None:
-    """Refuse to run a precompiled file in the place of another model, a part of its own for example.
+    """Refuse to run a precompiled file in place of another model, a part of its own for example.
 
     Raises:
         BuildFailed: When it takes or gives other tensors.

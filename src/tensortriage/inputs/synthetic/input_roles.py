@@ -89,7 +89,7 @@ _DOMAINS: Mapping[tuple[str, int], Use] = {
 }  # fmt: skip
 _LENGTHS = frozenset({("RNN", 4), ("LSTM", 4), ("GRU", 4), ("ReverseSequence", 1)})
 _WHOLE = (float("inf"), 1.0)
-"""What a length is: that of the whole, or else 1, where the axis that it counts is shorter than seen from outside."""
+"""Values of a length: that of the whole, else 1 if the axis that it counts is shorter than its input's."""
 _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
 _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     # (operator, index operand) -> (table operand, attribute naming its axis, that attribute's default)

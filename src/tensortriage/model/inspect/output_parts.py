@@ -71,7 +71,7 @@ def with_parts(outputs: Mapping[str, np.ndarray], parts: Sequence[OutputPart]) -
 
 
 def whole(names: Sequence[str], parts: Sequence[OutputPart]) -> list[str]:
-    """Return names of values, with the output in the place of each part of it."""
+    """Return names of values, with the output in place of each part of it."""
     outputs = {part.name: part.output for part in parts}
     return list(dict.fromkeys(outputs.get(name, name) for name in names))
 
@@ -80,7 +80,7 @@ _KNOWN: weakref.WeakKeyDictionary[Model, dict[object, tuple[OutputPart, ...]]] =
 
 
 def output_parts(model: Model, inputs: Mapping[str, np.ndarray]) -> tuple[OutputPart, ...]:
-    """Return the parts of every output that is put together of at least two, in order.
+    """Return the parts of every output that is composed of at least two, in order.
 
     Args:
         model: The model.

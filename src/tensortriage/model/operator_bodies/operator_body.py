@@ -21,7 +21,7 @@ PAIRS = "pairs."
 GROUP = "tensortriage.operator_bodies"
 """Entry-point group of modules whose import fills the table of writers."""
 Results = Sequence[ir.Value | None]
-"""The values in the place of a node's outputs, in order; None for one that the body does not compute."""
+"""The values in place of a node's outputs, in order; None for one that the body does not compute."""
 
 
 class OperatorBody:

@@ -82,7 +82,7 @@ def _real(body: OperatorBody, start: int, *, axis: int = 1) -> ir.Value:
 
 
 def _scaled(body: OperatorBody) -> Results:
-    """Write a product of activations that were quantized as they came, in the place of the Mul by both scales.
+    """Write a product of activations that were quantized as they came, in place of the Mul by both scales.
 
     Raises:
         OperatorBodyMissing: When the node is no such Mul.

@@ -28,7 +28,7 @@ from tensortriage.model.quantization.int8_products import int8_products
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _FITS = 128
-"""What the magnitudes of two weights may add up to so that products with 255 fit: 128 * 255 is 32640, of 32767."""
+"""Largest sum of the magnitudes of two weights whose products with 255 fit: 128 * 255 is 32640, of 32767."""
 _MOST_WEIGHTS = 1 << 25
 """Numbers that the pairs of one convolution may be written with."""
 

@@ -57,7 +57,7 @@ def take_branches(model: Model, taken: Mapping[str, str]) -> Model:
 
 
 def _take(graph: ir.Graph, holder: ir.Node, branch: str) -> None:
-    """Put the nodes of a branch in the place of an If."""
+    """Put the nodes of a branch in place of an If."""
     path = "/".join(filter(None, (holder.metadata_props.get(BODY), holder.name, branch)))
     body = holder.attributes[branch].as_graph()
     results = tuple(body.outputs)

@@ -30,7 +30,7 @@ from tensortriage.search.execution.executors import Executor, InProcess, OracleQ
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 
 PASSED = (CandidateOutcome.PASS, CandidateOutcome.OTHER)
-"""What a command that does not fail says: nothing, or how it ended all the same."""
+"""Outcomes of a command that does not fail."""
 
 
 class Command:

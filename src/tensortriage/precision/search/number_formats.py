@@ -24,7 +24,7 @@ GROUP = "tensortriage.number_formats"
 """Entry-point group of functions that make a `NumberFormat` of a `Precision`, whose word is the entry's name."""
 
 Opened = tuple[Choosable, Emulation, Candidates]
-"""What can be chosen, who tells what a choice does (to be closed), and the candidates on the engine."""
+"""The units of choice, the predictor of a choice's cost (must be closed), and the candidates on the engine."""
 
 Samples = tuple[GoalSample, ...]
 

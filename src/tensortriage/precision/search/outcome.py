@@ -113,7 +113,7 @@ def planned(
 
 
 def written(request: PrecisionRequest, made: Model) -> dict[str, str]:
-    """Write the mixed model where it is wanted, and return the files of the result."""
+    """Write the mixed model where it is needed, and return the files of the result."""
     if request.output is None:
         return {}
     made.save(request.output)

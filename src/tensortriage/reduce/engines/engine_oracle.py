@@ -109,7 +109,7 @@ class EngineOracle:
             marked = self.pieces.cut(nodes, marked=True)
         if len(marked.outputs) == len(piece.outputs):
             return failure
-        # Too little goes on from the ends; but other nodes also use what is wrong inside, and carry it on as well.
+        # Too little continues from the ends; but other nodes also use what is wrong inside, and carry it on as well.
         other, _ = self._run(marked, nodes)
         return other if self._is_same(other) else failure
 

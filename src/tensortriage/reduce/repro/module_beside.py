@@ -12,7 +12,7 @@ GROUP = "tensortriage.modules"
 Each returns a `ModuleBeside` and no word, or None and why there is none."""
 
 MODULE_FILES = ("module.py", "weights.safetensors", "inputs.safetensors")
-"""What it consists of: code that makes it, tensors that it uses, tensors that reach it."""
+"""Its files: code that makes it, tensors that it uses, tensors that reach it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -124,13 +124,13 @@ def _anew(module: ModuleBeside, exported_wrong: bool) -> str:
         return f"It could not be exported again here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
     if exported_wrong and not module.anew:
         return (
-            f"Exported anew by {module.framework} it is right: the file was changed after its export, or another "
+            f"Exported again by {module.framework} it is right: the file was changed after its export, or another "
             "version of the exporter wrote it. `repro.py` judges the nodes of the file."
         )
     if exported_wrong:
-        return f"Exported anew by {module.framework} it is wrong again; `repro.py` exits 0 once the exporter is fixed."
+        return f"Exported again by {module.framework} it is wrong again; `repro.py` exits 0 once the exporter is fixed."
     again = "fails again" if module.anew else "is right: the fault needs the file as it is"
-    return f"Exported anew by {module.framework} and run on the engine it {again}."
+    return f"Exported again by {module.framework} and run on the engine it {again}."
 
 
 def issue(repro: Repro, told: TextFacts) -> str:

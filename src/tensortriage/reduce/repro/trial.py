@@ -33,7 +33,7 @@ FRESH_SECONDS = 600.0
 ENDING_SECONDS = 10.0
 """So much longer than a pack waits for its engine it is waited for, so that it says itself what hangs."""
 _OPTIONAL = frozenset({"torch", "ml_dtypes"})
-"""What packs do without where it is not installed."""
+"""Packages that packs do not need."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
 from tensortriage.values.spec import ValueSpec
 
 _OWN = re.compile(r"\S*/\S*|\d+|'[^']*'")
-"""What a message says of one file or one numbered layer."""
+"""Parts of a message that name one file or one numbered layer."""
 
 
 @dataclasses.dataclass(frozen=True)

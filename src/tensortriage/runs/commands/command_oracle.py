@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
 FROM_REPLAY = "from the replay"
-"""What a verdict of a loaded replay says of itself."""
+"""Reason of a verdict from a loaded replay."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ShownModel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownTo:
-    """Whom candidates are shown to, and how.
+    """The judge of candidates, and the way to show them.
 
     Attributes:
         check: The command; for a person the words that say so.

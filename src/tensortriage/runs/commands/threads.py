@@ -46,6 +46,6 @@ class Threads(Generic[T]):
         try:
             with self._gpus.taken():
                 verdict = self._oracle(question.candidate, question.attempt)
-        except Exception as error:  # handed to the search, which raises it where the answer is wanted
+        except Exception as error:  # handed to the search, which raises it where the answer is needed
             return OracleAnswer(None, time.perf_counter() - started, error=error)
         return OracleAnswer(verdict, time.perf_counter() - started)

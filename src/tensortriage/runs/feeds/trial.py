@@ -67,7 +67,7 @@ def feeds_that_run(
 ) -> tuple[Feed, ...]:
     """Return the feeds of a request: where they are ours to choose, one on which the model runs and says something.
 
-    The model is asked on ONNX Runtime without optimizations. What is chosen in the place of the usual feed is told, as
+    The model is asked on ONNX Runtime without optimizations. What is chosen in place of the usual feed is told, as
     an option to give it back with.
 
     Args:

@@ -61,7 +61,7 @@ class ObservedOutputs(_Observation):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ObservedValues(_Observation):
-    """Observe tensors of some values, marked as outputs or shown by the engine itself.
+    """Observe tensors of given values, marked as outputs or shown by the engine itself.
 
     Attributes:
         names: The values, in topological order.

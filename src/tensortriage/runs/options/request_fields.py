@@ -20,7 +20,7 @@ LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
 LIMITS, RESULT = "Limits", "Result"
 MODEL_FILE = "tensortriage.model.in_memory:model_file"
-"""What makes a file of a model that is given in Python; see `tensortriage.values.given`."""
+"""The function that makes a file of a model given in Python; see `tensortriage.values.given`."""
 WHOLE = "Run this command, which works sequentially, on a node of it: "
 
 

@@ -20,7 +20,7 @@ from tensortriage.values.store import TensorStore
 from tensortriage.values.typed_store import typed_as
 
 Source = tuple[str, str, str, bool]
-"""What values are of: the reference's spec, the model's fingerprint, the name of the feed, and whether all are there.
+"""Key of values: the reference's spec, the model's fingerprint, the name of the feed, and whether all are there.
 """
 
 

@@ -1,4 +1,4 @@
-"""A question about a model: the user's question, or one that came of it."""
+"""A question about a model: the user's question, or one derived from it."""
 
 import dataclasses
 import time
@@ -37,7 +37,7 @@ class Question:
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
         against: Another target that the target is compared with; None for none.
-        taken: Branches that stand in the place of their If in ``model``, which is the user's on these feeds alone.
+        taken: Branches that stand in place of their If in ``model``, which is the user's on these feeds alone.
         trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
         goal: Options that say what is asked of the outputs, by a metric, for the commands that a verdict suggests.

@@ -7,7 +7,7 @@ does. Runs that helped to choose the result say nothing independent about it, so
 A fault that failed in every run of the premise is taken for steady while searching, which one of 70 % is in a third of
 all cases. So answers are asked again where they leave doubt: what passed although a part of it fails, at once; and in
 the end what passed without an item of the result, unless so much passed without that item while searching that chance
-is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search goes on as for one.
+is excluded at any rate. When one of these runs differs, the fault comes and goes, and the search continues as for one.
 """
 
 import itertools

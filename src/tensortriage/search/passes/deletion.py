@@ -82,7 +82,7 @@ def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator
 
 
 FEW = 16
-"""Up to so many items, asking about each is not dear."""
+"""Up to so many items, asking about each is cheap."""
 
 
 def one_minimal(state: SearchState[T]) -> Dialogue[T]:

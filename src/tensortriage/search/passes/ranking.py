@@ -27,7 +27,7 @@ LATEST = 4
 """So many of the items found last say what lies between them; a walk through the graph for each."""
 
 NEAREST = 4096
-"""Items whose steps from what was found are counted; of those farther away only the order of the problem says more.
+"""Items whose steps from what was found are counted; of those further away only the order of the problem says more.
 With the fall above, all of them together have 1 % of the chance of the near ones, and graphs are larger."""
 
 
@@ -105,7 +105,7 @@ def distances(problem: SearchProblem[T], sources: Sequence[T]) -> Mapping[T, int
 
 
 def _walks(problem: SearchProblem[T], sources: Sequence[T]) -> list[dict[T, int]]:
-    """Return the steps from each of some sources; the latest are cached."""
+    """Return the steps from each of given sources; the latest are cached."""
     known = problem.walks
     found = {source: known.get(source) or _walked(problem, [source]) for source in sources}
     known.clear()

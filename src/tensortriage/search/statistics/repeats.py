@@ -28,7 +28,7 @@ RARE_FAULT = 0.3
 """Rate of failure of a whole that is still to be seen when nothing fails at first: nine runs miss it with 4 %."""
 
 RATES = 128
-"""Rates of failure that are looked at where the worst one is wanted: its risk is flat around it."""
+"""Rates of failure that are looked at where the worst one is needed: its risk is flat around it."""
 
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""
@@ -268,13 +268,13 @@ class Confirming:
 
     @classmethod
     def of(cls, passed: Sequence[int], failures: int, items: int, repeats: Repeats) -> "Confirming":
-        """Return the fewest runs that leave no more risk than is wanted.
+        """Return the fewest runs that leave no more risk than is needed.
 
         Args:
             passed: How often what lacks an item, and holds all else of the result, has passed so far; by item.
             failures: Failures in a row so far, all of candidates that hold what is needed; 0 where passes are doubted.
             items: How many items the search chose among.
-            repeats: The risk that is wanted.
+            repeats: The risk that is needed.
         """
         before = repeats.seen + repeats.wholes
         most = repeats.passes_after(before)

@@ -115,7 +115,7 @@ def _on_the_file(
 def output_judge(inv: "Investigation", feed: Feed) -> OutputJudge:
     """Return the judge of a search without a tolerance of the user's, which asks of many pieces.
 
-    What was measured before is known again, so that a search which goes on later gets the same answers. An output that
+    What was measured before is known again, so that a resumed search gets the same answers. An output that
     is lost in the format fails: to know why is what a reduction is asked for.
     """
     from tensortriage.diagnose.measurements.judging import healthy_outputs

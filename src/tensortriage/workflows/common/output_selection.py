@@ -12,7 +12,7 @@ from tensortriage.model.transforms.mark_outputs import markable
 
 _logger = logging.getLogger(__name__)
 EVERYTHING = (("*",), ("mark", "all"))
-"""What stands for every tensor: ``'*'``, and the guide's two words ``mark all``."""
+"""Words for every tensor: ``'*'``, and the guide's two words ``mark all``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

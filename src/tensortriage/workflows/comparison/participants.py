@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: engines that run now, and results that were saved earlier, behind one face."""
+"""Participants of a comparison: engines that run now and saved results, behind one interface."""
 
 import contextlib
 import dataclasses
@@ -109,7 +109,7 @@ class Live(Participant):
 
     @property
     def needs_judging(self) -> bool:
-        """Whether it is an engine that somebody else wrote."""
+        """Whether it is a third-party engine."""
         return is_foreign(self._spec.name)
 
     @property

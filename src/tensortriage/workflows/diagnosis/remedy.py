@@ -160,7 +160,7 @@ def still_there(inv: Investigation, conclusion: Conclusion, folded: Model) -> bo
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
-    """Yield the ways to keep some nodes in fp32: by themselves, then with all that the target runs as one with them.
+    """Yield the ways to keep given nodes in fp32: by themselves, then with all that the target runs as one with them.
 
     An engine may not be able to keep an operator without the activation that it fuses into it.
     """

@@ -64,7 +64,7 @@ def reproduction(inv: Investigation, evidence: Evidence, conclusion: Conclusion)
 
 
 def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
-    """Write the repro pack of some nodes and run it in a fresh process; None when they are right in isolation.
+    """Write the repro pack of given nodes and run it in a fresh process; None when they are right in isolation.
 
     What was found out before in this case is not run again while its folder is there.
 
@@ -98,7 +98,7 @@ def feed_of(inv: Investigation, evidence: Evidence) -> Feed:
 
 
 def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Repro:
-    """Return some nodes as a model, with the reference's (or the network's) values on the feed that fails worst.
+    """Return given nodes as a model, with the reference's (or the network's) values on the feed that fails worst.
 
     Raises:
         ModelError: When the type of an input is not known.

@@ -144,7 +144,7 @@ def make_selector(trt: Any, wanted: Sequence[Row]) -> Any:
             self.refused = []  # type: List[str]
 
         def select_algorithms(self, context: Any, choices: Sequence[Any]) -> List[int]:
-            """Return which of the offered algorithms may be used: all where nothing is wanted."""
+            """Return which of the offered algorithms may be used: all where nothing is needed."""
             choice = by_layer.get(context.name)
             if choice is None:
                 return list(range(len(choices)))

@@ -62,7 +62,7 @@ def trail(inv: Investigation, evidence: Evidence, starts: Masks, seen: Mapping[s
 
 
 def before(inv: Investigation, evidence: Evidence, starts: Sequence[Node]) -> dict[str, np.ndarray]:
-    """Return results of some nodes and of those before them that differ at all, in one run of the whole target."""
+    """Return results of given nodes and of those before them that differ at all, in one run of the whole target."""
     graph, figures = inv.model.graph, evidence.in_context or {}
     chosen, pending = dict.fromkeys(value for node in starts for value in node.outputs), list(starts)
     for node in pending:

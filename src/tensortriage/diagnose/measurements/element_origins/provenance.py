@@ -135,7 +135,7 @@ def mismatches(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
 def arrays_in_context(
     inv: Investigation, feed: Feed, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> dict[str, np.ndarray]:
-    """Return operands and results of some nodes from one run of the whole model; empty when the engine fails."""
+    """Return operands and results of given nodes from one run of the whole model; empty when the engine fails."""
     wanted = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     values = [value for value in inv.question.values if value in wanted]
     try:

@@ -98,7 +98,7 @@ def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None
 def one_part(
     inv: Investigation, operands: GoldenOperands, nodes: Sequence[str], number: tuple[int, int], build: int
 ) -> Local:
-    """Measure the local errors of some nodes in one exploded build.
+    """Measure the local errors of given nodes in one exploded build.
 
     Args:
         inv: The investigation.

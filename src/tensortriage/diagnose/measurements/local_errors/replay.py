@@ -78,7 +78,7 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
 
 
 def longest_path(graph: Graph, names: Sequence[str]) -> int:
-    """Return how many of some nodes lie on one path at most."""
+    """Return how many of given nodes lie on one path at most."""
     wanted, length = {*names}, dict[str, int]()
     for node in graph.nodes:
         before = max((length.get(name, 0) for name in node.uses), default=0)

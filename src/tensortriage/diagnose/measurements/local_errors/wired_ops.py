@@ -144,7 +144,7 @@ def apart(sets: Iterable[Wired]) -> list[list[Wired]]:
 
 
 def inner_values(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
-    """Return the values that one of some nodes makes and another uses, in topological order."""
+    """Return the values that one of given nodes makes and another uses, in topological order."""
     names = {*nodes}
     return tuple(
         value

@@ -119,7 +119,7 @@ def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str
 
 
 def born(graph: Graph, figures: Mapping[str, ErrorFigures], excess: Sequence[Excess] = ()) -> list[Node]:
-    """Return the origins of the non-finite values among some figures."""
+    """Return the origins of the non-finite values among given figures."""
     nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
     tainted = {item.value for item in excess if item.constant}
     return origins(graph, nonfinite, tainted=tainted)

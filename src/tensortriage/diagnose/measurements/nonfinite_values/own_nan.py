@@ -13,7 +13,7 @@ from tensortriage.runs.lab import FLOAT64
 
 
 def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culprit | None, str]:
-    """Return the op in which an output's NaN is born in the reference's own run, and a clause about it for a sentence.
+    """Return the op in which an output's NaN originates in the reference's own run, and a clause about it.
 
     Args:
         inv: The investigation.

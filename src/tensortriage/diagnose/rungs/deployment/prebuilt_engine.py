@@ -1,10 +1,10 @@
 """Is the given file at fault, or the engine's own build of the model?
 
 A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
-model now can: if it gives what the file does, the ladder goes on with it; if not, the file holds something else.
+model now can: if it gives what the file does, the ladder continues with it; if not, the file holds something else.
 
 A file that holds integers is first run before them, where the engine can: rounding hides what differs from the model
-otherwise. Beyond what the wider format costs it is another network, and the ladder goes on with that run.
+otherwise. Beyond what the wider format costs it is another network, and the ladder continues with that run.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ def unrounded_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.ROUNDING),
 )
 def prebuilt_engine(inv: Investigation, evidence: Evidence) -> Answer | Conclusion | None:
-    """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
+    """Build the model in place of a file that shows nothing but its outputs, and hold the two together."""
     target, engine = inv.question.target, resolve(inv.question.target).engine
     options = engine.building(target.options) if isinstance(engine, RunsFiles) else None
     if options is None:

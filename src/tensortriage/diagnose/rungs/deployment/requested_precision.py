@@ -73,7 +73,7 @@ def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
 
 
 def nodes_of(regions: Iterable[AuditedRegion]) -> str:
-    """Return operators with how often they are in some regions: ``8 DequantizeLinear and 1 QuantizeLinear``."""
+    """Return operators with how often they are in given regions: ``8 DequantizeLinear and 1 QuantizeLinear``."""
     kinds = Counter(kind for region in regions for kind in region.op_types)
     named = [f"{number} {kind}" for kind, number in kinds.most_common(MOST_NAMED)]
     more = len(kinds) - MOST_NAMED

@@ -43,7 +43,7 @@ def breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[s
 
 
 def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the fewest of some values, which restore the answer together, that do so as well."""
+    """Return the fewest of given values, which restore the answer together, that do so as well."""
     if len(items) == 1:
         return items
 

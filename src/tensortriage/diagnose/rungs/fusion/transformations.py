@@ -108,7 +108,7 @@ def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Co
 
 
 def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> EngineSpec:
-    """Return a spec with some passes left out."""
+    """Return a spec with given passes left out."""
     return spec.with_options(engine.without(spec.options, passes))
 
 

@@ -19,7 +19,7 @@ from tensortriage.envelope.judge import Judge, Stage
 from tensortriage.values.text import error_size
 
 READS, GIVES = ("results", "floors", "in_context", "local", "explained"), ("explained", "local")
-"""What every rung reads and gives that takes a stage."""
+"""Findings that every rung with a stage reads and gives."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | None:
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
 
-    Every op that is beyond rounding is as far off as engines are that take such a freedom, and no farther. Where the
+    Every op that is beyond rounding is as far off as engines are that take such a freedom, and no further. Where the
     target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU may be
     approximated though each of its ops, alone, is not.
     """

@@ -71,7 +71,7 @@ QUESTION = "is the target's model the reference's model in another number format
 def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
-    Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis goes on
+    Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis continues
     with the target's model: then the engine is asked to compute that.
     """
     beside = evidence.model_diff
@@ -211,7 +211,7 @@ def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str
     ends=(VerdictKind.INCONCLUSIVE,),
 )
 def unexplained_format(inv: Investigation, evidence: Evidence) -> Conclusion | None:
-    """The target computes its typed file as the reference does, and that is farther off than its format explains."""
+    """The target computes its typed file as the reference does, and that is further off than its format explains."""
     typed = evidence.unexplained
     if typed is None:
         return None

@@ -1,4 +1,4 @@
-"""Who is to blame: the ops that are wrong on golden inputs, weighed by what their errors do to the model's outputs.
+"""The ops to blame: those that are wrong on golden inputs, weighed by their influence on the model's outputs.
 
 An op that makes a NaN out of wrong operands is innocent, however conspicuous: its golden operands would have made none.
 So the same weighing serves faults that stay finite and faults that do not.

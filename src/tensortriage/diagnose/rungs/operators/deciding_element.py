@@ -93,7 +93,7 @@ def of_elements(
 def wrong_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], arrays: Mapping[str, np.ndarray], *, finite: bool
 ) -> dict[str, np.ndarray]:
-    """Return the elements that fail in some ops: those not finite, or those beyond their tensor's floor."""
+    """Return the elements that fail in given ops: those not finite, or those beyond their tensor's floor."""
     golden, floors = inv.golden.of(evidence.feed), evidence.floors.target if evidence.floors else {}
     masks = {}
     for name in (value for node in starts for value in node.outputs if value in arrays and value in golden):

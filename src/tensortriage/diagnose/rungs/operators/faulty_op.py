@@ -77,7 +77,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
         return verdict
     if verdict := at_the_culprit(inv, evidence.feed, first.value, first.local_error or 0.0):
         return verdict
-    # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
+    # A NaN that originates here but does not reach the outputs, since a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None
     lost = figure is not None and figure.nonfinite_mismatch > 0
     if verdict := of_an_op(inv, evidence, fault) or (None if lost else of_a_quantizer(inv, evidence, fault)):

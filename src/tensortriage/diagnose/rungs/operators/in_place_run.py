@@ -196,7 +196,7 @@ def _making_it(
 
 
 def _weighted(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
-    """Return the nodes that have weights: one with what is fused with it is one op, of several nobody knows which."""
+    """Return the nodes that have weights: one with its fused nodes is one op; several leave the culprit unknown."""
     return [node for node in nodes if _largest_constant(graph, node) > 1]
 
 

@@ -1,4 +1,4 @@
-"""Where is a NaN or Inf born, and is that op guilty or only the first victim of wrong operands?"""
+"""Where does a NaN or Inf originate, and is that op guilty or only the first victim of wrong operands?"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The change to the op at which a file departs from its network: which attribute or weight is another, in words."""
+"""The change to the op at which a file departs from its network: the changed attribute or weight, in words."""
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def departed_culprit(beside: Correspondence, departure: Departure) -> Culprit:
 
 
 def extra_op(beside: Correspondence, name: str) -> str:
-    """Return that an op changes a value which the original reads as it is; empty where the op is none such."""
+    """Return that an op changes a value which the original reads as it is; empty for other ops."""
     plain, places = beside.plain.graph, beside.diff.values
     if name not in plain or all(change.kind is not ChangeKind.ADDED for change in beside.diff.at.get(name, ())):
         return ""

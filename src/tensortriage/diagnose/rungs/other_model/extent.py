@@ -1,4 +1,4 @@
-"""How far a change goes: in how many layers the weights are others, and in which rows of a batch the outputs are."""
+"""How far a change goes: the layers with changed weights, and the rows of a batch with changed outputs."""
 
 from collections.abc import Mapping
 
@@ -81,7 +81,7 @@ def _weights(beside: Correspondence, node: Node) -> list[str]:
 
 
 def _others_of(beside: Correspondence) -> frozenset[str]:
-    """Return the quantized weights of which most rows are farther from their original than rounding brings them."""
+    """Return the quantized weights of which most rows are further from their original than rounding brings them."""
     weights, graph = beside.weights(), beside.paired.graph
     return frozenset(
         pair.result

@@ -1,6 +1,6 @@
 """Data that we made up are never to blame: where they do not run, end in NaN, or say nothing, others are made up.
 
-Candidates are tried in order on the reference, each a question like any other; the diagnosis goes on with the first
+Candidates are tried in order on the reference, each a question like any other; the diagnosis continues with the first
 that runs and says something. Where none does, the user is asked for data.
 """
 

@@ -2,7 +2,7 @@
 
 Both run the same model on the same feed. The first value, in topological order, in which they differ by more than two
 healthy engines may is where they part; the plans tell what is fused, computed in another format, or by another kernel.
-Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder then goes on with
+Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder continues with
 the one that is outside.
 """
 

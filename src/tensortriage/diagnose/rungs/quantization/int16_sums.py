@@ -65,7 +65,7 @@ WAYS = (
     OtherWeights("unsigned-weights", "the same weights in uint8", unsigned_weights, True, ("openvino",)),
     OtherWeights("seven-bit-weights", "its weights in 7 bits", seven_bit_weights, False),
 )
-"""What is tried, what changes least first."""
+"""Changes to try, the smallest first."""
 
 
 @rung(OF_REFERENCE, gives=("exact_reference",), cost="without VNNI, of models with int8 weights: a run on every feed")

@@ -223,7 +223,7 @@ def _culprit(beside: Correspondence, value: str, share: float, moves: Sequence[W
     if clipped := at_the_ends(beside.paired.graph, value):
         return _reader(beside, value, clipped)
     if moves:
-        more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""
+        more = f", and similarly {len(moves) - 1} more" if len(moves) > 1 else ""
         reason += f"; {moves[0].words}{more}"
     return _reader(beside, value, reason)
 

@@ -68,8 +68,8 @@ MOST_PAIRS = 12
 def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
-    Where they are sound, that is a finding, and the diagnosis goes on with the target's model: then the engine is asked
-    to compute that.
+    Where they are sound, that is a finding, and the diagnosis continues with the target's model: the engine must
+    compute that.
     """
     beside = evidence.model_diff
     if beside is None:

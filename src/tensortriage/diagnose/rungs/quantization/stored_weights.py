@@ -1,7 +1,7 @@
 """Are the weights that an engine's file keeps as integers the model's, and what does rounding them cost?
 
 An engine that says how its file keeps weights is not judged by what the format may cost, but by this file: the model
-goes on with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
+continues with the weights that the file has. One that is not the model's, rounded to the nearest number that its scale
 allows, is a fault of the file where most of its error goes when it is rounded so, unless the engine's results are far
 nearer to that: tools that make up for rounding, rescale weights together or fold others into them change no network.
 """
@@ -98,7 +98,7 @@ def _held(inv: Investigation, model: Model, weights: Sequence[StoredWeight], tol
         return answer
     if lacking := told["unreadable"] + sum(not ways for ways in found):
         return f"{lacking} of {len(weights) + told['unreadable']} are not found in the model"
-    # the target's file runs in the place of a model that has a path, and of no part or change of one
+    # the target's file runs in place of a model that has a path, and of no part or change of one
     file = Model.load(network.with_weights(stored).save(inv.lab.case.runs / "stored-weights.onnx"))
     errors = output_errors(inv, file, feed)
     output = max(errors, key=lambda name: errors[name])
@@ -264,5 +264,5 @@ def _culprit(model: Model, each: FoundWeight) -> Culprit:
         f"its numbers differ, by up to {magnitude(float(off.max()))} steps"
     )
     if moves := weight_moves(each.was, each.stored.numbers, each.stored.step):
-        reason += f"; {moves[0].words}" + (f", and likewise {len(moves) - 1} more" if len(moves) > 1 else "")
+        reason += f"; {moves[0].words}" + (f", and similarly {len(moves) - 1} more" if len(moves) > 1 else "")
     return Culprit(reader.name, reader.op_type, reader.outputs[0], reason=reason, change="weight")

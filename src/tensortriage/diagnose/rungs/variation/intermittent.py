@@ -60,7 +60,7 @@ OF_BUILDS = (
     "builds_compared",
     "builds_choose",
 )
-"""What comparing builds may find out."""
+"""Verdicts of comparing builds."""
 
 
 @rung(

@@ -204,4 +204,4 @@ _READERS: Mapping[str, Callable[[Node, Arrays, np.ndarray, int, float], Terms]] 
     "ReduceLogSum": _reduced(lambda x: x, signed=True),
     "ReduceLogSumExp": _reduced(np.exp, signed=False),
 }
-"""What is known of each operator that adds up."""
+"""Rules of each operator that adds up."""

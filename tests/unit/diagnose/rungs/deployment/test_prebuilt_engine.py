@@ -1,4 +1,4 @@
-"""A file that was made before, in the place of the model: a healthy one passes, another one is told from the engine."""
+"""A file that was made before, in place of the model: a healthy one passes, another one is told from the engine."""
 
 import numpy as np
 import onnx

@@ -128,7 +128,7 @@ def test_a_mask_that_became_infinite_is_named_with_its_constant(tmp_path):
 
 
 def test_a_mask_that_was_kept_in_range_is_rounding(tmp_path):
-    """onnxconverter-common puts -1e4 in the place of what fp16 cannot hold; a softmax does not tell the difference."""
+    """onnxconverter-common puts -1e4 in place of what fp16 cannot hold; a softmax does not tell the difference."""
     model, feed = masked()
     smaller = models.proto(MASKED.replace("-1e9", "-1e4"))
     smaller.graph.initializer.extend(list(model.graph.initializer)[-2:])

@@ -135,7 +135,7 @@ WITH_BIAS = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}, fl
     ],
 )
 def test_inputs_of_one_value_show_what_made_up_data_show(tmp_path, target, more, verdict):
-    """Rows that are alike hide that the first stands in the place of all."""
+    """Rows that are alike hide that the first stands in place of all."""
     found, _ = ask(tmp_path, WITH_BIAS, {"x": np.zeros((2, 4), np.float32)}, target, **more)
     assert found.verdict == verdict, found.summary
     assert "input 'x' is zero everywhere" in found.summary
