@@ -1,1 +1,1 @@
-"""Inspection of models, the plans of engines and quantizers, without a diagnosis: `triage inspect`."""
+"""Looking into models, and the plans of engines, without asking what is wrong: `triage inspect`."""

@@ -51,7 +51,7 @@ class Investigation:
         """Return an investigation with an empty record.
 
         Args:
-            question: What is asked.
+            question: The question.
             case: Where everything is kept.
             listener: Who hears of steps and progress.
             lab: Where engines are asked, of which others ask as well; None for a lab of its own, in the case.
