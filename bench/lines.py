@@ -4,8 +4,8 @@
     python bench/lines.py --check
 
 A line counts when a token of code begins or continues on it; docstrings, comments and import statements do not. One
-row for each folder of `src/tensortriage`, each package beside it, and the worker; then the core (`src/tensortriage`
-and `worker`), what stands beside it, and all. ``--check``, part of ``make lint``, fails when the core is larger than
+row for each folder of `src/tensortriage`, each package next to it, and the worker; then the core (`src/tensortriage`
+and `worker`), what stands next to it, and all. ``--check``, part of ``make lint``, fails when the core is larger than
 its budget: a feature that needs more lines takes as many out, or stands beside the core.
 """
 
@@ -63,7 +63,7 @@ def package_of(path: Path) -> str:
 
 
 def row_of(path: Path) -> str:
-    """Return what a module is counted with: a folder of `tensortriage`, a package beside it, or its folder."""
+    """Return what a module is counted with: a folder of `tensortriage`, a package next to it, or its folder."""
     package = package_of(path)
     if package != "tensortriage":
         return package or path.parent.name

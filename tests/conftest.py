@@ -108,7 +108,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark tests by their place: what starts processes, what compiles models in engines; keep what is wanted."""
+    """Mark tests by their place: what starts processes, what compiles models in engines; keep what is needed."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         for marker in MARKERS_OF_FOLDERS.get(folder, ()):

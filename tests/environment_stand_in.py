@@ -30,7 +30,7 @@ esac
 
 
 def stand_in_python(folder: Path, *, working: bool = False) -> Path:
-    """Write it; what it is asked for goes to ``calls`` in the folder, and the process of a pip without end.
+    """Write it; what it is requested goes to ``calls`` in the folder, and the process of a pip without end.
 
     Args:
         folder: Where.

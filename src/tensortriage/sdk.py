@@ -1,4 +1,4 @@
-"""What commands, feeds and repros of another package are written with, beside `tensortriage.api`: names that stay.
+"""Stable names for commands, feeds and repros of other packages, besides `tensortriage.api`.
 
 What declares a command is there at once, for its help is made of it; what it works with is loaded on first use.
 """

@@ -28,7 +28,7 @@ from tensortriage_builds.trial import BuildJudgement, BuildTrial
 
 
 class BuildTeller(Teller):
-    """Tells how a study goes on: a line for every build.
+    """Reports the progress of a study: a line for every build.
 
     Args:
         err: Write to stderr (stdout then holds one JSON document).
@@ -80,7 +80,7 @@ def with_target(request: BuildRequest, tensorrt: EngineFlags) -> BuildRequest:
     """
     flag, target = tensorrt.any_given("save_tactics", "load_tactics"), request.target
     if target and flag:
-        raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")
+        raise click.UsageError(f"{flag} and --target exclude each other: put it in the engine spec")
     if not target and not flag and request.check is None:
         raise target_missing(request.model)
     words = tensorrt.words()

@@ -22,8 +22,8 @@ Examples:
   triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz -o pinned.engine
 
 \b
-Exit codes: 0 what --until asks for was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
-130 interrupted (run again to go on).
+Exit codes: 0 the goal of --until was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
+130 interrupted (run again to resume).
 """
 KEPT = "Accepted; the case records every build."
 REPLAYS = [

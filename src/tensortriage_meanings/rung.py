@@ -1,4 +1,4 @@
-"""Does somebody understand an operator otherwise? Asked of a fault whose place or cause is not known by then."""
+"""Does either side interpret an operator differently? Asked of a fault whose place or cause is not known by then."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ from tensortriage_meanings.table.bodies import BODIES
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 
-QUESTION = "does somebody understand an operator otherwise?"
+QUESTION = "does either side interpret an operator differently?"
 TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
@@ -40,7 +40,7 @@ _MOST_TOLD = 3
 
 @dataclasses.dataclass(frozen=True)
 class MeaningTold:
-    """What is kept of an answer in a case.
+    """The stored part of an answer.
 
     Attributes:
         sentence: What is understood otherwise, by whom, and what to do; empty where nothing was found.
@@ -58,7 +58,7 @@ class MeaningTold:
 @rung(
     QUESTION,
     reads=("concluded", "results", "local", "wrong_part"),
-    cost="runs of the reference for 15 s, where operators that are understood in several ways are in the model",
+    cost="runs of the reference for 15 s, if the model has operators with several interpretations",
     ends=(VerdictKind.MODEL_CHANGED, VerdictKind.COMPARISON_UNSOUND, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE),
     after="what is at fault?",
 )
@@ -146,10 +146,10 @@ def _concluded(inv: Investigation, conclusion: Conclusion, about: Disputed, told
 
 
 def _sentence(about: Disputed, found: MeaningFound) -> str:
-    """Return what is understood otherwise, by whom, with whom ONNX sides, and what to do."""
+    """Return the difference in meaning, the side that has it, ONNX's own meaning, and the cure."""
     graph = about.subject.model.graph
     said = "; ".join(_named(graph, found.ways))
-    words = f"{about.who.name} computes {said}: so changed, the model gives its numbers"
+    words = f"{about.who.name} computes {said}: with that change, the model gives its numbers"
     if found.equals:
         others = [" and ".join(dict.fromkeys(way.words for way in ways.values())) for ways in found.equals]
         more = f" and {len(others) - _MOST_TOLD} more" if len(others) > _MOST_TOLD else ""
@@ -172,4 +172,4 @@ def _change(name: str, way: Meaning) -> str:
         return way.cure
     if way.attributes:
         return f"set {', '.join(f'{key}={value}' for key, value in way.attributes.items())} at '{name}'"
-    return f"write that constant of '{name}' so"
+    return f"write that constant of '{name}' this way"

@@ -132,7 +132,7 @@ class ExtractRequest:
         outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
             the chosen nodes.
         feeding: Data for running the model.
-        keep_data: Whether the data that lead to the cut, and what it must give, are written beside it.
+        keep_data: Whether the data that lead to the cut, and what it must give, are written next to it.
     """
 
     # fmt: off

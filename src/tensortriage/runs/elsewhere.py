@@ -67,7 +67,7 @@ class NamedCluster(ABC):
 
 
 def named_cluster(text: str) -> NamedCluster:
-    """Return the cluster that the value of ``--cluster`` names, read by the first by name of those who can.
+    """Return the cluster that the value of ``--cluster`` names, read by the first package, by name, that can.
 
     Raises:
         UsageError: When the value is malformed, or nobody knows clusters (``cluster-unknown``).

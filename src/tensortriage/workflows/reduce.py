@@ -53,7 +53,7 @@ class ReduceListener(Listener, Protocol):
         """A piece was checked."""
 
     def tell(self, text: str) -> None:
-        """Something to be shown as it is."""
+        """A text to show unchanged."""
 
 
 def reduce(request: ReduceRequest, *, listener: ReduceListener | None = None) -> Reduction:
@@ -146,7 +146,7 @@ def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progre
 
 
 def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> OpenedCluster | None:
-    """Connect to the cluster, if there is one and it is not a person who judges."""
+    """Connect to the cluster, if there is one and the judge is not a person."""
     if request.cluster is None or not (request.target or request.check):
         return None
     return entered.enter_context(request.cluster.opened())
@@ -232,7 +232,7 @@ def _staged(
 
 
 def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: ReductionFinish) -> Reduction:
-    """Put together what a reduction ends with."""
+    """Assemble the result of a reduction."""
     outside, last = path[0], path[-1]
     result, pieces = last.result, outside.asking.pieces
     return Reduction(
@@ -272,7 +272,7 @@ def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
 
 
 def _files(request: ReduceRequest, pieces: Pieces, good: PassingPieces, finish: ReductionFinish) -> dict[str, str]:
-    """Write the passing piece that was asked for, and return the files there are."""
+    """Write the requested passing piece, and return the existing files."""
     files: dict[str, str] = {}
     if request.output is not None:
         files["result"] = str(request.output)

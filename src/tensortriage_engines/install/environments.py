@@ -195,8 +195,8 @@ def _asked(word: str) -> tuple[str, str, Ingredients]:
     made_of = RECIPES[engine].of(version)
     if made_of is None:
         raise UsageError(
-            f"releases of {RECIPES[engine].distribution} before {RECIPES[engine].oldest} are older than what is known "
-            f"of '{engine}' here",
+            f"releases of {RECIPES[engine].distribution} before {RECIPES[engine].oldest} are too old for '{engine}' "
+            f"here",
             slug="environment-version",
             cure=f"triage engines install {engine}=={RECIPES[engine].oldest}, or a newer one",
         )
@@ -204,7 +204,7 @@ def _asked(word: str) -> tuple[str, str, Ingredients]:
 
 
 def _known(name: str, made_of: Ingredients, say: Callable[[str], None]) -> Environment | None:
-    """Return the environment of that name, if it is there, made of the same packages, and its engine works."""
+    """Return the environment of that name, if it exists with the same packages and its engine works."""
     place = environments_folder() / name
     for known in environments():
         if known.name == name and Path(known.python) == place / PYTHON and Path(known.python).exists():

@@ -1,4 +1,4 @@
-"""Two files of inputs held against each other, and the cost of their difference at a model's outputs."""
+"""Two files of inputs compared with each other, and the cost of their difference at a model's outputs."""
 
 import dataclasses
 import itertools
@@ -112,7 +112,7 @@ def _saved(request: FeedFilesRequest, model: Model) -> list[Tensors]:
 def _behind_outputs(
     request: FeedFilesRequest, model: Model, outputs: Sequence[Tensors], say: Callable[[str], None]
 ) -> FeedDifference:
-    """Return of which inputs outputs are that a program saved: the first of its runners that is beyond limits."""
+    """Return the inputs that give a program's saved outputs: the first of its runners that is beyond limits."""
     series = itertools.chain.from_iterable(open_data(request.mine, model.inputs).series[:1])
     mine = {name: np.asarray(array) for name, array in next(series).tensors.items()}
     files = str(request.mine), str(request.theirs)
@@ -194,10 +194,8 @@ def _summary(found: FoundDifference, same: bool, unpaired: tuple[str, ...]) -> s
         nearest = (
             f"; the nearest that was tried leaves {error_size(found.residual)} of its deviation" if found.steps else ""
         )
-        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no way that is known{nearest}{lacking}"
-    left = (
-        "nothing is left" if found.residual == 0.0 else f"what is left is {error_size(found.residual)} of its deviation"
-    )
+        return f"{named} differ{'s' * (len(found.inputs) == 1)}, in no known way{nearest}{lacking}"
+    left = "nothing remains" if found.residual == 0.0 else f"{error_size(found.residual)} of its deviation remains"
     return f"{_told(found)}; {left}{lacking}"
 
 

@@ -13,7 +13,7 @@ from tensortriage_feeds.transforms import Tensors, composed
 
 
 class SavedOutputs:
-    """What a program saved, held against the reference on this input or that.
+    """Saved outputs of a program, compared with the reference on candidate inputs.
 
     Args:
         model: The network.
@@ -70,7 +70,7 @@ class SavedOutputs:
         return str(ask(self._model, feed, self.outputs))
 
     def behind(self, tensors: Tensors, limits: Mapping[str, float]) -> Nearest | None:
-        """Return the transform of the inputs by which the reference gives what was saved; None where none is known."""
+        """Return the transform of the inputs with which the reference gives the saved outputs; None if unknown."""
         wanted = Wanted(self.outputs, limits)
         right = self.run(tensors)
         figures = self.figures(right)

@@ -75,7 +75,7 @@ class ClusterChecks(Generic[T]):
             verdict: OracleVerdict = self._cluster.result(task)
         except WorkerLost as error:
             return question, OracleAnswer(OracleVerdict(CandidateOutcome.UNRESOLVED, detail=error.message), seconds)
-        except Exception as error:  # raised where the answer is wanted
+        except Exception as error:  # raised where the answer is needed
             return question, OracleAnswer(None, seconds, error=error)
         return question, OracleAnswer(verdict, seconds)
 

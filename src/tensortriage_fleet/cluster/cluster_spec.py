@@ -51,10 +51,10 @@ class ClusterSpec:
         if _CLIENT.fullmatch(place):
             return cls(text, address=place, needs=needs)
         raise UsageError(
-            f"'{text}' is no cluster",
+            f"'{text}' is not a cluster",
             slug="cluster-malformed",
             cure="write local:N for N processes of this machine, auto for the Ray cluster that this machine is in, or "
-            "ray://HOST:PORT; for what a check needs add ,gpus=1 or ,tag=NAME",
+            "ray://HOST:PORT; add ,gpus=1 or ,tag=NAME for the needs of a check",
         )
 
 

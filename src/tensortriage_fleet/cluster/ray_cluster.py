@@ -28,7 +28,7 @@ M = TypeVar("M")
 RETRIES = 5
 """Restarts of a task whose worker was lost: a node that dies may take several, one after the other."""
 LOOK_SECONDS, HEAD_SECONDS = 5.0, 20.0
-"""Who waits for a task sees so often whether the head is there, and gives up when it is not for so long: after 60
+"""Interval of checks for the head while a task runs, and the time until the wait is given up: after 60
 seconds Ray ends the whole program, with the exit code of a finding."""
 LEASE_SECONDS = 10
 """So long a worker takes one task of this command after the other, while some wait, before others are asked whether

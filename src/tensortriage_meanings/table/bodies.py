@@ -1,4 +1,4 @@
-"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
+"""Differences that need other nodes: each is written as the body of a function, in ONNX's text syntax.
 
 In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an
 operand (CastLike), so that one body serves every type.
@@ -286,7 +286,7 @@ BODIES: tuple[MeaningRow, ...] = (
         "a row that is masked everywhere (all -Inf) gave 0, where Softmax by ONNX gives NaN",
         "(x) => (y) { s = Softmax<axis=$axis>(x) n = IsNaN(s) z0 = Constant<value_float=0.0>() z = CastLike(z0, x) "
         "y = Where(n, z, s) }",
-        "mask with a finite number, or put 0 in the place of NaN behind the Softmax; newer exporters do",
+        "mask with a finite number, or put 0 in place of NaN behind the Softmax; newer exporters do",
         when=lambda site: site.opset >= 13 or site.attribute("axis") in (-1, (site.rank() or 0) - 1),
     ),
     body(

@@ -1,4 +1,4 @@
-"""Differences that a constant operand says: an epsilon that is added, a weight in another order, sizes for scales."""
+"""Differences in a constant operand: an epsilon that is added, a weight in another order, sizes for scales."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -54,10 +54,10 @@ def test_a_target_that_shows_outputs_alone_is_told_what_it_means_otherwise(asked
     inv, verdict = asked(VerdictKind.INCONCLUSIVE, target=True)
     assert verdict.kind is VerdictKind.MODEL_CHANGED
     assert (
-        "computes LeakyRelu 'act' as if alpha were 0.2, not 0.01: so changed, the model gives its numbers"
+        "computes LeakyRelu 'act' as if alpha were 0.2, not 0.01: with that change, the model gives its numbers"
         in verdict.summary
     )
-    assert "ONNX's specification sides with the reference" in verdict.summary
+    assert "ONNX's specification agrees with the reference" in verdict.summary
     assert verdict.summary.endswith("set alpha=0.2 at 'act'")
     assert [each.node for each in verdict.culprits] == ["act"]
     assert last_step(inv).evidence["nodes"] == ["act"]
@@ -66,7 +66,7 @@ def test_a_target_that_shows_outputs_alone_is_told_what_it_means_otherwise(asked
 def test_a_reference_that_shows_outputs_alone_says_what_the_file_has_to(asked):
     _, verdict = asked(VerdictKind.COMPARISON_UNSOUND, reference=True)
     assert verdict.kind is VerdictKind.COMPARISON_UNSOUND
-    assert "the file has to say it: set alpha=0.2 at 'act'" in verdict.summary
+    assert "the file has to change: set alpha=0.2 at 'act'" in verdict.summary
 
 
 def test_a_fault_of_another_kind_is_not_asked_about(asked, last_step):  # noqa: F811

@@ -33,7 +33,7 @@ TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
 @request_class
 class WantedFormat:
-    """What is written, as far as it is not for the workflow to know."""
+    """Output options that the workflow does not need."""
 
     # fmt: off
     precision: str = option(

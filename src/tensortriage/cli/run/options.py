@@ -57,7 +57,7 @@ class RunOptions:
         "--target -t", "ENGINE", "Engine to compare with the reference, NAME[:key=value,...]; repeatable.",
         default=(), group=ENGINES)
     reference: str | None = option(
-        "--reference -r", "ENGINE", "Engine taken as right  [default: onnxruntime:optimization=none].", default=None)
+        "--reference -r", "ENGINE", "Engine assumed right [default: onnxruntime:optimization=none].", default=None)
     runners: tuple[str, ...] = option("--runner", "NAME", "", default=(), hidden=True)
     onnxruntime: OnnxRuntimeOptions = part(factory=OnnxRuntimeOptions)
     request: CompareRequest = part(factory=CompareRequest)
@@ -93,7 +93,7 @@ class RunOptions:
     shown: "Shown" = part(
         factory="tensortriage.report.terminal.run_text:Shown", group=OUTPUTS,
         order=option("--order", "ORDER", "Order of tensors in the table: error, the worst first, or graph, from the "
-                     "first one beyond its limit on.", default="error", choices=("error", "graph")),
+                     "first beyond its limit.", default="error", choices=("error", "graph")),
         everything=flag("--all", "Show every tensor in the table."))
     tensorrt: EngineFlags = part(factory=engine_flags())
     marked: TensorrtOutputs = part(factory=TensorrtOutputs)

@@ -56,7 +56,7 @@ class EnginePremises:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineRequest:
-    """The settings with which engines are asked about pieces.
+    """The settings for running pieces on engines.
 
     Attributes:
         ends: Which ends of the model may be cut off.
@@ -155,7 +155,7 @@ class EngineAsking:
         return self.oracle.expected
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
-        """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
+        """Shrink the result, write it with its repro pack, and run that in a fresh process."""
         self._attempts, self._verifying = attempts_for(rate, self.repeats), attempts_to_verify(rate, self.repeats)
         question = self._source.question
         repro = repro_of(self.pieces, nodes, self._samples)
@@ -202,7 +202,7 @@ class EngineAsking:
                 yield Feed(name, tensors, origin)
 
     def _recorded(self, value: str) -> np.ndarray:
-        """Return a constant, or what a value was on the sample that fails worst."""
+        """Return a constant, or a value on the sample that fails worst."""
         graph = self.pieces.model.graph
         if value in graph.constants:
             return graph.weight(value)
@@ -215,7 +215,7 @@ class EngineAsking:
         self._source.lab.close()
 
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
-        """Return how a case fails by itself; asked several times when the fault comes and goes."""
+        """Return how a case fails in isolation; run several times when the fault is intermittent."""
         for _ in range(self._verifying):
             if (found := self._once(repro, before)) is not None:
                 return found

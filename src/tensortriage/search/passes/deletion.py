@@ -1,4 +1,4 @@
-"""Passes that go through the items block by block and remove what can be removed.
+"""Passes that go through the items block by block and remove the unneeded ones.
 
 Some shrink and prove nothing; others prove that without this item, or this block, it no longer fails. These ask about
 all parts against the same base, so that checks may run side by side; what can be removed singly is then removed
@@ -59,7 +59,7 @@ def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator
 
 
 FEW = 16
-"""Up to so many items, asking about each is not dear."""
+"""Up to so many items, asking about each is cheap."""
 
 
 def one_minimal(state: SearchState[T]) -> Dialogue[T]:
@@ -81,7 +81,7 @@ def block_minimal(state: SearchState[T]) -> Dialogue[T]:
 
 
 def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
-    """Remove blocks until no single one can be removed from what is then left; sure answers, being dear, come last."""
+    """Remove blocks until no single one can be removed; confirmed answers are expensive, so they come last."""
     while True:
         while (yield from _round(state, size, Care.QUICK)):
             pass
@@ -91,7 +91,7 @@ def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
 
 
 def _round(state: SearchState[T], size: int, care: Care) -> Reply[T]:
-    """Ask about removing every block, remove what can be, and say whether there was any."""
+    """Try to remove every block; return whether one was removed."""
     base = state.current
     parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(base), size)]
     if len(parts) < 2:

@@ -1,4 +1,4 @@
-"""``triage run``: which engine is taken as right, which are compared with it, and what is refused before any work."""
+"""``triage run``: which engine is assumed right, which are compared with it, and what is refused before any work."""
 
 import dataclasses
 import json
@@ -152,7 +152,7 @@ def test_files_that_could_not_hold_what_is_to_be_saved_are_refused(tmp_path):
 
 
 def compared(tmp_path, *, names=(), saved=(), **given):
-    """Compare a model on two engines and write what is asked for; return the result."""
+    """Compare a model on two engines and write what is requested; return the result."""
     model = models.write(tmp_path / "m.onnx", "g (float[2] x) => (float[2] y) { y = Exp(x) }")
     request = CompareRequest(
         model=model, reference=PLAIN, targets=[EngineSpec("float64")], saved=saved, tolerances=[PolygraphyTolerance()]

@@ -102,7 +102,7 @@ def computed(tree):
 
 
 MAKERS = frozenset({"of_floor", "of_prediction", "of_rounding", "of_equal", "of_op", "half_at_most"})
-"""What makes limits of floors and predictions; who is named beside them may."""
+"""What makes limits of floors and predictions; who is named next to them may."""
 
 ALLOWED_TO = {
     "compare/judgement/within.py": "what is asked of an error and a threshold",

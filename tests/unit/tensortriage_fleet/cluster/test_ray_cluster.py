@@ -191,7 +191,7 @@ def test_what_was_sent_is_made_once_per_worker(imported):
 
 @pytest.mark.parametrize("threads", [None, "3"])
 def test_tasks_have_as_many_threads_as_the_command(monkeypatch, threads):
-    """Ray's workers have one thread each unless told otherwise."""
+    """Ray's workers have one thread each unless another format is requested."""
     monkeypatch.setenv(THREADS, threads or "")
     if threads is None:
         monkeypatch.delenv(THREADS)

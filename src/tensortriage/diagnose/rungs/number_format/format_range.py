@@ -1,4 +1,4 @@
-"""What will the target's number format not hold? Asked of the model's own values, whatever the target makes of them.
+"""Which values can the target's number format not hold? Asked of the model's own values.
 
 The answer is no verdict: a value that does not fit need not matter. It names the ops to look at first.
 """

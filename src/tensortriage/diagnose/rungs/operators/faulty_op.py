@@ -1,4 +1,4 @@
-"""Is one op wrong by itself on golden inputs, and does its error make the failure?"""
+"""Is one op wrong in isolation on golden inputs, and does its error make the failure?"""
 
 import math
 
@@ -70,7 +70,7 @@ def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
 
 
 def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Conclusion | None:
-    """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
+    """Return the verdict on the ops to blame; None without any, or if the engine does the same everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local.misshapen)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or verdict
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
@@ -80,7 +80,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
         return verdict
     if verdict := at_the_culprit(inv, evidence.feed, first.value, first.local_error or 0.0):
         return verdict
-    # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
+    # A NaN that originates here but does not reach the outputs, since a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None
     lost = figure is not None and figure.nonfinite_mismatch > 0
     if verdict := of_an_op(inv, evidence, fault) or (None if lost else of_a_quantizer(inv, evidence, fault)):
@@ -113,7 +113,7 @@ def _too_large_a_sum(inv: Investigation, feed: Feed, culprit: Culprit) -> str:
 
 
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
-    """Return whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
+    """Return whether most ops of these kinds have the blamed error, as with a way of rounding sums.
 
     Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
     """

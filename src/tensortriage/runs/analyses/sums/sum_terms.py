@@ -32,7 +32,7 @@ class Terms:
     """The terms of an operator's sums, over all elements of its result.
 
     Attributes:
-        bound: Largest sum of magnitudes of the terms of one element; None also where it was not asked for.
+        bound: Largest sum of magnitudes of the terms of one element; None also where it was not requested.
         condition: RMS of the roots of the sums of squares over the RMS of the sums; None when it is one by nature
             (terms of one sign); inf when all sums are zero and their terms are not.
     """
@@ -171,7 +171,7 @@ def _softmax(node: Node, operands: Arrays, result: np.ndarray, version: int, bey
 
 
 def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
-    """Sums, and sums of squares, over what is normalized together; the mean is subtracted, which may cancel."""
+    """Sums, and sums of squares, over the slices that are normalized; subtracting the mean may cancel."""
     data = operands[0]
     assert data is not None
     if node.op_type in _SKIPS and len(operands) > 1 and operands[1] is not None:
@@ -210,4 +210,4 @@ _READERS: Mapping[str, Callable[[Node, Arrays, np.ndarray, int, float], Terms]] 
     "ReduceLogSum": _reduced(lambda x: x, signed=True),
     "ReduceLogSumExp": _reduced(np.exp, signed=False),
 }
-"""What is known of each operator that adds up."""
+"""Rules of each operator that adds up."""
