@@ -60,7 +60,7 @@ class Overwritten:
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """The change that separates the outputs."""
         return f"return copies, e.g. '{self.output}': array.copy(), before '{self.by}' is written"
 
 
@@ -69,7 +69,7 @@ class Overwritten:
     reads=("results",),
     cost="a run of the target, where a user's program has several outputs",
     ends=(VerdictKind.COMPARISON_UNSOUND,),
-    after="are the outputs in their places?",
+    after="are the outputs in the right order?",
 )
 def overwritten_outputs(inv: Investigation, evidence: Evidence) -> Conclusion | None:
     """Tell of outputs of a user's program that lie in one memory, where that makes them wrong."""

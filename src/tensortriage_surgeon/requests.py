@@ -1,4 +1,4 @@
-"""What edits of models are asked for, each field with its option; light to import, for help is made of it."""
+"""Requests to edit models, each field with its option; light to import, since help is made of it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What the options of edits are written as, the same as Polygraphy's: values with type and shape, bounds on sizes."""
+"""Syntax of the options of edits, the same as Polygraphy's: values with type and shape, bounds on sizes."""
 
 from collections.abc import Iterable
 

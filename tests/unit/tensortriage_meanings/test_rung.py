@@ -72,7 +72,7 @@ def test_a_reference_that_shows_outputs_alone_says_what_the_file_has_to(asked):
 def test_a_fault_of_another_kind_is_not_asked_about(asked, last_step):  # noqa: F811
     inv, verdict = asked(VerdictKind.NONDETERMINISTIC_RUN, target=True)
     assert verdict is None
-    assert not inv.record.steps or last_step(inv).question != "does somebody understand an operator otherwise?"
+    assert not inv.record.steps or last_step(inv).question != "does either side interpret an operator differently?"
 
 
 def test_another_network_is_what_is_left_of_a_program_that_nothing_explains(asked, other):

@@ -88,7 +88,7 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
     return Conclusion(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         blamed(max(fault.explained, LEAST_BLAMED)),
-        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}"
+        f"{first.op_type} '{first.node}' is wrong in isolation on {inv.question.target}: {first.reason}"
         f"{_too_large_a_sum(inv, evidence.feed, first)}; "
         f"{'it accounts' if fault.named == 1 else f'{fault.named} such ops account'} for {percent(fault.explained)} of "
         "the output error",
