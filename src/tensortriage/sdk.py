@@ -68,7 +68,6 @@ from tensortriage.values.text import times as times
 
 if TYPE_CHECKING:
     from tensortriage.cli import cli as cli
-    from tensortriage.cli import own_words as own_words
     from tensortriage.cli.convert.eight_bits import Conversion as Conversion
     from tensortriage.cli.convert.show import show_edit as show_edit
     from tensortriage.cli.declared import target_missing as target_missing
@@ -206,7 +205,6 @@ if TYPE_CHECKING:
     from tensortriage.runs.options.check_options import artifact_field as artifact_field
     from tensortriage.runs.options.check_options import keep_artifact_field as keep_artifact_field
     from tensortriage.runs.options.request_fields import RESULT as RESULT
-    from tensortriage.runs.options.request_fields import WHOLE as WHOLE
     from tensortriage.runs.options.request_fields import samples_field as samples_field
     from tensortriage.runs.questions.golden_values import GoldenValues as GoldenValues
     from tensortriage.search.answers.answer_cache import AnswerCache as AnswerCache

@@ -3,12 +3,9 @@
 from tensortriage.sdk import (
     ARTIFACTS,
     ENGINES,
-    WHOLE,
     EngineFlags,
     GroupedOption,
-    NamedCluster,
     Written,
-    cluster_field,
     command,
     engine_flags,
     inference_accepted,
@@ -40,7 +37,6 @@ REPLAYS = [
 def debug_build(
     request: BuildRequest,
     tensorrt: EngineFlags = part(factory=engine_flags()),
-    cluster: NamedCluster | None = cluster_field(WHOLE, group="Stopping"),
     *,
     as_json: bool,
 ) -> None:
@@ -57,6 +53,4 @@ def debug_build(
     from tensortriage_builds.answer import build_and_show, with_target
 
     request = with_target(request, tensorrt)
-    if cluster is not None:
-        cluster.run_command(request.target, as_json=as_json)
     build_and_show(request, as_json=as_json)

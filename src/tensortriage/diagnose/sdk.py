@@ -42,6 +42,7 @@ from tensortriage.engines.registry import is_foreign as is_foreign
 from tensortriage.engines.spec import PLAIN as PLAIN
 from tensortriage.engines.spec import EngineSpec as EngineSpec
 from tensortriage.envelope.distances import EXTERNAL as EXTERNAL
+from tensortriage.envelope.distances import StoredValues as StoredValues
 from tensortriage.envelope.distances import distances as distances
 from tensortriage.envelope.explanations import CORRECTLY_ROUNDED as CORRECTLY_ROUNDED
 from tensortriage.envelope.limits import of_floor as of_floor

@@ -8,7 +8,7 @@ largest.
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -174,12 +174,8 @@ def inspect_quantizers(
             without = {
                 pair.dequantize: session.error({*switched.nodes} - {pair.dequantize}) for pair in worst[:MOST_REMOVED]
             }
-        fits = _fits(model, mine, weights, feeds, lab, switched, tops, smoothed)
-    fits |= {
-        pair.dequantize: _as_relu(fits[pair.dequantize], unsure=pair.value in unsure)
-        for pair in mine
-        if pair.value in tops and pair.dequantize in fits
-    }
+        seen = _seen(switched, mine, feeds, lab)
+    fits = _fits(model, mine, seen, _Meant(weights, smoothed, tops, unsure))
     rows = tuple(
         _row(pair, fits.get(pair.dequantize), alone[pair.dequantize], without.get(pair.dequantize), model)
         for pair in worst
@@ -291,20 +287,28 @@ def _activations(
     return sure | dict.fromkeys(unsure, math.inf), frozenset(unsure)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Meant:
+    """The numbers that pairs were made for, as far as they are known.
+
+    Attributes:
+        weights: The originals of weights, by the result of the pair.
+        smoothed: Those of them that were smoothed.
+        tops: Where values end whose pair is a ReLU or ReLU6.
+        unsure: Those of these values of which that is not sure.
+    """
+
+    weights: Mapping[str, np.ndarray]
+    smoothed: Collection[str]
+    tops: Mapping[str, float]
+    unsure: Collection[str]
+
+
 def _fits(
-    model: Model,
-    pairs: Sequence[Quantizer],
-    weights: Mapping[str, np.ndarray],
-    feeds: Sequence[Feed],
-    lab: Lab,
-    switched: QuantizerSwitches,
-    tops: Mapping[str, float],
-    smoothed: Collection[str],
+    model: Model, pairs: Sequence[Quantizer], seen: Mapping[str, Sequence[tuple[str, np.ndarray]]], meant: _Meant
 ) -> dict[str, _Fit]:
     """Return how pairs fit, by their DequantizeLinear; those that cannot be judged are left out."""
-    seen: dict[str, list[tuple[str, np.ndarray]]] = {}
-    for feed, name, array in _numbers(switched, {pair.value for pair in pairs}, feeds, lab):
-        seen.setdefault(name, []).append((feed, array))
+    weights, tops = meant.weights, meant.tops
     found, symmetric, seven_bits = {}, are_symmetric(model.graph, pairs), uses_seven_bits(model.graph, pairs)
     for pair in pairs:
         numbers = weights.get(pair.result)
@@ -329,26 +333,32 @@ def _fits(
                 axis=pair.axis, dtype=pair.dtype, meant=Meant(symmetric, (seven_bits and pair.of_weight) or half),
             )  # fmt: skip
             design = "7 bits" if seven_bits and pair.of_weight else "half range" if half else ""
-            design = "smoothed" if pair.result in smoothed else design
+            design = "smoothed" if pair.result in meant.smoothed else design
             if pair.value in tops:
                 design = "ReLU" if math.isinf(tops[pair.value]) else "ReLU6"
-            found[pair.dequantize] = _Fit(fit, feed, design)
+            made = _Fit(fit, feed, design)
+            found[pair.dequantize] = _as_relu(made, unsure=pair.value in meant.unsure) if pair.value in tops else made
     return found
 
 
-def _numbers(
-    switched: QuantizerSwitches, wanted: Collection[str], feeds: Sequence[Feed], lab: Lab
-) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield feed, value and numbers of what reaches pairs in the model with all pairs off."""
+def _seen(
+    switched: QuantizerSwitches, pairs: Sequence[Quantizer], feeds: Sequence[Feed], lab: Lab
+) -> dict[str, list[tuple[str, np.ndarray]]]:
+    """Return the numbers that reach pairs in the model with all pairs off, by value, each with the feed."""
+    found: dict[str, list[tuple[str, np.ndarray]]] = {}
+    wanted = {pair.value for pair in pairs}
     made = [value for value in dict.fromkeys(switched.model.graph.values) if value in wanted]
     off = switched.feed(switched.nodes)
     for feed in feeds:
-        yield from ((feed.name, name, array) for name, array in feed.tensors.items() if name in wanted)
+        for name in wanted & feed.tensors.keys():
+            found.setdefault(name, []).append((feed.name, feed.tensors[name]))
         whole = dataclasses.replace(feed, tensors={**feed.tensors, **off})
         for name, array in lab.stream(PLAIN, switched.model, whole, made, specs={}):
             kept = np.array(array)
             rows = max(1, MOST_NUMBERS // max(len(feeds), 1) // max(kept[:1].size, 1)) if kept.ndim else 1
-            yield feed.name, name, kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)
+            part = kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)
+            found.setdefault(name, []).append((feed.name, part))
+    return found
 
 
 def _row(pair: Quantizer, found: _Fit | None, alone: float, without: float | None, model: Model) -> PairRow:
