@@ -28,8 +28,6 @@ NEEDLESS_FOR_RUN = {
     "torch",
     "psutil",
     "tensortriage.engines.process.isolated",
-    "tensortriage.envelope.registry",
-    "tensortriage.envelope.unrounded_match",
     "tensortriage.runs.scripts",
     "tensortriage.runs.task_metric",
     "tensortriage.diagnose.ladder",
