@@ -26,6 +26,7 @@ from tensortriage.engines.sdk import (
     KnowsSomeValues,
     Limits,
     Model,
+    ModelTerms,
     Observes,
     OffersLadder,
     Options,
@@ -183,7 +184,7 @@ class TorchEngine(ReportsPrecision, RunsOnHardware, RunsNetworks, ChecksOptions,
             {**settings, "names": json.dumps(names)},
             affinity=_affinity(settings),
             files=("file",),
-            declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
+            terms=ModelTerms(lambda _: (loaded.inputs, _outputs(loaded, network))),
         )
         if settings["compile"] != LEVELS[0]:  # a compiled network is compiled anew for another shape, in a run
             return TorchSession(session, loaded, network, least_seconds=self.limits.build_seconds)

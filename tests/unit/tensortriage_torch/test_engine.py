@@ -97,9 +97,9 @@ class Isolated:
     def probe(self, settings, *, affinity):
         self.asked.append((settings, affinity))
 
-    def compile(self, model, settings, *, affinity, files, declared):
+    def compile(self, model, settings, *, affinity, files, terms):
         self.asked.append((settings, affinity))
-        self.files, self.declared = files, declared(model)
+        self.files, self.declared = files, terms.declared(model)
         return self.session
 
     def answer(self, question, file, words, *, affinity):
