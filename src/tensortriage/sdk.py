@@ -211,11 +211,7 @@ if TYPE_CHECKING:
     from tensortriage.search.answers.answer_cache import AnswerCache as AnswerCache
     from tensortriage.search.answers.answer_cache import Cache as Cache
     from tensortriage.search.driver import minimize as minimize
-    from tensortriage.search.execution.executors import Executor as Executor
-    from tensortriage.search.execution.executors import OracleAnswer as OracleAnswer
-    from tensortriage.search.execution.executors import OracleQuestion as OracleQuestion
     from tensortriage.search.problem import CandidateOutcome as CandidateOutcome
-    from tensortriage.search.problem import Oracle as Oracle
     from tensortriage.search.problem import OracleVerdict as OracleVerdict
     from tensortriage.search.problem import SearchProblem as SearchProblem
     from tensortriage.search.search_result import Progress as Progress
