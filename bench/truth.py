@@ -6,6 +6,7 @@
     python bench/truth.py --cases 60 --golden --write
     python bench/truth.py --files --only 'files/mistake/bert4/*'
     python bench/truth.py --sensitivity --cases 6
+    python tests/without_vnni.py --required python bench/truth.py --files
 
 Healthy: models of bench/models/truth on ONNX Runtime at every level, OpenVINO, emulated formats and simulated
 accelerators that take one freedom each. Faulty: faults of many sizes planted in such accelerators. One JSON line per
@@ -36,12 +37,15 @@ from truth_models import HOME
 from truth_report import Answer, GoldenAnswer, report
 
 from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, TriageError, diagnose
+from tensortriage.engines.cpu_features import sums_in_int16
 
 Line = dict[str, object]
 Ask = Callable[[str], Line]
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEADING = "## Truth"
 LIMITS = Limits(build_seconds=120.0, run_seconds=120.0)
+LACKING = "-without-vnni" * sums_in_int16()
+"""What answers of such a processor are kept apart by; `tests/without_vnni.py` makes any one."""
 
 
 def main() -> None:
@@ -56,7 +60,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="ask nothing: only count what was answered before")
     parser.add_argument("--write", action="store_true", help="replace the section of bench/RESULTS.md")
     arguments = parser.parse_args()
-    file = HOME / "results" / f"{commit()}.jsonl"
+    file = HOME / "results" / f"{commit()}{LACKING}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     if arguments.files:
         of_files(arguments, file)

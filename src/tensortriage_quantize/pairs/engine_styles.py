@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 
 from tensortriage.precision.sdk import DType
-from tensortriage.sdk import UsageError, did_you_mean
+from tensortriage.sdk import EngineSpec, UsageError, did_you_mean
 
 
 class PairPlaces(enum.Enum):
@@ -116,6 +116,22 @@ STYLES: Mapping[str, EngineStyle] = {
     )
 }
 """The engines that files in 8 bits are made for."""
+
+
+EXPLICIT = "tensorrt"
+"""The row for engines that have none: symmetric pairs where the heavy operators read, which round least."""
+
+
+def style_word(target: EngineSpec) -> str:
+    """Return the word of the row of a target: that of its first execution provider or engine; `EXPLICIT` without."""
+    first = target.options.get("ep") or target.options.get("providers", "").partition("+")[0]
+    named = (first.lower().removesuffix("executionprovider").replace("nvtensorrtrtx", "tensorrt"), target.name)
+    return next((word for word in named if word in STYLES), EXPLICIT)
+
+
+def written_for(word: str) -> tuple[str, ...]:
+    """Return the options of ``triage convert`` for a row; none for that of ONNX Runtime, its default."""
+    return () if word == "onnxruntime" else ("--for", word)
 
 
 def engine_style(word: str) -> EngineStyle:

@@ -1,5 +1,6 @@
 """A precision search in 8 bits: the best calibration, a session with a switch per node, candidates with Q/DQ pairs."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.api import Model
@@ -19,8 +20,9 @@ from tensortriage.precision.sdk import (
 )
 from tensortriage.sdk import digest
 from tensortriage_quantize.calibration.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
-from tensortriage_quantize.calibration.calibration_search import FOLD, calibrated, hold_out, quantizer_of
+from tensortriage_quantize.calibration.calibration_search import FOLD, calibrated, hold_out
 from tensortriage_quantize.calibration.operand_ranges import require_numbers_in
+from tensortriage_quantize.pairs.engine_styles import style_word, written_for
 from tensortriage_quantize.search.pair_emulation import of_quantizers
 from tensortriage_quantize.search.quantized_candidates import QuantizedCandidates
 
@@ -43,7 +45,7 @@ def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Sa
 
 def best_quantizer(
     model: Model,
-    precision: Precision,
+    options: QuantizeOptions,
     calibrating: Sequence[GoalSample],
     judging: Sequence[GoalSample],
     lab: Lab,
@@ -56,7 +58,7 @@ def best_quantizer(
 
     Args:
         model: The float model.
-        precision: int8 or fp8e4m3.
+        options: How; the calibration is chosen.
         calibrating: Samples whose feeds calibrate.
         judging: Samples to judge by.
         lab: Runs the models; the files of the quantizer live in its workspace.
@@ -73,7 +75,7 @@ def best_quantizer(
         model,
         feeds,
         judging,
-        options=QuantizeOptions(precision=precision),
+        options=options,
         lab=lab,
         metric=metric,
         identity=identity,
@@ -96,8 +98,9 @@ def open_quantized(
 ) -> Opened:
     """Return the candidates' choices, their measurement (to be closed), and the candidates.
 
-    Where the processor has no VNNI, an engine of the CPU that does worse than the pairs explain is asked for weights in
-    7 bits as well, whose sums its kernels can hold; the better ones are returned.
+    Types and places of the pairs are those of the engine. Where the processor has no VNNI, an engine of the CPU that
+    does worse than the pairs explain is asked for weights in 7 bits as well, whose sums its kernels can hold; the
+    better ones are returned.
 
     Args:
         model: The float model.
@@ -112,15 +115,17 @@ def open_quantized(
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
+    options = QuantizeOptions(precision=precision, engine=style_word(bench.spec))
     word, quantizer = best_quantizer(
-        model, precision, calibrating, bench.samples, bench.lab,
+        model, options, calibrating, bench.samples, bench.lab,
         metric=metric, identity=identity_of(bench.samples, bench.goal), tell=tell,
     )  # fmt: skip
 
     def opened(quantizer: ModelQuantizer, *, narrow: bool) -> Opened:
         pairs = quantizer.quantized(float_weights=True)
         emulation = of_quantizers(pairs, bench.samples, bench.goal, lab=bench.lab, seconds=seconds)
-        stage = Choosable(model=model, precision=precision, specs=specs, items=emulation.items, reduce_range=narrow)
+        written = (*written_for(options.engine), *["--reduce-range"] * narrow)
+        stage = Choosable(model=model, precision=precision, specs=specs, items=emulation.items, written=written)
         made = QuantizedCandidates(stage, quantizer, bench=bench, calibrated=calibrated_on, before=int(narrow))
         return stage, emulation, made
 
@@ -133,9 +138,10 @@ def open_quantized(
         return whole
     folder = bench.lab.workspace.folder / "seven-bits"
     folder.mkdir()
-    options = QuantizeOptions(precision=precision, calibration=Calibration(word), reduce_range=True)
+    options = dataclasses.replace(options, calibration=Calibration(word), reduce_range=True)
     narrow = opened(
-        quantizer_of(model, [sample.feed for sample in calibrating], options, folder, bench.lab), narrow=True
+        ModelQuantizer(model, [sample.feed for sample in calibrating], options, folder=folder, lab=bench.lab),
+        narrow=True,
     )
     better = narrow[2].read(()).error < reading.error
     tell(

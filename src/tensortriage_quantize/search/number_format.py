@@ -17,6 +17,7 @@ from tensortriage.precision.sdk import (
     ValueSpec,
     triage_command,
 )
+from tensortriage_quantize.pairs.engine_styles import style_word, written_for
 from tensortriage_quantize.search.eight_bits import held_out, open_quantized
 from tensortriage_quantize.search.shown import QuantizedShown, quantizer_settings
 
@@ -57,7 +58,7 @@ class EightBits(NumberFormat):
 
     def settings(self, whole: Sequence[str], stage: Choosable) -> Mapping[str, str]:
         """See `NumberFormat`."""
-        return quantizer_settings(whole, self._precision, reduce_range=stage.reduce_range)
+        return quantizer_settings(whole, self._precision, written=stage.written)
 
     def doubting(self, source: GoldenValues) -> list[str]:
         """See `NumberFormat`: the engine runs a Q/DQ model."""
@@ -65,5 +66,6 @@ class EightBits(NumberFormat):
         question = source.question
         diagnose = ["triage", "diagnose", file, "--target", str(question.target)]
         inputs = ["--inputs", *question.input_paths] if question.input_paths else []
-        convert = triage_command(source.question, "convert", "--precision", self._precision.value, "-o", file)
+        style = written_for(style_word(source.question.target))
+        convert = triage_command(source.question, "convert", "--precision", self._precision.value, *style, "-o", file)
         return [convert, shlex.join([*diagnose, *inputs])]

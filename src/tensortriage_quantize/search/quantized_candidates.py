@@ -29,7 +29,7 @@ class QuantizedCandidates(Candidates):
         before: int = 0,
     ) -> None:
         spec = deployed(bench.spec) if bench.spec.name == "emulate" else bench.spec  # the pairs say what is in 8 bits
-        super().__init__(stage, bench=bench, spec=spec, words=(calibrated, stage.reduce_range))
+        super().__init__(stage, bench=bench, spec=spec, words=(calibrated, stage.written))
         self._stage = stage
         self._before = before
         self._quantizer = quantizer

@@ -15,6 +15,8 @@ from tensortriage.precision.sdk import (
     samples_of,
 )
 from tensortriage.sdk import digest
+from tensortriage_quantize.calibration.calibrated_model import QuantizeOptions
+from tensortriage_quantize.pairs.engine_styles import EXPLICIT, written_for
 from tensortriage_quantize.search.eight_bits import best_quantizer, held_out
 from tensortriage_quantize.search.pair_emulation import of_quantizers
 
@@ -31,14 +33,16 @@ class QuantizedShown:
             tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
         judged_by = digest([[sample.feed.digest, feed_digest(sample.outputs)] for sample in self._judging])
         word, self._quantizer = best_quantizer(
-            source.question.model, precision, calibrating, self._judging, source.lab, identity=judged_by, tell=tell
-        )
+            source.question.model, QuantizeOptions(precision=precision), calibrating, self._judging, source.lab,
+            identity=judged_by, tell=tell,
+        )  # fmt: skip
         self.identity = digest(word, [sample.feed.digest for sample in calibrating])
         self.stage = Choosable(
             model=source.question.model,
             precision=precision,
             specs=source.specs(source.question.feeds[0]),
             items=tuple(self._quantizer.nodes),
+            written=written_for(EXPLICIT),  # what the command runs is not known
         )
 
     def whole(self, kept: Collection[str]) -> tuple[str, ...]:
@@ -56,10 +60,12 @@ class QuantizedShown:
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
         """Return the same choice for other tools."""
-        return quantizer_settings(whole, self.stage.precision)
+        return quantizer_settings(whole, self.stage.precision, written=self.stage.written)
 
 
-def quantizer_settings(kept: Collection[str], precision: Precision, *, reduce_range: bool = False) -> Mapping[str, str]:
+def quantizer_settings(
+    kept: Collection[str], precision: Precision, *, written: Sequence[str] = ()
+) -> Mapping[str, str]:
     """Return the settings of each tool that leave these nodes unquantized.
 
     - ``onnxruntime``: arguments of ``quantize_static``.
@@ -68,11 +74,11 @@ def quantizer_settings(kept: Collection[str], precision: Precision, *, reduce_ra
     Args:
         kept: The nodes.
         precision: int8 or fp8e4m3.
-        reduce_range: Whether weights are in 7 bits.
+        written: Options of ``triage convert`` besides.
     """
     names = list(kept)
-    words = [f"--precision {precision.value}", *["--reduce-range"] * reduce_range]
-    narrow = {"reduce_range": True} if reduce_range else {}
+    words = [f"--precision {precision.value}", *written]
+    narrow = {"reduce_range": True} if "--reduce-range" in written else {}
     return {
         "onnxruntime": json.dumps({"nodes_to_exclude": names, **narrow}),
         "triage": " ".join([*words, *(["--keep-nodes", *names] if names else [])]),

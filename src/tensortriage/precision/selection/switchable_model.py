@@ -50,7 +50,7 @@ class Choosable:
         items: Nodes to choose from, in topological order.
         fixed: Nodes that round and that the format has no way to write; none in 8 bits, where they are no candidates.
         movers: Nodes that only hand numbers on, in whatever type.
-        reduce_range: Whether weights in 8 bits use 7 of them.
+        written: Options of ``triage convert``, beside the format, that write models so.
     """
 
     model: Model
@@ -59,7 +59,7 @@ class Choosable:
     items: tuple[str, ...]
     fixed: tuple[str, ...] = ()
     movers: frozenset[str] = frozenset()
-    reduce_range: bool = False
+    written: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

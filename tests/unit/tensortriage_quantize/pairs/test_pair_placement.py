@@ -4,9 +4,10 @@ import pytest
 
 import models
 from quantizable_networks import ATTENTION, RESIDUAL
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage_quantize.pairs.engine_styles import STYLES, engine_style
+from tensortriage_quantize.pairs.engine_styles import STYLES, engine_style, style_word
 from tensortriage_quantize.pairs.pair_placement import feeding, heavy_nodes, place_pairs
 
 ORT = STYLES["onnxruntime"]
@@ -95,3 +96,20 @@ def test_every_engine_says_where_its_facts_are_from():
         engine_style("onnxruntim")
     assert unknown.value.slug == "quantize-engine-unknown"
     assert "onnxruntime" in unknown.value.cure
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        ("onnxruntime", "onnxruntime"),
+        ("onnxruntime:providers=cuda+cpu", "onnxruntime"),
+        ("onnxruntime:providers=tensorrt+cuda", "tensorrt"),
+        ("onnxruntime:providers=OpenVINOExecutionProvider", "openvino"),
+        ("onnxruntime:ep=qnn", "qnn"),
+        ("openvino:precision=fp32", "openvino"),
+        ("tensorrt:precision=int8", "tensorrt"),
+        ("emulate:precision=int8", "tensorrt"),
+    ],
+)
+def test_a_target_has_the_row_of_who_computes(target, word):
+    assert style_word(EngineSpec.parse(target)) == word
