@@ -8,6 +8,7 @@ more of them.
 """
 
 import functools
+import gc
 import os
 import re
 import signal
@@ -61,6 +62,13 @@ def pytest_configure():
     import running_cli  # once its plugin is known
 
     forked_workers.install(running_cli.server)
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """What is there by now stays: looking through it again and again would take seconds."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser):
