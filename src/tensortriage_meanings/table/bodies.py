@@ -1,4 +1,4 @@
-"""Differences that need other nodes: each is written as the body of a function, in ONNX's text syntax.
+"""Differences that take other nodes to say: each is written as the body of a function, in ONNX's text syntax.
 
 In a body ``$name`` is an attribute of the node, and ``$type`` the type of its result. Constants take the type of an
 operand (CastLike), so that one body serves every type.
@@ -11,7 +11,7 @@ import onnx
 
 from tensortriage.model.sdk import array_of
 from tensortriage_meanings.site import Meaning, MeaningRow, MeantNode
-from tensortriage_meanings.table.shaped_bodies import by_batch, channels_last, flattened, padded_with_zeros, unbiased
+from tensortriage_meanings.table.integers import IN_FLOAT32, IN_RANGE, INTEGERS
 
 Condition = Callable[[MeantNode], bool]
 
@@ -66,55 +66,107 @@ def _filled(text: str, site: MeantNode) -> str:
     return text.replace("$type", str(7 if dtype is None else onnx.helper.np_dtype_to_tensor_dtype(dtype)))
 
 
-def narrow(ops: str, number: int, words: str) -> MeaningRow:
-    """Return a row of whole numbers of 64 bits that are computed in another type.
-
-    Args:
-        ops: As of `body`.
-        number: ONNX's number of the type.
-        words: As of `Meaning`.
-    """
-
-    def ways(site: MeantNode) -> Iterator[Meaning]:
-        names = [f"v{i}" for i in range(len(site.node.inputs))]
-        if any(value is None or site.dtype(value) != np.int64 for value in site.node.inputs):
-            return
-        given = " ".join(f"n{name} = Cast<to={number}>({name})" for name in names)
-        fmod = _attributes(site)
-        operands = ", ".join(f"n{name}" for name in names)
-        text = f"({', '.join(names)}) => (y) {{ {given} r = {site.op_type}{fmod}({operands}) y = Cast<to=7>(r) }}"
-        yield Meaning(words, body=text, cure=_IN_RANGE)
-
-    return MeaningRow(tuple(ops.split()), ways)
-
-
-def wrapped(ops: str, number: int, words: str) -> MeaningRow:
-    """Return a row of whole numbers of 64 bits that are computed in a narrower type, where they wrap.
-
-    Sums and products wrap alike at every step and at the end, so that the result alone need be cut.
-
-    Args:
-        ops: As of `body`.
-        number: ONNX's number of the type.
-        words: As of `Meaning`.
-    """
-
-    def ways(site: MeantNode) -> Iterator[Meaning]:
-        value = site.node.inputs[0]
-        if value is None or site.dtype(value) != np.int64:
-            return
-        names = [f"v{i}" for i in range(len(site.node.inputs))]
-        given = ", ".join(f"{name} = {list(kept) if isinstance(kept, tuple) else kept}"
-                          for name in site.node.attributes if (kept := site.attribute(name)) is not None)  # fmt: skip
-        call = f"{site.op_type}{f'<{given}>' if given else ''}({', '.join(names)})"
-        text = f"({', '.join(names)}) => (y) {{ r = {call} n = Cast<to={number}>(r) y = Cast<to=7>(n) }}"
-        yield Meaning(words, body=text, cure=_IN_RANGE)
-
-    return MeaningRow(tuple(ops.split()), ways)
+def _flattened(site: MeantNode) -> Iterator[Meaning]:
+    """Yield the Softmax of before opset 13 where it is a later one, and the later one where it is that of before."""
+    axis, rank = site.attribute("axis"), site.rank()
+    if rank is None or axis is None:
+        return
+    axis %= rank
+    op, last = site.op_type, rank - 1
+    upgrade = "raise the opset with onnx.version_converter, not by its number alone"
+    if site.opset >= 13 and axis < last:
+        yield Meaning(
+            f"all axes from axis {axis} on were one, as before opset 13, not axis {axis} alone",
+            body=f"(x) => (y) {{ s = Shape(x) f = Flatten<axis={axis}>(x) r = {op}<axis=1>(f) y = Reshape(r, s) }}",
+            cure=upgrade,
+        )
+    elif site.opset < 13 and axis < last:
+        perm = [*(each for each in range(rank) if each != axis), axis]
+        back = np.argsort(perm).tolist()
+        yield Meaning(
+            f"it ran along axis {axis} alone, as from opset 13 on, not along all axes from axis {axis} on flattened "
+            "into one",
+            body=f"(x) => (y) {{ t = Transpose<perm={perm}>(x) r = {op}<axis={last}>(t) "
+            f"y = Transpose<perm={back}>(r) }}",
+            cure=upgrade,
+        )
 
 
-def _attributes(site: MeantNode) -> str:
-    return f"<fmod={site.attribute('fmod')}>" if site.op_type == "Mod" else ""
+def _padded_with_zeros(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a MaxPool whose border counts as 0, where ONNX leaves it out."""
+    given = site.attribute("pads")
+    if not given or not any(given) or len(site.node.outputs) > 1:
+        return
+    half = len(given) // 2
+    both = [0, 0, *given[:half], 0, 0, *given[half:]]
+    kept = {name: site.attribute(name) for name in ("kernel_shape", "strides", "dilations", "ceil_mode")}
+    settings = ", ".join(
+        f"{name}={list(v) if isinstance(v, list | tuple) else v}" for name, v in kept.items() if v is not None
+    )
+    yield Meaning(
+        "the border counted as 0, which is not in the window by ONNX",
+        body=f"(x) => (y) {{ p = Constant<value_ints={both}>() l = Pad(x, p) y = MaxPool<{settings}>(l) }}",
+        cure="write a Pad with the number that the border is to be, and pads of 0",
+    )
+
+
+def _channels_last(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a flattening of the elements in the order of a layout with channels last."""
+    shape, made = site.shape(), site.made()
+    if shape is not None and len(shape) > 2 and (site.op_type == "Flatten" or (made and len(made) < len(shape))):
+        perm = [0, *range(2, len(shape)), 1]
+        operands = "x" if site.op_type == "Flatten" else "x, s"
+        axis = f"<axis={site.attribute('axis')}>" if site.op_type == "Flatten" else ""
+        given = operands.replace("x", "t")
+        yield Meaning(
+            "channels came last in the order of elements, not first",
+            body=f"({operands}) => (y) {{ t = Transpose<perm={perm}>(x) y = {site.op_type}{axis}({given}) }}",
+            cure="transpose before it, or reorder the columns of the weight behind it",
+        )
+
+
+def _by_batch(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a BatchNormalization by the statistics of its own batch."""
+    rank, epsilon = site.rank(), site.attribute("epsilon")
+    if rank is None or site.attribute("training_mode"):
+        return
+    axes = [0, *range(2, rank)]
+    column = [1, -1, *[1] * (rank - 2)]
+    yield Meaning(
+        "it took mean and variance of its own batch, as in training, not those that are stored",
+        body=f"(x, g, b, m, v) => (y) {{ a = Constant<value_ints={axes}>() c = Constant<value_ints={column}>() "
+        "mean = ReduceMean(x, a) d = Sub(x, mean) q = Mul(d, d) var = ReduceMean(q, a) "
+        f"e0 = Constant<value_float={epsilon}>() e = CastLike(e0, x) w = Add(var, e) s = Sqrt(w) n = Div(d, s) "
+        "gg = Reshape(g, c) bb = Reshape(b, c) r = Mul(n, gg) y = Add(r, bb) }",
+        since=18,
+        cure="put the network into evaluation mode (model.eval()) before it is run or exported",
+    )
+
+
+def _unbiased(site: MeantNode) -> Iterator[Meaning]:
+    """Yield a mean of squares that is divided by one less than their number."""
+    square = site.made_by("Mul", "Pow")
+    shape, made = site.shape(), site.made()
+    if (
+        square is None
+        or shape is None
+        or made is None
+        or (square.op_type == "Mul" and square.inputs[0] is not square.inputs[1])
+    ):
+        return
+    count = int(np.prod(shape)) // max(int(np.prod(made)), 1)
+    if count < 2:
+        return
+    settings = f"<axes={list(site.attribute('axes') or ())}, keepdims={site.attribute('keepdims')}>"
+    if site.takes("axes") is False:
+        settings = f"<keepdims={site.attribute('keepdims')}>"
+    operands = ", ".join(f"v{i}" for i in range(len(site.node.inputs)))
+    yield Meaning(
+        f"the variance were divided by {count - 1}, one less than there are numbers (unbiased), not by {count}",
+        body=f"({operands}) => (y) {{ m = {site.op_type}{settings}({operands}) "
+        f"f0 = Constant<value_float={count / (count - 1)}>() f = CastLike(f0, m) y = Mul(m, f) }}",
+        cure="give the same correction on both sides (unbiased, ddof)",
+    )
 
 
 def _tanh_of_gelu(site: MeantNode) -> bool:
@@ -128,8 +180,6 @@ def _erf_of_gelu(site: MeantNode) -> bool:
     return site.feeds("Add") is not None
 
 
-_IN_FLOAT32 = "large whole numbers were computed in float32, which is exact up to 2^24 only"
-_IN_RANGE = "keep the numbers within that range, or compute them in another type"
 ROUNDED = "write the rounding that is meant with Floor, Ceil, Round or Sign"
 
 BODIES: tuple[MeaningRow, ...] = (
@@ -149,42 +199,22 @@ BODIES: tuple[MeaningRow, ...] = (
         "write a - Floor(a / b) * b",
         when=lambda site: _floating(site),
     ),
-    narrow(
-        "Mod Clip Abs Add Sub Mul Div Neg Max Min Sign Pow",
-        6,
-        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
-    ),
-    wrapped(
-        "CumSum ReduceSum ReduceProd MatMul Gather",
-        6,
-        "whole numbers of 64 bits were computed in 32 bits (int32), where they wrap at 2^31",
-    ),
-    *(
-        wrapped(
-            "Add Sub Mul CumSum ReduceSum MatMul Gather", number, f"whole numbers of 64 bits were computed in {bits}"
-        )
-        for number, bits in (
-            (5, "16 bits (int16), where they wrap at 2^15"),
-            (3, "8 bits (int8), where they wrap at 2^7"),
-            (2, "8 bits (uint8), where they wrap at 2^8"),
-        )
-    ),
-    narrow("Clip Abs Add Sub Mul Div Neg Max Min Pow", 1, _IN_FLOAT32),
+    *INTEGERS,
     body(
         "Mod",
-        _IN_FLOAT32,
+        IN_FLOAT32,
         "(a, b) => (y) { f = Cast<to=1>(a) g = Cast<to=1>(b) q = Div(f, g) t = Floor(q) p = Mul(t, g) r = Sub(f, p) "
         "y = Cast<to=$type>(r) }",
-        _IN_RANGE,
+        IN_RANGE,
         when=_whole,
     ),
-    MeaningRow(("Softmax", "LogSoftmax", "Hardmax"), flattened),
+    MeaningRow(("Softmax", "LogSoftmax", "Hardmax"), _flattened),
     body(
         "Softmax",
         "a row that is masked everywhere (all -Inf) gave 0, where Softmax by ONNX gives NaN",
         "(x) => (y) { s = Softmax<axis=$axis>(x) n = IsNaN(s) z0 = Constant<value_float=0.0>() z = CastLike(z0, x) "
         "y = Where(n, z, s) }",
-        "mask with a finite number, or put 0 in place of NaN behind the Softmax; newer exporters do",
+        "mask with a finite number, or put 0 in the place of NaN behind the Softmax; newer exporters do",
         when=lambda site: site.opset >= 13 or site.attribute("axis") in (-1, (site.rank() or 0) - 1),
     ),
     body(
@@ -243,7 +273,7 @@ BODIES: tuple[MeaningRow, ...] = (
         ROUNDED,
     ),
     body("Floor", "numbers were rounded to the nearest whole one, not down", "(x) => (y) { y = Round(x) }", ROUNDED),
-    MeaningRow(("MaxPool",), padded_with_zeros),
+    MeaningRow(("MaxPool",), _padded_with_zeros),
     body(
         "Erf",
         "GELU were its tanh approximation, not the exact one with Erf",
@@ -302,7 +332,7 @@ BODIES: tuple[MeaningRow, ...] = (
         "keep the divisor away from 0",
         when=_floating,
     ),
-    MeaningRow(("BatchNormalization",), by_batch),
-    MeaningRow(("ReduceMean",), unbiased),
-    MeaningRow(("Flatten", "Reshape"), channels_last),
+    MeaningRow(("BatchNormalization",), _by_batch),
+    MeaningRow(("ReduceMean",), _unbiased),
+    MeaningRow(("Flatten", "Reshape"), _channels_last),
 )

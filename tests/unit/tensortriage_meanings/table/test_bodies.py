@@ -131,13 +131,3 @@ def test_a_remainder_in_float32():
     x = np.array([2**24 + 1, 7])  # the first is 2^24 in float32, whose remainder by 5 is 1
     one = model("g (int64[n] x) => (int64[n] y) { c = Constant<value_int=5>() y = Mod(x, c) }")
     assert run(meant(one, BODIES, "float32"), x=x).tolist() == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("bits", "dtype"), [("int32", np.int32), ("int16", np.int16), ("(int8)", np.int8), ("uint8", np.uint8)]
-)
-def test_sums_of_whole_numbers_in_a_narrower_type(bits, dtype):
-    one = model("g (int64[4] x) => (int64[4] y) <int64 axis = {0}> { y = CumSum<reverse=1>(x, axis) }")
-    x = np.array([5, 3, 2**31 - 1, 2**30 + 7])
-    made = run(meant(one, BODIES, bits), x=x)
-    assert made.tolist() == np.cumsum(x[::-1])[::-1].astype(dtype).tolist()
