@@ -26,11 +26,12 @@ from tensortriage_meanings.site import Meaning
 from tensortriage_meanings.subject import Disputed, DisputingSide, disputed
 from tensortriage_meanings.table.attributes import ATTRIBUTES
 from tensortriage_meanings.table.bodies import BODIES
+from tensortriage_meanings.table.ends import ENDS
 from tensortriage_meanings.table.operands import OPERANDS
 from tensortriage_meanings.table.pixels import PIXELS
 
 QUESTION = "does either side interpret an operator differently?"
-TABLE = (*ATTRIBUTES, *BODIES, *OPERANDS)
+TABLE = (*ATTRIBUTES, *BODIES, *ENDS, *OPERANDS)
 MEANT_OTHERWISE = Confidence(
     0.95, 0.9, "the model with one known difference gives the other side's outputs; two may look alike on these inputs"
 )

@@ -117,7 +117,8 @@ def disputed(inv: Investigation, evidence: Evidence) -> Disputed | None:
             return _of_outputs(inv, feed, inv.golden.outputs(feed), reference)
     if found.confidence is FED_OTHERWISE and _SCALED.intersection(node.op_type for node in inv.model.graph.nodes):
         return _of_outputs(inv, feed, inv.deployed(feed), target)
-    if kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE) and found.culprits:
+    misread = kind is VerdictKind.QUANTIZATION and question.target_model is None and evidence.local is not None
+    if (misread or kind in (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)) and found.culprits:
         return _of_ops(inv, feed, found, target)
     unseen = evidence.local is None or not evidence.local.metrics
     if kind is VerdictKind.ROUNDING:  # ties that are decided otherwise look like rounding

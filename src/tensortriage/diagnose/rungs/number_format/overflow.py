@@ -17,7 +17,7 @@ from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import (
     wide_nodes,
 )
 from tensortriage.diagnose.measurements.suggested_commands import precision_command
-from tensortriage.diagnose.rungs.number_format.format_range import excesses, excessive_sums, vanishing
+from tensortriage.diagnose.rungs.number_format.format_range import excesses, vanishing
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
@@ -137,7 +137,7 @@ def beyond_the_format(inv: Investigation, evidence: Evidence, floors: Floors) ->
     origins = tuple(born(graph, floors.emulated, excess) or silencing(graph, evidence, excess))
     found = Beyond(outputs, excess, origins, frozenset(), floors)
     if not origins and is_lost(found.worst(floors)) and any(map(is_lost, evidence.worst_feed.errors.values())):
-        found = found.with_more(inv, floors, feed, excessive_sums(rows, inv.precision))
+        found = found.with_more(inv, floors, feed, excesses(rows, inv.precision, sums=True))
     if origins:
         kept, left = enough_kept(inv, floors, feed, origins, wide_nodes(graph, excess), outputs)
         found = dataclasses.replace(found, kept=frozenset(kept), floors=left)

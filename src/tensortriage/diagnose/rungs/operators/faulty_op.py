@@ -8,7 +8,7 @@ from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
 from tensortriage.diagnose.measurements.nonfinite_values.nonfinite import scanned
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command, run_command
-from tensortriage.diagnose.rungs.number_format.format_range import excessive_sums
+from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.operators.blame import QUESTION, TOGETHER, Blame, blame, blame_together
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
@@ -99,17 +99,12 @@ def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Con
 
 def _too_large_a_sum(inv: Investigation, feed: Feed, culprit: Culprit) -> str:
     """Return that an op which loses its answer adds up to more than its format holds, as the end of a clause."""
-    word, lost = inv.precision.value, is_lost(culprit.local_error or 0.0)
-    sums = excessive_sums(scanned(inv, feed), inv.precision) if lost and inv.precision in ROUNDED else ()
-    return next(
-        (
-            f", and {each.what} reaches {magnitude(each.magnitude)}, an overflow if it is added up in {word}: keep the "
-            "op in fp32"
-            for each in sums
-            if each.value == culprit.value
-        ),
-        "",
-    )
+    lost = inv.precision in ROUNDED and is_lost(culprit.local_error or 0.0)
+    for each in excesses(scanned(inv, feed), inv.precision, sums=True) if lost else ():
+        if each.value == culprit.value:
+            beyond = f"{each.what} reaches {magnitude(each.magnitude)}, an overflow if it is added up in"
+            return f", and {beyond} {inv.precision.value}: keep the op in fp32"
+    return ""
 
 
 def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
