@@ -1,4 +1,4 @@
-"""What a user's program does to the outputs of its network before it returns or saves them.
+"""Changes that a user's program makes to the outputs of its network before it returns or saves them.
 
 A Softmax that belongs to the program, a number of decimals in a text file, scores in percent: the model says something
 else, and no op is wrong. A change counts if it gives the outputs to within the rounding of fp32, where they were off by
@@ -39,7 +39,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 class Returned(NamedTuple):
-    """What was done to an output: as the rest of a sentence, and how it is undone or said by the model."""
+    """A change of an output: the rest of a sentence about it, and the cure that undoes it or states it in the model."""
 
     words: str
     cure: str
